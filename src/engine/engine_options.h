@@ -1,5 +1,4 @@
-// Everything about an engine that somebody can choose. Filled in by app/, passed down; nothing below reads
-// the environment.
+// All user options of an engine. app/ fills them in; no lower layer reads the environment.
 #pragma once
 
 #include <algorithm>
@@ -23,73 +22,75 @@ struct LoraOptions {
   int max_loras = 1;
   int max_lora_rank = 16;
   std::optional<int> max_cpu_loras;  // nullopt: max_loras
-  std::map<std::string, std::string> by_media{};  // folders of those that prompts with images, videos or sounds have
+  // Folders of the adapters for prompts with images, videos or sounds.
+  std::map<std::string, std::string> by_media{};
 
-  // All of them can be in one batch.
+  // Number of adapters in memory. All of them can be in one batch.
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
 };
 
-// The hosts of an engine's ranks, each with equally many of them.
+// Hosts of an engine's ranks. Each host has the same number of ranks.
 struct NodeOptions {
   int count = 1;
-  int rank = 0;  // of this host; 0 has the server
-  std::string master_addr = "127.0.0.1";  // of host 0, where the others find it
+  int rank = 0;  // rank of this host; host 0 runs the server
+  std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
 };
 
-// Of a process among those that mpirun has started.
+// Place of this process among the processes that mpirun started.
 struct MpiPlace {
   int rank = 0;
-  int of_host = 1;  // how many of them are on this host
+  int of_host = 1;  // number of them on this host
 };
 
 struct EngineOptions {
-  int index = 0;               // among the engines behind one server
-  int first_index = 0;         // how many are behind servers before this one; EngineInfo::index counts them
-  int data_parallel_size = 1;  // how many these are; they share processors and memory
+  int index = 0;               // index among the engines of one server
+  int first_index = 0;         // number of engines of earlier servers; EngineInfo::index counts them
+  int data_parallel_size = 1;  // number of engines in this server; they share processors and memory
   std::string model_dir;
-  std::string weights_dir;  // that the weights are read from, in place of model_dir's; "": model_dir's
-  // auto: files, as found (hf, safetensors and pt say the same); dummy: weights are made up (weights/dummy.h).
+  std::string weights_dir;  // folder of the weights; "": model_dir
+  // auto: the files of the folder (also: hf, safetensors, pt); dummy: generated weights (weights/dummy.h).
   std::string load_format = "auto";
-  std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
-  std::string dtype = "auto";   // of the weights
-  std::string runner = "auto";  // auto (what the model is made for), generate or pooling
-  std::string convert = "auto";  // what models that generate become: auto, none, embed or classify
-  std::string pooling_type;  // CLS, LAST, MEAN or ALL: of models that read texts; "": as their files say
-  std::string hf_overrides;  // JSON: fields of config.json that have other values; "": none
-  // local; or simulated, simulated=NAME, simulated=FILE: steps take as long as they would on a device of that
-  // name (timing/roofline.h), or by the coefficients in that file, and nothing is loaded or computed.
+  std::string device = "auto";  // auto (cuda if available, else cpu), cpu, cuda or reference
+  std::string dtype = "auto";   // data type of the weights
+  std::string runner = "auto";  // auto (by the model), generate or pooling
+  std::string convert = "auto";  // conversion of generating models: auto, none, embed or classify
+  std::string pooling_type;  // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
+  std::string hf_overrides;  // JSON with fields that replace those of config.json; "": none
+  // local, or simulated, simulated=NAME or simulated=FILE. A simulated step takes as long as on the named
+  // device (timing/roofline.h) or by the file's coefficients. Nothing is loaded or computed.
   std::string executor = "local";
-  // Of plain matrices, when they are loaded: none, int8 or int4; or the checkpoint's own method, as it is.
+  // Quantization of plain matrices at load time: none, int8 or int4; or the method of the checkpoint.
   std::string quantization = "none";
-  bool enforce_eager = false;    // GPUs: no recordings (CUDA graphs) of decoding steps
-  bool async_scheduling = true;  // GPUs: a step begins before the last one's tokens are known
-  int threads = 0;  // CPU compute threads, of all engines and ranks; 0: as many as this process may use
-  // Which processors each process of the engines runs on, on this host: lists such as "0-3|4-7", engine by
-  // engine and in each rank by rank. "": any.
+  bool enforce_eager = false;    // GPUs: do not record decoding steps (CUDA graphs)
+  bool async_scheduling = true;  // GPUs: start a step before the tokens of the last one are known
+  int threads = 0;  // CPU compute threads of all engines and ranks; 0: as many as this process may use
+  // Processors of each engine process on this host: lists such as "0-3|4-7", by engine and then by rank. "":
+  // any.
   std::string processors;
-  // CPUs: ranks, each a process: those that share every layer, and stages of layers.
+  // CPU ranks, each in a separate process: ranks that share every layer, and stages of layers.
   int tensor_parallel_size = 1;
   int pipeline_parallel_size = 1;
-  bool enable_expert_parallel = false;  // ranks of a stage have some experts each, not a part of each
-  ExpertBalancing expert_balancing;     // then
+  bool enable_expert_parallel = false;  // ranks of a stage hold whole experts instead of a part of each
+  ExpertBalancing expert_balancing;     // used with expert parallelism
   NodeOptions nodes;
-  std::optional<MpiPlace> mpi;    // nullopt: mpirun has not started this process
-  int distributed_timeout_s = 0;  // a rank that others wait for longer is taken for hung; 0: chosen
-  std::optional<int> max_model_len;  // nullopt: what the model was made for
-  std::uint64_t seed = 0;            // for requests that bring none
+  std::optional<MpiPlace> mpi;    // nullopt: not started by mpirun
+  int distributed_timeout_s = 0;  // a rank that delays the others for longer counts as hung; 0: automatic
+  std::optional<int> max_model_len;  // nullopt: the model's limit
+  std::uint64_t seed = 0;            // for requests without a seed
 
-  std::string kv_cache_dtype = "auto";  // auto: as the activations
+  std::string kv_cache_dtype = "auto";  // auto: the activations' type
   // The number of KV blocks follows from the bytes, unless it is given.
-  std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the memory that is there
-  double gpu_memory_utilization = 0.9;     // of a device with memory of its own, everything included
+  std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the available memory
+  // Share of a device's separate memory for the engine, with weights and cache.
+  double gpu_memory_utilization = 0.9;
   std::optional<int> num_blocks;
   int block_size = 16;
   bool sliding_window_groups = true;  // false: windowed layers keep their whole context
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
-  // Tokens between the states of recurrent layers that the prefix cache keeps, whole blocks; nullopt: 256 or
-  // a block.
+  // Distance in tokens between the states of recurrent layers in the prefix cache, a multiple of the block
+  // size. nullopt: 256, or one block.
   std::optional<int> mamba_block_size;
   KvEventOptions kv_events;
   KvTransferOptions kv_transfer;
@@ -101,14 +102,14 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  // Of one prompt; 0: what encodes them is not loaded. Images and videos have one encoder.
+  // Maximum number in one prompt; 0: the encoder is not loaded. Images and videos share an encoder.
   int images_max = 999, videos_max = 999, sounds_max = 999;
 
-  std::optional<SpeculativeOptions> speculation;  // nullopt: none
+  std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding
   LoraOptions lora;
 
-  int max_queued = 4096;  // answers accepted beyond the max_num_seqs that run
-  int max_logprobs = 20;  // of one request; -1: the whole vocabulary
+  int max_queued = 4096;  // answers accepted in addition to the running max_num_seqs
+  int max_logprobs = 20;  // limit for one request; -1: the whole vocabulary
   bool processed_logprobs = false;
 
   RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }

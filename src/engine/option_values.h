@@ -1,4 +1,4 @@
-// Engine options that are words, as the values that loading takes. Errors name the field.
+// Converts engine options given as words to the values that loading uses. Errors name the field.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 namespace octavo {
 
 Result<ModelDType> model_dtype(const std::string& text);
-// runner, convert, pooling_type and hf_overrides.
+// Reads runner, convert, pooling_type and hf_overrides.
 Result<Reading> reading_of(const EngineOptions& options);
-// nullopt: auto, the format of the activations.
+// nullopt: auto, the activations' type.
 Result<std::optional<DType>> kv_cache_dtype(const std::string& text);
-// What to make of plain matrices. A method of vLLM's (its "_marlin" names a kernel) must be the checkpoint's
-// own.
+// Quantization of plain matrices. One of vLLM's methods must be the checkpoint's own; its suffix "_marlin"
+// only names a kernel.
 Result<Encoding> quantization(const std::string& text, const std::string& model_dir);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// A program that is started with one end of a socket, and does not outlive its starter.
+// A child process that is started with one end of a socket and ends when its parent ends.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace octavo::remote {
 
-// The descriptor that a child finds its end of the socket at.
+// Descriptor of the child's end of the socket.
 inline constexpr int kChildSocket = 3;
 
 class ChildProcess {
@@ -23,42 +23,41 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();  // kill()
 
-  // Runs this program again, with these arguments. Of the descriptors open here the child gets 0, 1, 2, its end
-  // of the socket and, from kChildSocket + 1 on, those of `shared`; no signal is blocked in it. Errors: io.
+  // Runs this program with these arguments. The child gets only the descriptors 0, 1, 2, its end of the
+  // socket and, from kChildSocket + 1 on, those of `shared`. No signal is blocked in it. Errors: io.
   static Result<ChildProcess> start(const std::vector<std::string>& arguments,
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
-  // One that runs elsewhere, at the other end of this connection: to end it is to close that.
+  // A process on another host, at the other end of this connection. It ends when the connection is closed.
   static ChildProcess of_another_host(FrameSocket connection);
 
-  // Gives it some time to end by itself once its socket is closed, then ends it.
+  // Closes its socket and waits up to grace_ms for its end, then kills it.
   void stop(int grace_ms);
-  // Ends it at once. Returns what became of it, in words.
+  // Kills it at once. Returns a description of how it ended.
   std::string kill();
 
   FrameSocket socket;
-  pid_t pid() const { return pid_; }  // -1: none here
+  pid_t pid() const { return pid_; }  // -1: no process on this host
 
  private:
   pid_t pid_ = -1;
 };
 
-// For who starts a process again whenever it has ended: whether it may still get on. One that lives long begins to
-// count anew.
+// Restart limit for a process that is restarted after each death. A process that lives long resets the count.
 class Restarts {
  public:
-  static constexpr int kYoungDeathsMax = 5;  // that long is 10 s
+  static constexpr int kYoungDeathsMax = 5;  // a process is young for 10 s
 
-  // Of the last one, which has just ended, when it was started: false, so many young ones have died in a row.
+  // Call when a process has ended. began_us: its start. False: too many young processes have died in a row.
   bool again(std::int64_t began_us);
 
  private:
   int young_deaths_ = 0;
 };
 
-// To be called first by such a child: it ends when its starter does, and not by the signals with which a
-// terminal or a service manager asks the whole group to end. Its starter sees to that.
+// The child calls this first. It then ends when its parent ends, and ignores the signals with which a
+// terminal or a service manager ends the whole group; the parent handles those.
 void follow_parent();
 
 }  // namespace octavo::remote

@@ -18,9 +18,10 @@ namespace octavo::remote {
 namespace {
 
 constexpr int kDrainSecondsMax = 86'400;
-constexpr auto kLook = std::chrono::milliseconds(20);  // whether an engine that leaves has ended its requests
+// Interval to check if a leaving engine has finished its requests.
+constexpr auto kLook = std::chrono::milliseconds(20);
 
-// Calls `done` with the first error, or none, when it has been called `count` times.
+// Returns a callback that calls `done` after `count` calls, with the first error, if any.
 AdapterDone after_all(std::size_t count, AdapterDone done) {
   struct Answers {
     std::mutex mutex;
@@ -41,7 +42,7 @@ AdapterDone after_all(std::size_t count, AdapterDone done) {
   };
 }
 
-// Answers that wait weigh more than those that run (vLLM: DPLBAsyncMPClient).
+// Waiting answers weigh more than running ones (as in vLLM's DPLBAsyncMPClient).
 std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   const int running = std::min(stats.unfinished, info.max_num_seqs);
   return std::int64_t{4} * (stats.unfinished - running) + running;
@@ -98,7 +99,7 @@ EngineInfo DataParallelClient::info() const {
   return info;
 }
 
-// Among equals the engines take turns. Under mutex_.
+// Engines with equal load take turns. Requires mutex_.
 std::size_t DataParallelClient::least_loaded() const {
   const std::size_t first = submitted_ % open_;
   std::size_t best = first;
@@ -115,7 +116,7 @@ std::size_t DataParallelClient::least_loaded() const {
   return best;
 }
 
-// An engine's own ids become ids of all engines: the number of the engine is their last digit.
+// Converts ids of an engine to ids of all engines: the engine's number is the last digit in base kEnginesMax.
 Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<OutputSink> sink) {
   TRY_VOID(check_request(request, info()));
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
@@ -126,7 +127,8 @@ Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<Ou
     if (at >= open_) return failure(ErrorCode::unavailable, "engine {} leaves", *request.engine);
   }
   const std::uint64_t number = ++submitted_;
-  // Engines count their requests alike: what they would draw from a number of their own would be the same.
+  // One count for all engines: with a count in each engine, random numbers of different engines would be
+  // equal.
   if (!request.entropy) request.entropy = random_bits(seed_, number);
   request.engine.reset();
   TRY(const RequestId id, engines_[at]->submit(std::move(request), std::move(sink)));
@@ -146,7 +148,7 @@ void DataParallelClient::look_at_prefixes() {
   for (const auto& engine : engines()) engine->look_at_prefixes();
 }
 
-// Engines that are being started are told of the adapters that are there: until then none may come or go.
+// Engines that are starting load the present adapters. Until then adapters cannot be loaded or unloaded.
 bool DataParallelClient::begins_adapter_change() {
   const std::lock_guard lock(adapters_mutex_);
   if (scaling_) return false;
@@ -207,7 +209,7 @@ void DataParallelClient::resume() {
   for (const auto& engine : engines()) engine->resume();
 }
 
-// Engines that come later would have the weights of the command line.
+// Engines that start later would load the weights of the command line.
 void DataParallelClient::reload_weights(std::string path, Done done) {
   if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
   const Engines all = engines();
@@ -260,7 +262,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
   });
 }
 
-// All of them, or none.
+// Adds all engines or none.
 Result<> DataParallelClient::grow(int from, int to) {
   TRY(std::vector<std::unique_ptr<EngineClient>> more, start(from, to - from, start_));
   std::map<std::string, AdapterSource> adapters;
@@ -299,7 +301,7 @@ void DataParallelClient::shrink(int to, int drain_s) {
     const std::unique_lock lock(mutex_);
     engines_.resize(open_);
   }
-  // An engine ends what is left on the thread that lets go of it last, which is to be this one.
+  // Waits until this thread owns the engine alone: its destructor must run here.
   for (const auto& engine : leaving)
     while (engine.use_count() > 1) std::this_thread::sleep_for(kLook);
 }

@@ -1,5 +1,6 @@
-// Data parallelism: one client over several engines that hold the same model. Each request goes to the engine
-// with the least to do, or to the one it names (Request::engine). Engines can come and go while they serve.
+// Data parallelism: one client over several engines with the same model. Each request goes to the engine with
+// the least load, or to the engine that it names (Request::engine). Engines can be added and removed at run
+// time.
 #pragma once
 
 #include <atomic>
@@ -19,35 +20,35 @@ namespace octavo::remote {
 
 class DataParallelClient final : public EngineClient {
  public:
-  // Starts engine `index` of `count`, and returns when it is ready; from any thread.
+  // Starts engine `index` of `count` and returns when it is ready. Any thread.
   using Start = std::function<Result<std::unique_ptr<EngineClient>>(int index, int count)>;
   static constexpr int kEnginesMax = 64;
 
-  // engines[i]: of an EngineInfo::index that is i more than the first's; at least one. `seed`: for requests
-  // that bring none. `more`: for scale(); empty: their number does not change. most: of them, at most
+  // engines: at least one, with consecutive values of EngineInfo::index. seed: for requests without one.
+  // more: starts engines for scale(); empty: the number is fixed. most: maximum number of engines, at most
   // kEnginesMax.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
                      int most = kEnginesMax);
-  // Waits for engines that are being started.
+  // Waits for engines that are starting.
   ~DataParallelClient() override;
 
-  // Starts `count` engines at the same time by start(index, count), from a thread each. Errors: the first
-  // engine's that cannot start.
+  // Starts `count` engines in parallel by start(index, count), each on a separate thread. Errors: that of the
+  // first engine that cannot start.
   static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
-  // Of all engines together; blocks, bytes of weights and the limits of one request are those of one engine.
+  // Totals of all engines. Blocks, weight bytes and limits of a request are those of one engine.
   EngineInfo info() const override;
-  // The engine: the lowest of 4 x waiting + running answers, as vLLM's internal load balancer has it. Engines
-  // that have failed are left out while others work, and those that are being started again while others are
-  // up.
+  // Sends the request to the engine with the lowest 4 x waiting + running answers, as in vLLM's internal load
+  // balancer. Skips failed engines while others work, and restarting engines while others are up.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
-  // On every engine, and on those that come later. The first error is reported, after all have answered.
+  // Applies to all engines, and to those added later. Reports the first error after all engines have
+  // responded.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // Every engine. The first error is reported, after all have answered.
+  // Apply to all engines. Report the first error after all engines have responded.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
@@ -74,15 +75,15 @@ class DataParallelClient final : public EngineClient {
   const int most_;
   std::atomic<std::uint64_t> submitted_ = 0;
   std::atomic<bool> draining_ = false, stopping_ = false;
-  std::atomic<bool> scaling_ = false;  // from when it is asked for until `done` hears
+  std::atomic<bool> scaling_ = false;  // from the call until `done` is called
 
   std::mutex adapters_mutex_;                      // guards these two, and `scaling_` while adapters change
   std::map<std::string, AdapterSource> adapters_;  // loaded, by name
-  int adapter_changes_ = 0;                        // not answered yet
+  int adapter_changes_ = 0;                        // number of pending changes
 
-  mutable std::shared_mutex mutex_;  // guards these two; shared by who submits
-  Engines engines_;                  // answer for adapters until they end
-  std::size_t open_;                 // the first ones; the others leave, and take no requests
+  mutable std::shared_mutex mutex_;  // guards these two; shared while requests are submitted
+  Engines engines_;                  // they serve adapter commands until they end
+  std::size_t open_;                 // number of leading engines that take requests; the others are leaving
 
   std::mutex scaler_mutex_;
   std::thread scaler_;

@@ -23,7 +23,7 @@ Result<std::unique_ptr<EngineProcess>> simulated(std::vector<std::string> flags)
   return EngineProcess::start(std::move(options));
 }
 
-// Three engines; `processes` point into the client.
+// Three engines; `processes` refers to those of the client.
 struct Fleet {
   std::vector<EngineProcess*> processes = std::vector<EngineProcess*>(3);
   std::unique_ptr<EngineClient> client;
@@ -50,11 +50,11 @@ TEST(DataParallel, RequestsGoWhereLeastIsToBeDone) {
   const Fleet fleet;
   EXPECT_EQ(fleet.client->info().engines, 3);
   EXPECT_EQ(fleet.client->info().max_num_seqs, 24);
-  fleet.signal(SIGSTOP);  // nothing ends meanwhile
+  fleet.signal(SIGSTOP);  // no request ends meanwhile
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (unsigned i = 0; i < 12; ++i) {
     Request request = request_for(some_prompt(i, 10), 100);
-    if (i == 0) request.sampling.n = 3;  // counts as three
+    if (i == 0) request.sampling.n = 3;  // counts as three answers
     ASSERT_TRUE(fleet.client->submit(std::move(request), sinks.emplace_back(std::make_shared<Recorder>())));
   }
   std::vector<int> counts = fleet.unfinished();
@@ -137,7 +137,7 @@ TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
     return engine;
   };
   DataParallelClient client(DataParallelClient::start(0, 2, start).value(), 5);
-  std::filesystem::remove_all(folder);  // it will not come back
+  std::filesystem::remove_all(folder);  // so that the killed engine cannot restart
   kill(second->pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return second->stats()[0].presence == EnginePresence::starting; }));
   std::vector<std::shared_ptr<Recorder>> sinks;

@@ -1,4 +1,4 @@
-// Engines that come and go behind a client, while it serves.
+// Adding and removing engines while the client serves.
 #include <signal.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr int kMost = 4;
 
-// One engine at first. Engine 3 cannot start.
+// Starts with one engine. Engine 3 cannot start.
 struct Fleet {
   std::vector<EngineProcess*> processes = std::vector<EngineProcess*>(kMost);
   std::unique_ptr<DataParallelClient> client;

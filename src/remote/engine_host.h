@@ -1,4 +1,4 @@
-// The engine's side: what its process does with the socket to its client.
+// Engine side of the connection between an engine's process and its client.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ class EngineHost {
   // fd: the socket; see kChildSocket and follow_parent().
   explicit EngineHost(int fd) : socket_(fd) {}
 
-  // Waits for what the client says first. Errors: it has gone, or speaks another version.
+  // Receives the client's first message. Errors: the client is gone, or has another wire version.
   Result<Hello> hello();
 
-  // Any thread, while the engine loads.
+  // Reports progress while the engine loads. Any thread.
   void loading(std::size_t done, std::size_t all);
   void failed(const Error& error);
 
-  // Serves the client until it goes.
+  // Serves the client until it disconnects.
   void run(EngineClient& engine);
 
-  // The engine's thread, after each of its steps: what the step brought goes out at once. It is run()'s thread
-  // that sends: the kernel wakes a socket's reader on the sender's core, and expects the sender to sleep.
+  // Called on the engine's thread after each step: has its outputs sent at once. run()'s thread sends them,
+  // because the kernel wakes a socket's reader on the sender's core and expects the sender to sleep.
   void flush();
 
  private:
@@ -46,14 +46,14 @@ class EngineHost {
   void send_steps(EngineClient& engine, bool with_stats);
   bool wait(bool& readable);
 
-  FrameSocket socket_;  // received from by run() and hello() alone
-  Wakeup unsent_;       // for run(): there is something to send
+  FrameSocket socket_;  // only run() and hello() receive from it
+  Wakeup unsent_;       // wakes run() when there is data to send
 
-  std::mutex mutex_;  // guards socket_.out, sending, and what follows
-  bool gone_ = false;  // the client
-  // Frames of outputs: of the step that runs, and of those before it, which are to be sent.
+  std::mutex mutex_;  // guards socket_.out, sending, and all members below
+  bool gone_ = false;  // the client has disconnected
+  // Output frames of the running step, and of earlier steps, which are ready to be sent.
   std::string step_, steps_;
-  bool step_ends_ = false, stats_due_ = false;  // whether answers end in them
+  bool step_ends_ = false, stats_due_ = false;  // whether answers end in these frames
 
   std::mutex ids_mutex_;
   std::unordered_map<RequestId, RequestId> engine_ids_;  // of unfinished requests, by the client's ids

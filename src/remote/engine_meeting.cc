@@ -13,11 +13,11 @@
 namespace octavo::remote {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // and the version of what follows
+constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // also the version of the following bytes
 constexpr int kLookMs = 200;
-constexpr int kTellMs = 10'000;  // between lines in the log
+constexpr int kTellMs = 10'000;  // interval of log lines
 
-// What an engine's host says.
+// First message of an engine's host.
 struct Coming {
   std::uint64_t magic = kMagic;
   Hash128 identity = {};
@@ -40,7 +40,7 @@ bool is_gone(const Socket& socket) {
 
 void sleep_ms(int ms) { poll(nullptr, 0, ms); }
 
-// Tries until the server is there and has taken the engine. nullopt: stopped.
+// Retries until the server accepts the engine. nullopt: stopped.
 Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engine,
                                    const std::stop_token& stop) {
   for (std::int64_t told_us = now_us(); !stop.stop_requested(); sleep_ms(kLookMs)) {
@@ -78,11 +78,11 @@ EngineMeeting::EngineMeeting(EngineMeetingOptions options, int first, int count,
         while (!stop.stop_requested()) greet(*at);
       }) {}
 
-// Whoever says nothing sensible is let go; an engine that has come before has started again.
+// Closes connections with invalid messages. A new connection of the same engine replaces the old one.
 void EngineMeeting::greet(const Socket& listener) {
   auto came = accept_from(listener, kLookMs);
   if (!came) {
-    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);  // no descriptor is left, for example
+    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);  // for example, no free descriptor
     return;
   }
   Socket socket = std::move(came->first);

@@ -1,8 +1,7 @@
-// Engines of other hosts, and how they come to the server that they belong to: the host of an engine connects
-// to the server's meeting, says which engine it is, and starts its process with that connection in place of a
-// socket pair.
+// Engines on other hosts. The host of an engine connects to the server's meeting address and sends the
+// engine's number. Then it starts the engine's process with that connection instead of a socket pair.
 //
-// Nothing is encrypted or authenticated: a network of one's own.
+// There is no encryption or authentication: use a private network.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@
 namespace octavo::remote {
 
 struct EngineMeetingOptions {
-  std::string address = "127.0.0.1";  // of the server's host
+  std::string address = "127.0.0.1";  // address of the server's host
   int port = 29'550;
-  // Engines of another text do not belong to the server: what is computed, and how.
+  // Description of the model and its computation. Engines with another identity are refused.
   std::string identity{};
 };
 
-// The server's side. Any thread.
+// Server side. Any thread.
 class EngineMeeting {
  public:
-  // For engines [first, first + count). Errors: invalid_argument, io.
+  // Accepts engines [first, first + count). Errors: invalid_argument, io.
   static Result<std::shared_ptr<EngineMeeting>> open(EngineMeetingOptions options, int first, int count);
 
-  // The connection of that engine, if it has come since it was last taken, and is still there.
+  // Takes the engine's connection, if one has arrived and is still open.
   std::optional<Socket> take(int engine);
 
  private:
@@ -43,13 +42,13 @@ class EngineMeeting {
   const EngineMeetingOptions options_;
   const int first_, count_;
   std::mutex mutex_;
-  std::map<int, Socket> came_;  // by engine; under mutex_
+  std::map<int, Socket> came_;  // by engine; guarded by mutex_
   std::jthread thread_;
 };
 
-// The side of an engine's host: runs `program` with the arguments `command` as engine `engine` for the
-// server, whose connection it finds at kServerSocket, and again when it has ended; until `stop`. Errors: the
-// engine does not belong there; it ends again and again before it could have done anything.
+// Side of an engine's host: runs `program` with the arguments `command` as engine `engine` of the server
+// until `stop`, and restarts it when it ends. The process finds the server's connection at kServerSocket.
+// Errors: the server refuses the engine; the engine repeatedly ends right after its start.
 inline constexpr int kServerSocket = 4;  // kChildSocket + 1
 Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
                             const std::vector<std::string>& command, const std::stop_token& stop,

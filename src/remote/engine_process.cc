@@ -14,15 +14,15 @@
 namespace octavo::remote {
 namespace {
 
-// A request that so many engines die with one after the other, without a token of it in between, ends. A
-// young one counts for several: of those that live long, few may have begun with it.
+// A request ends with an error if n engines in a row die with it before it gets a token. A young engine
+// counts for several: it is likely that the request was there from its start.
 constexpr int kRequestDeathsMax = 20;
 constexpr int kYoungDeath = 4;
-// So many engines die one after the other: no more is started.
+// After n deaths in a row no engine is started any more.
 constexpr int kDeathsMax = 6;
-constexpr int kRestartMs = 300;  // before an engine whose predecessor died young, times their number
+constexpr int kRestartMs = 300;  // wait before a restart after young deaths, times their number
 constexpr int kStopMs = 5'000;
-constexpr int kMeetMs = 50;  // between looks whether an engine of another host has come
+constexpr int kMeetMs = 50;  // interval to check if an engine of another host has connected
 
 Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks on other hosts", {}}; }
 
@@ -179,7 +179,7 @@ void EngineProcess::reload_weights(std::string path, Done done) {
   wakeup_.wake();
 }
 
-// True: the process is to end, for another one with the weights that were asked for.
+// True: the process must end, because another one will start with the new weights.
 bool EngineProcess::begins_reload() {
   const std::lock_guard lock(mutex_);
   if (!reload_ || !ready_) return false;
@@ -197,8 +197,8 @@ void EngineProcess::end_reload(const Result<>& result) {
   if (ended) ended->done(result);
 }
 
-// What an engine that dies is to be told again, behind the commands that came before. True: the process is to
-// end, at level 2.
+// Records the state to repeat to an engine after a restart, after earlier commands. True: the process must
+// end, for level 2.
 bool EngineProcess::falls_asleep() {
   const std::lock_guard lock(mutex_);
   if (!slept_ || !ready_ || places_taken_ > 0 || !commands_.empty()) return false;
@@ -210,7 +210,7 @@ bool EngineProcess::falls_asleep() {
   return ending_;
 }
 
-// Without a process, until wake_up(). False: this client ends.
+// Waits without a process until wake_up(). False: this client ends.
 bool EngineProcess::sleep_on() {
   for (;;) {
     end_adapter_commands(asleep());
@@ -329,12 +329,12 @@ void EngineProcess::run() {
   end_all(stopped);
 }
 
-// Runs an engine until it dies (an error says of what, where that is known) or this client is told to stop.
+// Runs an engine until it dies or this client stops. An error describes the death, if known.
 Result<> EngineProcess::serve_child() {
   ready_ = got_on_ = false;
   told_to_sleep_ = 0;
   load_error_.reset();
-  child_ = ChildProcess();  // of whom there is nothing more to tell
+  child_ = ChildProcess();  // drops the previous process
   TRY(child_, begin_child());
   {
     const std::lock_guard lock(mutex_);
@@ -370,7 +370,8 @@ Result<> EngineProcess::serve_child() {
   return {};
 }
 
-// Of another host, when it comes: for requests that go on meanwhile this one does not wait without end.
+// An engine of another host: waits until it connects. Requests that wait for longer than hung_after_ms end
+// with an error.
 Result<ChildProcess> EngineProcess::begin_child() {
   if (!options_.meeting) {
     std::vector<std::string> command = options_.command;
@@ -393,7 +394,7 @@ Result<ChildProcess> EngineProcess::begin_child() {
   }
 }
 
-// After a death: whether another engine is to be started. Ends the requests that may be the cause.
+// After a death: decides whether another engine is started. Ends the requests that may be the cause.
 bool EngineProcess::recovers(const Error& death) {
   const bool young = now_us() - ready_us_ < std::int64_t{options_.young_ms} * 1000;
   deaths_ = got_on_ || (ready_ && !young) ? 1 : deaths_ + 1;
@@ -426,7 +427,7 @@ void EngineProcess::take_commands() {
   for (Command& command : commands) take(std::move(command));
 }
 
-// An engine that is not ready gets everything unfinished when it is.
+// An engine that is not ready gets all unfinished requests when it is.
 void EngineProcess::take(Command&& command) {
   if (auto* accepted = std::get_if<Accepted>(&command)) {
     Request& request = accepted->request;
@@ -511,7 +512,7 @@ Result<> EngineProcess::take(FromEngine&& message) {
   } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {
     take(*changed);
   } else if (const auto* slept = std::get_if<Slept>(&message)) {
-    // Not of a sleep that a wake_up() has taken back.
+    // Skipped if a wake_up() has cancelled the sleep.
     if (is_last_sleep(std::exchange(told_to_sleep_, 0)))
       end_sleep(slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>());
   } else if (const auto* paused = std::get_if<Paused>(&message)) {
@@ -557,8 +558,8 @@ void EngineProcess::greet(const Ready& ready) {
     for (const auto& [name, path] : *adapters)
       append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);
-  // A pause that holds comes before all requests: who was told of it sees no token. One that was not answered yet
-  // comes behind those that it found running.
+  // An active pause is sent before all requests: a client that received its response must not see a token. A
+  // pause without a response yet is sent after the requests that were running.
   if (still_) append_frame(child_.socket.out, Pause{});
   for (const auto& [id, unfinished] : unfinished_)
     append_frame(child_.socket.out, Submit{id, unfinished.request});
@@ -594,7 +595,7 @@ void EngineProcess::take(Output&& output) {
   give_back(places);
 }
 
-// Ends what is unfinished of a request, without the engine.
+// Ends the unfinished answers of a request, without the engine.
 void EngineProcess::end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
                         const std::optional<Error>& error) {
   const Unfinished whose = std::move(place->second);

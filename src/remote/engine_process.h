@@ -1,8 +1,8 @@
-// The client of an engine in a process of its own, which may die: it is started again, and every unfinished
-// request goes on with the token that comes next, none lost and none repeated.
+// Client of an engine in a separate process. If the process dies, it is restarted, and each unfinished
+// request continues with its next token: no token is lost or repeated.
 //
-// A thread does all talking. It knows each unfinished request and what its answers have said so far; draws
-// depend on the seed and the place alone, so a new engine that is told both goes on bit for bit.
+// One thread does all communication. It stores each unfinished request and its output so far. Sampling
+// depends only on the seed and the position, so a new engine that gets both continues with the same bits.
 #pragma once
 
 #include <condition_variable>
@@ -27,27 +27,29 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;            // of a program that runs an EngineHost on kChildSocket
-  std::string program = "/proc/self/exe";      // that it is
-  std::shared_ptr<EngineMeeting> meeting{};    // engines of other hosts come to it; null: started here
-  int number = 0;                              // of that engine
-  std::uint64_t seed = 0;                      // for requests that bring none
-  int hung_after_ms = 10'000;                  // without a sign of life the engine is taken for hung
-  // An engine that lives so long, or says a token, has not died of how it started; and one that lives so
-  // long, not so likely of a request that it was given at once.
+  std::vector<std::string> command;            // arguments of a program with an EngineHost on kChildSocket
+  std::string program = "/proc/self/exe";      // path of that program
+  std::shared_ptr<EngineMeeting> meeting{};    // engines of other hosts connect to it; null: local process
+  int number = 0;                              // number of that engine
+  std::uint64_t seed = 0;                      // for requests without a seed
+  int hung_after_ms = 10'000;                  // an engine that is silent for longer counts as hung
+  // An engine that lives longer, or returns a token, did not die from its start. After this time, a death is
+  // also less likely to be the fault of a request that it got at its start.
   int young_ms = 10'000;
-  bool on_several_hosts = false;  // its ranks: requests are refused while it is started again
-  std::function<void(std::size_t, std::size_t)> progress{};  // bytes read, bytes in all; while it first loads
-  // The command's flag for the folder of other weights; "": there is none, and reload_weights() is refused.
+  bool on_several_hosts = false;  // its ranks are on several hosts: requests are refused during a restart
+  // (bytes read, total bytes), called during the first load
+  std::function<void(std::size_t, std::size_t)> progress{};
+  // Flag of the command for a folder with other weights; "": reload_weights() is refused.
   std::string weights_flag{};
-  std::function<Result<>(const std::string&)> check_weights{};  // without reading them; empty: they are tried
+  // Checks a folder without reading the weights; empty: no check.
+  std::function<Result<>(const std::string&)> check_weights{};
 };
 
 class EngineProcess final : public EngineClient {
  public:
-  // Returns when the engine is ready. Errors: what it says when it cannot load, or that it died.
+  // Returns when the engine is ready. Errors: the engine's error if it cannot load, or that it died.
   static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
-  // Ends what is unfinished, and the process.
+  // Ends all unfinished requests and the process.
   ~EngineProcess() override;
 
   EngineInfo info() const override { return info_; }
@@ -57,17 +59,18 @@ class EngineProcess final : public EngineClient {
   void look_at_prefixes() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // Level 2 ends the process, and wake_up() starts another.
+  // Level 2 ends the process, and wake_up() starts a new one.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
-  // Ends the process and starts another with these weights, or, where it cannot, with those before.
+  // Ends the process and starts another with these weights. If that fails, starts one with the previous
+  // weights.
   void reload_weights(std::string path, Done done) override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
-  // Of the process at this moment; -1: none.
+  // pid of the current process; -1: none.
   pid_t pid() const;
 
  private:
@@ -93,12 +96,12 @@ class EngineProcess final : public EngineClient {
                                PauseCommand, Resume>;
 
   struct Unfinished {
-    Request request;  // answers_so_far: of those that have not ended
+    Request request;  // answers_so_far: unfinished answers
     std::shared_ptr<OutputSink> sink;
     int places = 0;
-    RequestTimes times;  // arrival and first token, of the first engine that it had
+    RequestTimes times;  // arrival and first token, in the first engine that had it
     bool aborting = false;
-    int deaths = 0;  // of engines that had it, since its last token; young ones count for several
+    int deaths = 0;  // deaths of engines that had it since its last token; young ones count for several
   };
 
   explicit EngineProcess(EngineProcessOptions options) : options_(std::move(options)) {}
@@ -134,45 +137,45 @@ class EngineProcess final : public EngineClient {
 
   const EngineProcessOptions options_;
   std::promise<Result<>> started_;
-  EngineInfo info_;  // of the first engine; the thread sets it before started_
+  EngineInfo info_;  // info of the first engine; the thread sets it before started_
   Wakeup wakeup_;
 
-  // Of the thread.
+  // Members of the thread.
   ChildProcess child_;
-  bool told_ = false;               // how the first start went
-  bool ready_ = false;              // the engine takes requests
-  std::uint64_t told_to_sleep_ = 0;  // and has not answered yet: the number of the sleep; 0: no
+  bool told_ = false;               // the result of the first start is reported
+  bool ready_ = false;              // the engine accepts requests
+  std::uint64_t told_to_sleep_ = 0;  // number of the sleep without a response yet; 0: none
   std::int64_t ready_us_ = 0;
   std::int64_t heard_us_ = 0;
-  bool got_on_ = false;             // a token has come from this engine
-  int deaths_ = 0;                  // one after the other, without a token or some time in between
+  bool got_on_ = false;             // this engine has returned a token
+  int deaths_ = 0;                  // deaths in a row, without a token or a long life in between
   std::optional<Error> load_error_;
-  std::string weights_;                        // that an engine is started with; "": the command's
-  std::optional<std::string> weights_before_;  // to be gone back to, until an engine has read the others
-  std::optional<Error> reload_error_;          // why it could not: to be told when one has those before again
-  bool leaving_ = false;                       // this process ends, for one with other weights
+  std::string weights_;                        // weights of the next engine; "": those of the command
+  std::optional<std::string> weights_before_;  // previous weights, until an engine has loaded the new ones
+  std::optional<Error> reload_error_;          // reported when an engine has the previous weights again
+  bool leaving_ = false;                       // this process ends, and another loads other weights
   std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
-  std::map<std::string, std::string> adapters_;  // loaded: the path of each name
-  std::map<std::string, std::string> left_adapters_;          // unloaded, and of unfinished requests
-  std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // not answered yet, in order
+  std::map<std::string, std::string> adapters_;  // loaded adapters: path by name
+  std::map<std::string, std::string> left_adapters_;          // unloaded, but used by unfinished requests
+  std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // without a response yet, in order
   std::uint64_t last_adapter_command_ = 0;
-  std::map<std::uint64_t, PauseCommand> pauses_;  // not answered yet, in order
+  std::map<std::uint64_t, PauseCommand> pauses_;  // without a response yet, in order
   std::uint64_t last_pause_ = 0;
-  bool still_ = false;  // a pause was answered, and nobody has resumed since: an engine that is new begins with it
+  bool still_ = false;  // a pause is complete and not resumed: a new engine starts paused
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable emptied_;
   std::vector<Command> commands_;
   EngineStats stats_;
   RequestId last_id_ = 0;
   int places_taken_ = 0;
   bool closed_ = false;
-  int sleep_level_ = 0;  // 0: awake; otherwise no requests are taken
-  std::uint64_t sleeps_ = 0;  // the number of the last sleep()
-  bool paused_ = false;       // since a pause(), whether or not the engine has heard of it
-  bool ending_ = false;  // the process is stopped for level 2, which cannot be taken back any more
-  Done slept_, woken_;   // of those who wait for it; null: nobody does
-  std::optional<Reload> reload_;  // alike
+  int sleep_level_ = 0;  // 0: awake; otherwise requests are refused
+  std::uint64_t sleeps_ = 0;  // number of the last sleep()
+  bool paused_ = false;       // after pause(), whether or not the engine has received it
+  bool ending_ = false;  // the process is being stopped for level 2; this cannot be cancelled
+  Done slept_, woken_;   // pending callbacks; may be null
+  std::optional<Reload> reload_;  // pending reload
   EnginePresence presence_ = EnginePresence::starting;
   bool broken_ = false;  // it died too often
   bool stopping_ = false;

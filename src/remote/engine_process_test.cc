@@ -21,7 +21,7 @@ EngineProcessOptions simulated(std::vector<std::string> flags) {
   return options;
 }
 
-// Kills the engine that runs now and waits for the next.
+// Kills the running engine and waits for the next.
 void kill_engine(const EngineProcess& engine, int signal = SIGKILL) {
   const pid_t pid = engine.pid();
   ASSERT_GT(pid, 0);
@@ -60,13 +60,13 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
     request.sampling.n = 1 + i % 2;
     ASSERT_TRUE(engine->submit(std::move(request), s.sink).has_value());
   }
-  // Under a grammar, too.
+  // One request with a grammar.
   Request guided = request_for(some_prompt(99, 20), 400);
   guided.grammar = {.kind = grammar::GrammarKind::regex, .text = "[a-z]{300}"};
   guided.eos_ids = {kVocab - 1};
   auto letters = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(std::move(guided), letters).has_value());
-  // In the middle of all streams: the grammar's is the longest.
+  // Kills engines in the middle of all streams; the one with the grammar is the longest.
   for (int kills = 0; kills < 4; ++kills) {
     EXPECT_TRUE(eventually([&] { return std::ssize(letters->record().tokens) > 60 * kills; }));
     kill_engine(*engine);
@@ -89,7 +89,7 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
   std::vector<TokenId> text = some_prompt(99, 20);
   for (int i = 0; i < 300; ++i) {
     const TokenId next = SimulatedExecutor::next(text, kVocab);
-    text.push_back(next < 26 ? next : 0);  // the first letter that the grammar allows from there on
+    text.push_back(next < 26 ? next : 0);  // the first letter that the grammar allows
     EXPECT_EQ(record.tokens[static_cast<std::size_t>(i)], text.back()) << i;
   }
   EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
@@ -99,7 +99,7 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
 
 TEST(EngineProcess, AHungEngineIsReplaced) {
   EngineProcessOptions options = simulated({"--step-us=500"});
-  options.hung_after_ms = 3000;  // a busy machine is silent for longer than one would think
+  options.hung_after_ms = 3000;  // a busy machine may be silent for a long time
   const auto engine = EngineProcess::start(std::move(options)).value();
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 200), sink).has_value());
@@ -109,7 +109,7 @@ TEST(EngineProcess, AHungEngineIsReplaced) {
   EXPECT_EQ(sink->record().tokens, expected(some_prompt(1, 20), 200));
 }
 
-// Waits for what `call` tells.
+// Returns the result of the callback of `call`.
 Result<> outcome(const std::function<void(EngineClient::Done)>& call) {
   std::promise<Result<>> told;
   call([&](Result<> result) { told.set_value(std::move(result)); });
@@ -169,7 +169,7 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
 }
 
-// What an engine says whose weights add so much to each token.
+// Output of an engine whose weights add `added` to each token.
 std::vector<TokenId> said_with(TokenId added, std::vector<TokenId> text, std::size_t count) {
   const std::size_t begin = text.size();
   while (text.size() < begin + count)
@@ -262,7 +262,7 @@ TEST(EngineProcess, WhoWaitsForWeightsHearsOfTheEnd) {
   std::promise<Result<>> told;
   engine->reload_weights("1", [&](Result<> result) { told.set_value(std::move(result)); });
   engine.reset();
-  (void)told.get_future().get();  // read, or ended before: both happen
+  (void)told.get_future().get();  // loaded or ended first: both happen
   auto fixed = EngineProcess::start(simulated({"--step-us=500"})).value();
   EXPECT_EQ(reload(*fixed, "1").error().code, ErrorCode::unsupported);
 }
@@ -299,7 +299,7 @@ TEST(EngineProcess, ASleepThatHasNotBegunIsTakenBack) {
   }
 }
 
-// However late they come, all hear what became of it.
+// Every caller gets a result, however late it calls.
 TEST(EngineProcess, SleepersAndWakersAreAllHeard) {
   for (const int level : {1, 2}) {
     const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
@@ -308,7 +308,7 @@ TEST(EngineProcess, SleepersAndWakersAreAllHeard) {
       engine->sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
       std::this_thread::sleep_for(std::chrono::microseconds(300 * i));
       EXPECT_TRUE(outcome([&](auto done) { engine->wake_up(done); }));
-      (void)told.get_future().get();  // it slept, or was woken before: both happen
+      (void)told.get_future().get();  // slept or woken first: both happen
       expect_answer(*engine, static_cast<unsigned>(i), 0);
     }
   }
@@ -357,7 +357,7 @@ TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
 }
 
-// However long each of them has lived before.
+// Holds even if each engine has lived long.
 TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   EngineProcessOptions options = simulated({"--step-us=200", "--die-of=7"});
   options.young_ms = 0;
@@ -369,7 +369,7 @@ TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   expect_answer(*engine, 2, 0);
 }
 
-// Nobody knows when the other hosts are back: who comes meanwhile is told, who was there goes on.
+// The return of the other hosts is unknown: new requests are refused, and earlier ones continue.
 TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   options.on_several_hosts = true;
@@ -381,7 +381,7 @@ TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   ::kill(engine->pid(), SIGKILL);
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].presence == EnginePresence::away; }));
   const auto refused = engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>());
-  if (!refused) {  // else it is back already
+  if (!refused) {  // otherwise the engine is already back
     EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
   }
   ASSERT_TRUE(eventually([&] { return engine->stats()[0].presence == EnginePresence::up; }));
@@ -400,7 +400,7 @@ TEST(EngineProcess, AnEngineThatCannotLoadSaysWhy) {
   EXPECT_TRUE(no_child_is_left());
 }
 
-// An engine that does not come up again is given up, and everybody gets to know.
+// An engine that cannot restart is given up, and all requests get an error.
 TEST(EngineProcess, GivesUpInTheEnd) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   const std::string program = options.program;
@@ -432,7 +432,7 @@ TEST(EngineProcess, AbortsAndRefusals) {
   Request many = request_for({1}, 5);
   many.sampling.n = 1000;
   EXPECT_EQ(error(many).field, "n");
-  // What only the engine can tell comes as an end.
+  // An error that only the engine detects arrives as an end.
   Request broken = request_for({1}, 5);
   broken.grammar = {.kind = grammar::GrammarKind::regex, .text = "(", .field = "regex"};
   auto sink = std::make_shared<Recorder>();
@@ -446,7 +446,7 @@ TEST(EngineProcess, AbortsAndRefusals) {
   engine->abort(*first);
   ASSERT_TRUE(running->wait_ended(1, 60s));
   EXPECT_EQ(running->record().ends[0].finished, FinishReason::abort);
-  // While no engine is there.
+  // While no engine runs.
   ::kill(engine->pid(), SIGKILL);
   const auto second = engine->submit(request_for(some_prompt(1, 20), 450), waiting);
   engine->abort(*second);

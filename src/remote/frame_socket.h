@@ -1,5 +1,4 @@
-// One end of a stream socket between two processes of a host, read and written without waiting, frame by
-// frame.
+// One end of a stream socket between two processes of a host. Reads and writes whole frames without waiting.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +13,28 @@ namespace octavo::remote {
 class FrameSocket {
  public:
   FrameSocket() = default;
-  explicit FrameSocket(int fd) : fd_(fd) {}  // owned from now on
+  explicit FrameSocket(int fd) : fd_(fd) {}  // takes ownership
   FrameSocket(FrameSocket&& other) noexcept;
   FrameSocket& operator=(FrameSocket&& other) noexcept;
   ~FrameSocket();
 
   int fd() const { return fd_; }
 
-  // Takes what has come. False: the other end is gone.
+  // Receives the available bytes. False: the other end is gone.
   bool receive();
-  // The next frame that is there whole, without its length; good until the next receive(). Nothing: none is.
-  // Errors: the other end says nonsense.
+  // Returns the next complete frame without its length; valid until the next receive(). nullopt: no complete
+  // frame yet. Errors: an invalid frame length.
   Result<std::optional<std::string_view>> next();
 
-  // Frames are appended here (remote::append_frame) and leave with flush(). False: the other end is gone.
+  // Bytes to send: append frames with remote::append_frame, then call flush(). flush() returns false if the
+  // other end is gone.
   std::string out;
   bool flush();
 
  private:
   int fd_ = -1;
   std::string in_;
-  std::size_t taken_ = 0;  // of in_
+  std::size_t taken_ = 0;  // number of bytes of in_ already read
 };
 
 }  // namespace octavo::remote

@@ -1,4 +1,4 @@
-// Wakes a thread that waits in poll().
+// Wakes up a thread that waits in poll().
 #pragma once
 
 #include <sys/eventfd.h>

@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// The bounds are in the code of both ends.
+// Both ends have the bounds in their code, so they are not sent.
 template <>
 struct Packed<Histogram> {
   using As = std::pair<std::vector<std::int64_t>, double>;

@@ -1,7 +1,7 @@
-// What an engine and its client in another process say to each other.
+// Messages between an engine's process and its client.
 //
-// A frame is the number of its bytes (u32), the index of the message in its variant (u8) and the message's
-// fields (base/pack.h). Both ends say wire_version() first.
+// A frame is its number of bytes (u32), the index of the message in its variant (u8) and the message's fields
+// (base/pack.h). Both ends send wire_version() first.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@
 
 namespace octavo::remote {
 
-// Hash of the types of all fields of all messages: nobody raises it by hand.
+// Hash of the types of all fields of all messages, so it changes without manual work.
 std::uint64_t wire_version();
 
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
-// To the engine.
+// Messages to the engine.
 struct Hello {
   std::uint64_t version = wire_version();
-  int num_blocks = 0;  // KV blocks that the engine had before it died; 0: it is the first
+  int num_blocks = 0;  // number of KV blocks of the engine before its death; 0: first start
 };
 struct Submit {
-  RequestId id = 0;  // the client's; outputs carry it
+  RequestId id = 0;  // the client's id; outputs contain it
   Request request;
 };
 struct Abort {
@@ -39,22 +39,22 @@ struct Abort {
 struct ResetPrefixCache {};
 struct LookAtPrefixes {};
 struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
-  std::uint64_t id = 0;  // of the answer; 0: none is wanted
+  std::uint64_t id = 0;  // id of the response; 0: no response
   AdapterSource source;
   bool unload = false;
 };
-struct Sleep {};  // EngineClient::sleep at level 1, when nothing is unfinished
+struct Sleep {};  // EngineClient::sleep at level 1, when no request is unfinished
 struct WakeUp {};
 struct Pause {           // EngineClient::pause
-  std::uint64_t id = 0;  // of the answer; 0: none is wanted
+  std::uint64_t id = 0;  // id of the response; 0: no response
   PauseMode mode = PauseMode::keep;
 };
 struct Resume {};
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
                               Resume, LookAtPrefixes>;
 
-// From the engine. Stats come several times a second, whether or not there is work: silence means that it
-// hangs.
+// Messages from the engine. Stats are sent several times a second, even without work: silence means that the
+// engine hangs.
 struct Loading {
   std::uint64_t done = 0, all = 0;  // bytes of weights
 };
@@ -62,7 +62,7 @@ struct Ready {
   std::uint64_t version = wire_version();
   EngineInfo info;
 };
-struct Failed {  // to load
+struct Failed {  // loading failed
   Error error;
 };
 struct AdapterChanged {
@@ -82,7 +82,7 @@ using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, Ada
 template <class Message>
 void append_frame(std::string& out, const Message& message);
 
-// A frame without its length. Errors: it is no message of this version.
+// Reads a frame without its length. Errors: not a message of this version.
 Result<ToEngine> read_to_engine(std::string_view frame);
 Result<FromEngine> read_from_engine(std::string_view frame);
 

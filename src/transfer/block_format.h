@@ -1,6 +1,6 @@
-// A KV block outside its engine: a header that says what it is, then all layers of its cache group, each as
-// kernels/kv_exchange.h lays it out. The states of recurrent layers at the end of a block, f32, all layers one
-// behind the other, travel in pieces of the size of a block.
+// A KV block outside its engine: a header, then all layers of its cache group in the layout of
+// kernels/kv_exchange.h. States of recurrent layers at the end of a block (f32, layer after layer) are split
+// into pieces of a block's size.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@
 
 namespace octavo {
 
-// Of all blocks of an engine. Two engines exchange blocks when theirs are equal.
+// Format of all blocks of an engine. Two engines exchange blocks if their formats are equal.
 struct BlockFormat {
-  std::string fingerprint{};  // of the model: its files, and how its matrices were loaded
-  std::string dtype{};        // of keys and values
-  int block_size = 0;         // tokens
-  std::int64_t bytes = 0;     // of a piece: a block, all layers of the largest cache group
-  // Of each cache group, tokens; 0: all of them. A group that is smaller than the largest fills its pieces up.
+  std::string fingerprint{};  // identity of the model: its files, and the encoding of its matrices
+  std::string dtype{};        // type of keys and values
+  int block_size = 0;         // number of tokens
+  std::int64_t bytes = 0;     // size of a piece: a block with all layers of the largest cache group
+  // Window of each cache group in tokens; 0: no window. A group smaller than the largest pads its pieces.
   std::vector<int> windows{0};
-  int state_pieces = 0;  // that the states of recurrent layers take; the last is filled up
-  // How the bytes of a block are laid out: planes one after the other, each of block_size tokens. Not part of
-  // what two engines compare: it follows from the model. Empty: they end with the block in another way.
+  int state_pieces = 0;  // number of pieces for the states of recurrent layers; the last is padded
+  // Layout of a block's bytes: planes one after another, each with block_size tokens. It follows from the
+  // model, so engines do not compare it. Empty: another layout.
   struct Planes {
     int count = 0;
     int token_bytes = 0;
@@ -36,37 +36,38 @@ struct BlockFormat {
 
   bool operator==(const BlockFormat&) const = default;
 
-  // From block to block where several stand in a row, headers included.
+  // Distance between adjacent packed blocks, headers included.
   std::size_t stride() const;
-  // Of all fields: what a block's header says.
+  // Hash of all compared fields, stored in a block's header.
   Hash128 digest() const;
 };
 
-// What differs, for people: "model", "dtype", ...; "" where nothing does.
+// Name of the first field that differs: "model", "dtype", ...; "" if equal.
 std::string difference(const BlockFormat& a, const BlockFormat& b);
 
 // The part of a packed block that holds keys and values. `packed`: format.stride() bytes.
 std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
 std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
 
-// Of a packed block that is filled up to a multiple of `alignment`, a power of two.
+// Size of a packed block, padded to a multiple of `alignment` (a power of two).
 std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment);
 
-// Room for that, at an address that is such a multiple, too: the calling thread's own until it calls again.
+// A buffer of that size and alignment. It belongs to the calling thread and is valid until the thread's next
+// call.
 std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment = 1);
 
-// What stands before a block's contents: of which format they are (BlockFormat::digest()) and of which
-// tokens, how many bytes, and their checksum.
+// Header of a block: its format (BlockFormat::digest()), the hash of its tokens, its size and its checksum.
 using BlockHeader = std::array<std::byte, 64>;
 BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> contents);
-// Errors: as those of verify() below.
+// Errors: those of verify() below.
 Result<> verify(const BlockHeader& header, Hash128 format, Hash128 key, std::span<const std::byte> contents);
 
-// Writes the header when the contents are there. key: chained hash of all tokens up to the block's end
+// Writes the header, after the contents. key: chained hash of all tokens up to the block's end
 // (transfer_keys).
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed);
 
-// Errors: mismatch of format or key (invalid_argument), a checksum that is wrong or no header (corrupt).
+// Errors: the format or key differs (invalid_argument); the header is missing or the checksum is wrong
+// (corrupt).
 Result<> verify(const BlockFormat& format, Hash128 key, std::span<const std::byte> packed);
 
 }  // namespace octavo

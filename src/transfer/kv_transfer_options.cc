@@ -34,7 +34,7 @@ Result<> read_role(const json::value& value, KvTransferOptions& out) {
   return {};
 }
 
-// (name of the field, its value): what a connector does with a field of its extra config.
+// Calls take(field name, value) for each field of a connector's extra config.
 template <class Take>
 Result<> for_extra(const json::object& extra, Take&& take) {
   for (const auto& [key, item] : extra)
@@ -63,12 +63,12 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        if (key != "backends" && key != "num_threads") return no_field(key);  // of NIXL itself
+        if (key != "backends" && key != "num_threads") return no_field(key);  // fields of NIXL itself
         return {};
       });
 }
 
-// A folder, or the URL of a store.
+// Reads a folder or the URL of a store.
 Result<> read_place(const json::value& value, std::string_view field, std::string& out) {
   TRY_VOID(read_field(value, field, out));
   if (!is_store_url(out)) return {};
@@ -76,7 +76,7 @@ Result<> read_place(const json::value& value, std::string_view field, std::strin
   return {};
 }
 
-// How blocks below host memory are compressed; null: they are not.
+// Reads the compression of blocks below host memory; null: none.
 Result<> read_compression(const json::value& value, std::string_view field, BlockCompression& out) {
   if (value.is_null()) return {};
   std::string name;
@@ -130,7 +130,8 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
     } else if (key == "use_odirect") {
       TRY_VOID(read_field(item, field, tier.use_odirect));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
-      TRY_VOID(read_field(item, field, 1, 1024, threads));  // as many as there are
+      // Accepted and ignored: the number of threads is fixed.
+      TRY_VOID(read_field(item, field, 1, 1024, threads));
     } else {
       return invalid(kField, "there is no field {}", quoted_text(key));
     }
@@ -152,7 +153,8 @@ Result<> read_policy(const json::value& value, std::string_view field, EvictionP
   return {};
 }
 
-// Host memory (CPUOffloadingSpec), and what lies below it (TieringOffloadingSpec); without a name as the fields say.
+// Reads host memory (CPUOffloadingSpec) and the tier below it (TieringOffloadingSpec). Without a name, the
+// fields decide.
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kHost = "CPUOffloadingSpec", kTiers = "TieringOffloadingSpec";
   KvTierOptions& tier = out.tier.emplace();
@@ -166,7 +168,8 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     if (key == "cpu_bytes_to_use") return read_bytes(item, field, tier.host_bytes);
     if (key == "eviction_policy") return read_policy(item, field, tier.eviction);
     if (key == "load_always") return read_field(item, field, tier.load_always);
-    // Blocks go one by one, which finds beginnings at least as long; events always describe themselves.
+    // Accepted and ignored: single blocks find prefixes at least as long, and events always contain all
+    // fields.
     if (key == "block_size" || key == "blocks_per_chunk") return read_field(item, field, 1, 1 << 30, tokens);
     if (key == "self_describing_kv_events") return read_field(item, field, flag);
     if (key == "offload_prompt_only") {
@@ -204,7 +207,7 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
   return {};
 }
 
-// LMCache's fields, as its connector for vLLM takes them.
+// Reads LMCache's fields, as in its connector for vLLM.
 Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kPrefix = "lmcache.", kFile = "file://";
   constexpr std::string_view kODirect = "kv_connector_extra_config.lmcache.extra_config.use_odirect";
@@ -245,7 +248,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
       return field_failure(field, ErrorCode::unsupported, "must be \"LRU\", got {}", quoted_text(policy));
     }
     int tokens = 0;
-    if (name == "chunk_size") return read_field(item, field, 1, 1 << 30, tokens);  // blocks go one by one
+    // Ignored: blocks are transferred one by one.
+    if (name == "chunk_size") return read_field(item, field, 1, 1 << 30, tokens);
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
@@ -293,7 +297,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
-// A store in a shared library, which reads the extra config itself.
+// Selects a store in a shared library, which reads the extra config itself.
 Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   tier.place = library_url(path, json::serialize(extra));
@@ -305,11 +309,11 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
   return {};
 }
 
-// A row for each kv_connector.
+// One row for each kv_connector.
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // other engines: kv_role says which way; the others take kv_both alone
+  bool peers;  // other engines, with any kv_role; the others accept only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},
@@ -343,7 +347,8 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       if (policy != "recompute")
         return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {  // of other connectors
+               // Fields of other connectors.
+               name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
     }
   }

@@ -1,5 +1,5 @@
-// Blocks as their engine has them in memory, for engines whose blocks look alike there: they go over without
-// a change of layout and without a copy in between.
+// Blocks in their engine's memory layout. Engines with the same layout transfer them without conversion and
+// without an extra copy.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 namespace octavo {
 
 struct NativeBlocks {
-  // Names what a block looks like. Engines of the same model and format with the same name may exchange them.
-  // "": blocks have no memory that others can take them from.
+  // Name of the layout. Engines of the same model, format and layout may exchange native blocks. "": other
+  // engines cannot read the memory of blocks.
   std::string layout{};
-  // All of a piece, in a row. Any thread, for blocks that no step writes or uses meanwhile.
+  // Contiguous memory of a piece. Any thread, while no step writes or uses the block.
   std::function<std::span<std::byte>(KvPlace)> memory{};
 };
 

@@ -1,4 +1,4 @@
-// The connectors that the options name.
+// Starts the connectors that the options select.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace octavo {
 
-// Nearest first: a tier, other engines, the others. Errors: those of TierConnector::open and
-// PeerConnector::start.
+// Returns them in the order of lookup: a tier, other engines, the others. Errors: those of
+// TierConnector::open and PeerConnector::start.
 Result<std::vector<std::unique_ptr<KvConnector>>> start_connectors(const KvTransferOptions& options,
                                                                    const KvConnectorSite& site);
 

@@ -1,5 +1,5 @@
-// The bytes behind the ids of blocks and states: one layer cache per layer, all in one allocation, and the
-// states in another.
+// Memory of the KV blocks and states. One allocation holds a layer cache for each layer, another holds the
+// states.
 #pragma once
 
 #include <cstdint>
@@ -20,58 +20,57 @@ namespace octavo {
 
 class KvMemory {
  public:
-  // Room for `blocks` blocks and `slots` states. shared: blocks are in memory that other processes can open.
-  // Error: the device has not got it.
+  // Allocates `blocks` blocks and `slots` states. shared: other processes can open the blocks' memory. Error:
+  // not enough memory.
   static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
                                    std::int64_t slots, bool shared = false);
 
-  std::span<const KvLayer> layers() const { return layers_; }  // one for each layer of the model
+  std::span<const KvLayer> layers() const { return layers_; }  // one per model layer
 
-  // Pieces of the past, to and from the layout that all backends share: a block with the layers of its group
-  // one after the other (KvExchange), or a part of a slot of states. Not where exchanges() is false: they
-  // stay on the device.
+  // Pieces of the cache in the layout that all backends share (KvExchange): a block with the layers of its
+  // group one after another, or a part of a state slot. If exchanges() is false, pieces cannot leave the
+  // device.
   bool exchanges() const { return exchange_ != nullptr; }
   const PieceLayout& pieces() const { return pieces_; }
   void export_piece(KvPlace place, std::span<std::byte> out) const;
   void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
-  // The same pieces as they are; nothing where they are not in host memory. Where exchanges() is true; this
-  // must stay where it is.
+  // The same pieces in the native layout; empty if they are not in host memory. Requires exchanges(). The
+  // result refers to this object, which must not move.
   NativeBlocks native_blocks() const;
-  // Of blocks that are shared; else empty.
+  // memory of shared blocks; otherwise empty
   const SharedMemory& segment() const { return segment_; }
 
-  // From now on host memory behind the blocks in use is touched before it is needed (Prefault).
+  // Starts to touch host memory ahead of its use (Prefault).
   void prefault();
-  // A block is written to, or will be in a moment. Any thread.
+  // Notes that a block is written, now or soon. Any thread.
   void used(std::int64_t block) const;
 
-  // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory
-  // alone.
+  // Returns the whole memory to the system; the next access gets zeroed pages. Host memory only.
   void release();
 
   const View& states() const { return states_; }  // f32 [slots, CacheLayout::state_floats]
 
  private:
-  // Layers of a group whose parts of a block go together (KvExchange::joins).
+  // Consecutive layers of a group whose parts of a block are copied together (KvExchange::joins).
   struct Run {
     std::size_t first_layer;
-    std::size_t bytes;  // outside
+    std::size_t bytes;  // size in the exported layout
   };
 
   std::vector<Run> runs_of(const PieceLayout::Group& group) const;
   std::span<std::byte> state_piece(KvPlace place) const;
 
   Buffer bytes_, state_bytes_;
-  SharedMemory segment_;  // in place of bytes_
+  SharedMemory segment_;  // replaces bytes_ for shared blocks
   std::span<std::byte> blocks_;
-  std::size_t block_bytes_ = 0;  // of any group
+  std::size_t block_bytes_ = 0;  // size of a block; equal in all groups
   View states_;
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Run>> runs_;  // of each group, in the order of their bytes outside
+  std::vector<std::vector<Run>> runs_;  // by group, in the order of the exported layout
   bool in_host_memory_ = true;
-  std::unique_ptr<Prefault> prefault_;  // last: it ends before its memory does
+  std::unique_ptr<Prefault> prefault_;  // last member: it ends before its memory is freed
 };
 
 }  // namespace octavo

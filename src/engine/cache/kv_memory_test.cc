@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Three layers that keep their keys and values in one group of blocks, and one that keeps none.
+// Three layers with KV in one group of blocks, and one layer without.
 CacheLayout some_layout(DType dtype, int block_size) {
   return {.groups = {{.q_heads = 4, .kv = {2, 40, block_size, dtype}, .layers = 3}},
           .layers = {{0, 0}, {}, {0, 1}, {0, 2}},
@@ -47,7 +47,7 @@ TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
     }
 }
 
-// Where layers go together, they lie as they do one by one.
+// Layers that are copied together have the same layout as layers that are copied one by one.
 TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
   std::vector<Backend> backends;
   backends.push_back(make_reference_backend());
@@ -74,8 +74,7 @@ TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
     }
 }
 
-// A group with a window that is smaller than the other, one layer that reads what another has stored, and
-// states.
+// A group with a smaller window, one layer that reads another layer's KV, and states.
 TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const KvSpec wide{2, 40, 16, DType::f32}, narrow{1, 40, 16, DType::f32};
@@ -110,7 +109,7 @@ TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   EXPECT_EQ(memory.native_blocks().memory({3, 1}).size(), used[3]);
 }
 
-// As a stage of layers has it where those of a kind are in other stages.
+// In a pipeline stage, all layers of a group may be in other stages.
 TEST(KvMemory, AGroupMayHaveNoLayerHere) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const KvSpec kv{2, 40, 16, DType::f32};
@@ -126,7 +125,7 @@ TEST(KvMemory, AGroupMayHaveNoLayerHere) {
             static_cast<std::size_t>(layout.block_bytes(backend.ops)));
 }
 
-// Two ranks with half of the heads each, and two stages with a layer each.
+// Two ranks with half of the heads each, and two stages with one layer each.
 TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const auto layout_of = [](DType dtype, int heads, int layers) {
@@ -162,7 +161,7 @@ TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
       std::ranges::fill(got, std::byte{});
       ranked.export_piece({.number = 1}, got);
       EXPECT_EQ(got, sent) << heads << " heads over " << parts;
-      // The second rank's own cache has the second half of the heads of the first layer.
+      // The second rank's cache has the second half of the first layer's heads.
       std::vector<std::byte> own(static_cast<std::size_t>(described(memories[1]).bytes));
       memories[1].export_piece({.number = 1}, own);
       if (heads == 4 && dtype == DType::bf16) {

@@ -1,4 +1,4 @@
-// An engine with tiers of its cache, in host memory and on a disk.
+// An engine with cache tiers in host memory and on a disk.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -27,10 +27,10 @@ KvTransferOptions host_options(std::int64_t bytes) {
   return {.enabled = true, .tier = KvTierOptions{.host_bytes = bytes, .load_always = true}};
 }
 
-// Nothing is on its way between cache and disk, and nobody keeps blocks.
+// True if no transfer is in flight and no blocks are held.
 bool at_rest(const Engine& engine) { return engine.own_stats().kv_transfer.held_blocks == 0; }
 
-// A simulated engine, where a wrong block shows as a wrong token.
+// A simulated engine, in which a wrong block shows as a wrong token.
 struct TierRig : Rig {
   using Rig::Rig;
   Recorder::Record ask(const std::vector<TokenId>& prompt, int tokens) {
@@ -44,7 +44,7 @@ struct TierRig : Rig {
   int cached(const std::vector<TokenId>& prompt, int tokens = 3) {
     return ask(prompt, tokens).ends[0].cached_tokens;
   }
-  // Its figures are those behind the last end, which the sink has before they are.
+  // Waits for the counters, which the engine updates after the sink gets its end.
   void rest() {
     EXPECT_TRUE(
         eventually([&] { return engine->own_stats().generation_tokens >= generated && at_rest(*engine); }));
@@ -87,7 +87,7 @@ TEST_P(KvTierModes, AForgottenPromptComesBackFromHostMemory) {
   EXPECT_EQ(host.stored_blocks, 6);
   EXPECT_EQ(host.loaded_bytes, 6 * 64);
   EXPECT_FALSE(rig.tier().enabled);
-  rig.ask(some_prompt(2, 100), 3);  // drives it out
+  rig.ask(some_prompt(2, 100), 3);  // evicts it
   rig.forget();
   EXPECT_EQ(rig.cached(prompt), 0);
   rig.rest();
@@ -106,7 +106,7 @@ TEST_P(KvTierModes, WhatHostMemoryHasNoRoomForComesBackFromTheDisk) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   EXPECT_TRUE(written(6));
-  rig.ask(some_prompt(2, 100), 3);  // drives it out of host memory
+  rig.ask(some_prompt(2, 100), 3);  // evicts it from host memory
   EXPECT_TRUE(written(12));
   rig.forget();
   EXPECT_EQ(rig.cached(prompt), 96);
@@ -138,7 +138,7 @@ TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
     TierRig rig(setup);
     std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
     for (int i = 0; i < 60; ++i) {
-      // Few beginnings, many ends.
+      // Few prefixes and many suffixes.
       std::vector<TokenId> prompt = some_prompt(random() % 4, 20 + static_cast<int>(random() % 150));
       const std::vector<TokenId> end = some_prompt(static_cast<unsigned>(i), static_cast<int>(random() % 30));
       prompt.insert(prompt.end(), end.begin(), end.end());
@@ -213,7 +213,7 @@ TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {
     EXPECT_EQ(rig.cached(prompt), 192);
     EXPECT_EQ(rig.tier().stored_blocks, 0);
   }
-  // A byte of every file changes, or its end is gone.
+  // Changes a byte of every file, or cuts off its end.
   int spoilt = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     if (entry.path().extension() != ".kv") continue;
@@ -274,7 +274,7 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   rig.forget();
-  // Folders stand where files were.
+  // Replaces the files by folders.
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     if (entry.path().extension() == ".kv") {
       fs::remove(entry.path());
@@ -286,7 +286,7 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   EXPECT_EQ(rig.cached(prompt), 0);
 }
 
-// A file system that hangs: opening a pipe waits for a writer. More loads than there are threads for.
+// A file system that hangs: opening a pipe waits for a writer. There are more loads than threads.
 TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
   const ScratchDirectory folder;
   KvTransferOptions options = tier_options(folder);
@@ -316,7 +316,7 @@ TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
   const KvTransferStats stats = rig.engine->own_stats().kv_transfer;
   EXPECT_EQ(stats.failures[static_cast<std::size_t>(KvTransferFailure::lost)], kPrompts);
   EXPECT_GT(stats.held_blocks, 0) << "somebody may write to them";
-  // It answers again.
+  // The file system works again.
   EXPECT_TRUE(eventually([&] {
     for (const fs::path& file : files)
       if (const int end = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); end >= 0) ::close(end);
@@ -360,7 +360,7 @@ TEST(KvTier, WhatCannotBeDoneIsRefusedAtTheStart) {
   EXPECT_EQ(field(tier_options(folder)), "kv_transfer_config") << "another engine has it";
 }
 
-// --kv-offloading-size: this cache is in host memory itself.
+// --kv-offloading-size, with a cache that is in host memory.
 TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   const ScratchDirectory folder;
   KvTransferOptions transfer = tier_options(folder);
@@ -372,7 +372,7 @@ TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   EXPECT_FALSE(rig.engine->own_stats().kv_host_tier.enabled);
 }
 
-// A rotary embedding that stretches with max_model_len: a restart with another one must not find the blocks.
+// A RoPE scaling depends on max_model_len: a restart with another value must not find the blocks.
 TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   const ScratchDirectory folder;
   EngineOptions options;
@@ -380,7 +380,7 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   options.device = "cpu";
   options.threads = 2;
   options.num_blocks = 60;
-  // The bytes that were loaded; `blocks`: that are written, known ones aside.
+  // Returns the number of loaded bytes. blocks: number of blocks to be written; known ones are not counted.
   const auto computed_and_found = [&](int max_model_len, int blocks) {
     options.max_model_len = max_model_len;
     options.kv_transfer = {};
@@ -397,8 +397,8 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   EXPECT_GT(computed_and_found(40, 0), 0);
 }
 
-// Real models: tokens and log-probabilities are the same, bit for bit, whether the prompts were computed, in
-// memory or on disk, with pools so small that sequences are preempted.
+// Real models: tokens and log-probabilities have the same bits when the prompts are computed, in memory or on
+// disk. The pools are small, so that sequences are preempted.
 struct TieredModel {
   std::string model, dtype;
   std::int64_t host_bytes = 0;
@@ -428,7 +428,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
     for (int round = 0; round < 3; ++round) {
       EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, round " << round;
       if (round != 1) continue;
-      // Something is in the tiers before the cache forgets it.
+      // The tiers store blocks before the cache evicts them.
       EXPECT_TRUE(eventually([&] {
         const EngineStats stats = engine->own_stats();
         const std::int64_t stored = stats.kv_tier.stored_blocks + stats.kv_host_tier.stored_blocks;
@@ -436,7 +436,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
       }));
       engine->reset_prefix_cache();
     }
-    // A load that seems slower than computing is left out: which ones depends on measured times.
+    // A load that seems slower than computing is skipped, which depends on measured times.
     EXPECT_TRUE(eventually([&] {
       if (engine->own_stats().kv_transfer.hits > 0) return at_rest(*engine);
       engine->reset_prefix_cache();
@@ -457,7 +457,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
                                               test.param.host_bytes, test.param.disk ? "_disk" : "");
                          });
 
-// Windows, and states of recurrent layers, come back from host memory, too.
+// Blocks with windows and states of recurrent layers also return from host memory.
 class KvTierOfParts : public testing::TestWithParam<const char*> {};
 
 TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {

@@ -12,17 +12,18 @@ namespace {
 
 constexpr std::string_view kField = "kv_transfer_config";
 
-// Not what looks at a sound or a prompt beside its own text: names of blocks say nothing of that.
+// False for a prompt with a cross-attention source (a sound or an encoder prompt): its block names do not
+// cover the source.
 bool may_travel(const Accepted& accepted) {
   return std::ranges::none_of(accepted.request.media, [](const MediaPart& part) { return part.tokens == 0; });
 }
 
-// Whoever computes a prompt computes its last token.
+// Another engine computes the last token itself.
 std::span<const TokenId> others_may_want(const Request& request) {
   return std::span(request.prompt).first(request.prompt.size() - 1);
 }
 
-// Whether the request takes from the cache what it finds there.
+// True if the request may use the prefix cache.
 bool reads_cache(const Request& request) {
   return request.read_prefix_cache && !request.sampling.prompt_logprobs;
 }
@@ -76,9 +77,9 @@ CacheAccess KvTransfers::access(Executor& executor) {
           .wake = wake_};
 }
 
-// Connectors first: nobody reads or writes blocks any more.
+// Connectors stop first, so that no thread reads or writes blocks any more.
 KvTransfers::~KvTransfers() {
-  for (auto& [id, entry] : imports_) *entry.cancelled = true;  // or they would bring what is on its way
+  for (auto& [id, entry] : imports_) *entry.cancelled = true;  // cancel loads in flight
   connectors_.clear();
   for (auto& [owner, entry] : exports_) let_go(entry.hold);
   for (auto& [id, entry] : imports_) let_go(entry.hold);
@@ -152,7 +153,7 @@ int KvTransfers::checkpoint_of(const Request& request) const {
 KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t now_us) {
   const Accepted& accepted = *entry.accepted;
   const KvPrompt prompt = prompt_of(accepted, entry.keys, entry.cached);
-  KvConnector* from = nullptr;  // where the most is
+  KvConnector* from = nullptr;  // connector with the most pieces
   int there = 0;
   const auto compute = [&] {
     decline_all(prompt);
@@ -201,7 +202,7 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
   return Import::State::loading;
 }
 
-// Nobody waits for its blocks any more.
+// Frees the blocks, which no request waits for any more.
 KvTransfers::Import::State KvTransfers::give_up(const Import& entry) {
   decline_all(prompt_of(*entry.accepted, entry.keys));
   return Import::State::done;
@@ -217,7 +218,7 @@ bool KvTransfers::any_loads() const {
                              [](const auto& each) { return each.second.state == Import::State::loading; });
 }
 
-// Whether the block is on its way for another request.
+// True if the block is being loaded for another request.
 bool KvTransfers::loads(Hash128 key) const {
   return std::ranges::any_of(imports_, [&](const auto& each) {
     const Import& other = each.second;
@@ -266,7 +267,8 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
   give_up_stuck(now_us, ready);
   retry(Import::State::asking, now_us, ready);
   retry(Import::State::no_room, now_us, ready);
-  // Also where what they were behind went without a result: who waited for room before them, and gave up.
+  // Also retries if the load before them ended without a result, because its request gave up waiting for
+  // room.
   if (!ready.empty() || !any_loads()) retry(Import::State::behind, now_us, ready);
   drop_imports(false);
   return ready;
@@ -287,7 +289,8 @@ void KvTransfers::tell_stored(const PrefixHold& hold, std::span<const Hash128> k
   for (const auto& connector : connectors_) events_.tell_stored(*connector, hold, keys);
 }
 
-// Of requests that have begun or ended; and, with `done`, of those that have nothing to wait for or to keep.
+// Drops the imports of requests that have begun or ended. With `done`, also those with nothing to wait for or
+// to keep.
 void KvTransfers::drop_imports(bool done) {
   for (auto entry = imports_.begin(); entry != imports_.end();) {
     const auto next = std::next(entry);
@@ -317,7 +320,7 @@ void KvTransfers::take_results(std::vector<RequestId>& ready) {
   }
 }
 
-// Blocks that something may still be written to stay with it.
+// Keeps blocks that a transfer may still write.
 void KvTransfers::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (const auto& connector : connectors_)
     for (const RequestId id : connector->take_stuck(now_us)) {
@@ -331,8 +334,8 @@ void KvTransfers::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& rea
     }
 }
 
-// Those that wait, in the order of arrival, up to the first that finds no room. Where nothing runs there will
-// be no more room.
+// Retries waiting requests in the order of arrival, up to the first without room. If nothing runs, no more
+// room will come.
 void KvTransfers::retry(Import::State state, std::int64_t now_us, std::vector<RequestId>& ready) {
   for (auto& [id, entry] : imports_) {
     if (entry.state != state) continue;
@@ -348,7 +351,7 @@ void KvTransfers::take(const LoadResult& result) {
   Import& entry = imports_.at(result.id);
   entry.state = Import::State::done;
   if (result.failure && !*entry.cancelled) fail(*entry.accepted, *result.failure, result.message);
-  // Blocks of which all pieces are there.
+  // Only blocks with all their pieces.
   const auto pieces = static_cast<std::size_t>(result.loaded);
   const int end =
       pieces == entry.pieces.size() ? static_cast<int>(entry.hold->keys.size()) : entry.pieces[pieces].block;
@@ -365,10 +368,11 @@ std::int64_t KvTransfers::wake_at_us() const {
   return first;
 }
 
-// What is kept for others first. Then what was loaded for those who wait longest for their turn yet.
+// Frees blocks kept for other engines first. Then frees the loaded blocks of the request that will be
+// scheduled last.
 bool KvTransfers::give_way() {
   for (const auto& connector : connectors_)
-    if (connector->give_way()) return true;  // the next advance() lets it go
+    if (connector->give_way()) return true;  // the next advance() frees the blocks
   const auto entry = std::find_if(imports_.rbegin(), imports_.rend(), [](const auto& each) {
     return each.second.state == Import::State::done && each.second.hold != nullptr;
   });

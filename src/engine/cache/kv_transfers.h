@@ -1,10 +1,10 @@
-// KV blocks that come from elsewhere and go elsewhere: other engines, tiers below the cache. What a place is,
-// a connector knows (transfer/kv_connector.h); here, on the engine's thread, blocks of the cache are taken,
-// published and let go.
+// Transfers of KV blocks to and from other engines and the tiers below the cache. A connector knows the
+// sources and destinations (transfer/kv_connector.h). This class allocates, publishes and frees blocks of the
+// cache on the engine's thread.
 //
-// Loaded blocks go into the prefix cache, before the request that waits for them is scheduled: it then finds
-// them as it finds any cached prefix, and other requests run meanwhile. What cannot be loaded, for whatever
-// reason, is computed.
+// Loaded blocks enter the prefix cache before the request that waits for them is scheduled. The request then
+// finds them like any cached prefix, and other requests run meanwhile. Blocks that cannot be loaded are
+// computed.
 #pragma once
 
 #include <atomic>
@@ -27,61 +27,64 @@ namespace octavo {
 
 class KvTransfers {
  public:
-  // engine: its number. events: what tiers gain and lose goes there; null: nowhere. wake: any thread;
-  // advance() has something to do. Errors: the options are wrong for this engine, a connector cannot be had.
+  // engine: its number. events: receives the gains and losses of tiers; may be null. wake: called on any
+  // thread when advance() has work. Errors: the options are invalid for this engine, or a connector does not
+  // start.
   static Result<std::unique_ptr<KvTransfers>> start(const KvTransferOptions& options, int engine,
                                                     Scheduler& scheduler, Executor& executor,
                                                     KvEventLog* events, std::function<void()> wake);
   ~KvTransfers();
 
-  // All below: on the engine's thread.
+  // Call all functions below on the engine's thread.
 
-  // Whether a request may be scheduled. False: its blocks are being loaded, advance() will say when to ask
-  // again.
+  // True if the request may be scheduled. False: its blocks are being loaded; advance() returns its id when
+  // it is ready.
   bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
-  // See SequenceSpec::checkpoint: what others may want is the whole prompt, but for its last token.
+  // See SequenceSpec::checkpoint. Other engines may need the whole prompt except its last token.
   int checkpoint_of(const Request& request) const;
-  // The request ends here: blocks of its prompt are kept for whoever wants them. What its reply says of that.
+  // Keeps the blocks of an ended request's prompt for other engines. Returns the transfer parameters of its
+  // reply.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::int64_t now_us);
 
-  // Lets go what is not needed any more. compute_seconds: see KvConnector::worth_loading. Returns the
+  // Frees blocks that are no longer needed. compute_seconds: see KvConnector::worth_loading. Returns the
   // requests that are ready now.
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
-  // When advance() is to be called, whatever happens before.
+  // The latest time of the next advance() call.
   std::int64_t wake_at_us() const;
-  // Gives blocks back because nothing can run without them. False: there are none to give.
+  // Frees kept blocks because nothing can run without them. False: no block could be freed.
   bool give_way();
 
-  // Gives all blocks back that can be. False: some are still read or written; wake() tells when they are not.
+  // Frees all kept blocks that are not in use. False: a transfer still uses some; `wake` is called when it
+  // ends.
   bool give_up_all(std::int64_t now_us);
 
   void add_stats(EngineStats& stats) const;
 
  private:
-  // Blocks for a request that waits for its turn.
+  // Loaded blocks of a request that waits to be scheduled.
   struct Import {
     enum class State : std::uint8_t {
-      asking,  // what there is
+      asking,  // lookup is under way
       no_room,
       behind,  // another request is loading blocks of this one
       loading,
-      given_up,  // it is computed, and what loads its blocks has not ended
+      given_up,  // the request is computed, and its load has not ended
       done,
     };
 
     std::shared_ptr<const Accepted> accepted;
     std::vector<Hash128> keys{};    // see KvPrompt
-    std::vector<KvPiece> pieces{};  // that are being loaded
+    std::vector<KvPiece> pieces{};  // pieces that are being loaded
     int cached = 0;
-    std::int64_t give_up_us = 0;  // no_room: until then
+    std::int64_t give_up_us = 0;  // state no_room: deadline of the wait for free blocks
     State state = State::done;
-    PrefixHold* hold = nullptr;  // null: there is none, or it has been given back
+    PrefixHold* hold = nullptr;  // null: no blocks held, or already freed
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
   struct Export {
     KvConnector* connector;
     PrefixHold* hold;
-    std::vector<Hash128> keys;  // of the prompt's blocks
+    std::vector<Hash128> keys;  // keys of the prompt's blocks
   };
 
   KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, KvEventLog* events,
@@ -110,7 +113,7 @@ class KvTransfers {
   void let_go(PrefixHold*& hold);
 
   const BlockFormat format_;
-  const std::int64_t give_up_us_;  // that a request waits for room
+  const std::int64_t give_up_us_;  // maximum time that a request waits for free blocks
   Scheduler& scheduler_;
   const std::function<void()> wake_;
   TierEvents events_;
@@ -122,7 +125,7 @@ class KvTransfers {
   std::map<RequestId, Import> imports_;      // in the order of arrival
 
   std::mutex mutex_;
-  std::vector<LoadResult> results_;  // under mutex_
+  std::vector<LoadResult> results_;  // guarded by mutex_
 
   std::vector<std::unique_ptr<KvConnector>> connectors_;
 };

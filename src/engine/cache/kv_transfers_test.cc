@@ -1,4 +1,4 @@
-// Two engines in this process: one computes prompts, the other takes their blocks and decodes.
+// Two engines in this process: one computes prompts, the other loads their blocks and decodes.
 #include "engine/cache/kv_transfers.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ KvTransferOptions transfer_options(bool produces, bool shared_memory = true) {
   return {.enabled = true, .produces = produces, .consumes = !produces, .port = 0, .one_host = shared_memory};
 }
 
-// The first leg, as a router sends it: one token, and the blocks of the prompt are kept.
+// The prefill request, as a router sends it: one output token, and the prompt's blocks are kept.
 KvTransferParams prefill(Engine& engine, Request request) {
   request.sampling.max_tokens = 1;
   request.sampling.logprobs.reset();
@@ -30,7 +30,7 @@ KvTransferParams prefill(Engine& engine, Request request) {
   return record.ends[0].kv_transfer.value_or(KvTransferParams{});
 }
 
-// Both legs.
+// Sends the prefill and the decode request.
 CollectedAnswer answer_of(Engine& producer, Engine& consumer, Request request) {
   request.kv_transfer = prefill(producer, request);
   auto sink = std::make_shared<Collector>();
@@ -48,7 +48,7 @@ std::int64_t failures(const Engine& engine, KvTransferFailure reason) {
 }
 std::int64_t hits(const Engine& engine) { return engine.own_stats().kv_transfer.hits; }
 
-// A pair of simulated engines, where a wrong block shows as a wrong token.
+// A pair of simulated engines, in which a wrong block shows as a wrong token.
 struct Pair {
   Rig producer, consumer;
 
@@ -98,8 +98,8 @@ TEST_P(KvTransfersModes, TheDecoderFindsThePromptInItsCache) {
 }
 
 TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
-  // A pool of little more than the longest request: preemptions, prompts that wait for room, holds that give
-  // way.
+  // The pool is little larger than the longest request. This forces preemptions, prompts that wait for room,
+  // and freed holds.
   const octavo::Setup tight{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
   octavo::Setup roomy = tight;
   roomy.num_blocks = 1000;
@@ -128,7 +128,7 @@ TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
   pair.expect_nothing_held();
 }
 
-// Both pools are tight: most leases are over before anybody comes.
+// Both pools are small: most leases end before the consumer loads the blocks.
 TEST_P(KvTransfersModes, LostLeasesCostNoToken) {
   Pair pair({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
@@ -155,7 +155,7 @@ TEST(KvTransfers, OnlyWhatIsMissingIsFetched) {
   EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 192);
   EXPECT_TRUE(eventually([&] { return hits(*pair.consumer.engine) == 192 - 80; }));
-  // Once more: all is there, and the lease is given back.
+  // Again: all blocks are cached, and the lease is returned.
   pair.decode(prompt, 5, prefill(*pair.producer.engine, request_for(prompt, 1)))->wait_ended(1);
   EXPECT_EQ(hits(*pair.consumer.engine), 192 - 80);
   pair.expect_nothing_held();
@@ -178,7 +178,7 @@ TEST(KvTransfers, SeveralAnswersShareWhatIsFetched) {
   pair.expect_nothing_held();
 }
 
-// Who has not been told it cannot guess it.
+// A client without the name cannot guess it.
 TEST(KvTransfers, EachLeaseHasASecretName) {
   Pair pair;
   const std::vector<TokenId> prompt = some_prompt(1, 100);
@@ -205,7 +205,7 @@ TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
   EXPECT_EQ(sink->record().tokens, expected(other, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
   EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
-  // The lease lasts for the one that it is for.
+  // The lease still belongs to the right consumer.
   EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.held_blocks > 0; }));
 }
 
@@ -271,7 +271,7 @@ TEST(KvTransfers, LeasesEndByThemselves) {
   pair.expect_nothing_held();
 }
 
-// Leases on all of the pool: who needs blocks gets them at once, not after half a minute.
+// Leases fill the pool: a request that needs blocks gets them at once, not after 30 s.
 TEST(KvTransfers, LeasesGiveWayToRequests) {
   Pair pair({.num_blocks = 40});
   for (unsigned i = 0; i < 12; ++i) prefill(*pair.producer.engine, request_for(some_prompt(i, 200), 1));
@@ -327,11 +327,11 @@ TEST(KvTransfers, WhatCannotBeDoneIsRefusedAtTheStart) {
   KvTransferOptions anywhere = transfer_options(true);
   anywhere.host = "0.0.0.0";
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
-  anywhere.host = "192.0.2.1";  // not of this machine
+  anywhere.host = "192.0.2.1";  // not this machine
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
 }
 
-// Real models: tokens and log-probabilities with blocks of another engine are those without, bit for bit.
+// Real models: tokens and log-probabilities have the same bits with and without blocks of another engine.
 struct ModelCase {
   std::string model, device, kv_cache_dtype;
   bool shared_memory;
@@ -389,10 +389,10 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
                                   (test.param.shared_memory ? "_shared_memory" : "_tcp");
                          });
 
-// Blocks of different sizes at both ends.
+// The two engines have different block sizes.
 struct SizesCase {
   ModelCase model;
-  int produced, consumed;  // tokens of a block
+  int produced, consumed;  // tokens per block
 };
 
 class KvTransfersOfSizes : public testing::TestWithParam<SizesCase> {};
@@ -403,12 +403,12 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   producing.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
   producing.kv_transfer.lease_seconds =
-      3;  // prompts without a whole block of the consumer hold theirs until then
+      3;  // shorter prompts have no whole block of the consumer, so their blocks are held until then
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();
   const auto consumer = load_engine(consuming).value();
-  constexpr int kRequests = 14;  // the last of 94 tokens
+  constexpr int kRequests = 14;  // the last one has 94 tokens
   const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
   std::int64_t may_hit = 0;
   for (int i = 0; i < kRequests; ++i) {
@@ -437,13 +437,13 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
                                               test.param.produced, test.param.consumed);
                          });
 
-// Windows and states among them, which a cache of so many bytes has room for.
+// Options with windows and states, and a cache of fixed bytes.
 EngineOptions roomy_options(const ModelCase& c) {
   EngineOptions options = model_options(c);
   options.num_blocks.reset();
   options.kv_cache_memory_bytes = 4 << 20;
   options.max_num_seqs = 8;
-  options.mamba_block_size = 64;  // states at ends of prompts are kept in any case
+  options.mamba_block_size = 64;  // states at the end of prompts are always kept
   return options;
 }
 
@@ -483,7 +483,7 @@ INSTANTIATE_TEST_SUITE_P(
              (test.param.shared_memory ? "_shared_memory" : "_tcp");
     });
 
-// States look alike on all backends.
+// States have the same layout on all backends.
 TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
   EngineOptions producing = roomy_options({"qwen3_5", "reference", "auto", true});
   EngineOptions consuming = roomy_options({"qwen3_5", "cpu", "auto", true});

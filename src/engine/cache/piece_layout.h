@@ -1,4 +1,4 @@
-// What of a cache goes into which piece (transfer/kv_pieces.h).
+// Layout of pieces (transfer/kv_pieces.h): the parts of a cache in each piece.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ struct PieceLayout {
   struct Group {
     int window = 0;
     KvSpec kv;
-    std::vector<std::size_t> layers{};  // whose blocks are in a piece, one for each plane
+    std::vector<std::size_t> layers{};  // layers whose blocks are in a piece, one for each plane
   };
 
   std::vector<Group> groups{};
   std::int64_t piece_bytes = 0;
-  std::int64_t state_bytes = 0;  // of a sequence
+  std::int64_t state_bytes = 0;  // size of one sequence's state
 
   static PieceLayout of(const CacheLayout& layout);
   bool is_state(int part) const { return part >= static_cast<int>(groups.size()); }
-  // Fills in the sizes of pieces, and what there are of them.
+  // Fills in the number and sizes of pieces.
   void describe(BlockFormat& format) const;
 };
 

@@ -1,7 +1,7 @@
-// Has the system give memory before it is needed. A page comes, zeroed, when it is first written to; a
-// hypervisor may have to find it first, and then untouched memory was seen to come at 0.3 GB/s, a tenth of
-// what blocks of a cache are loaded at. A thread of low priority touches the pages behind those in use: as
-// many again, within limits, so that who uses little pays little.
+// Touches memory before it is used, so that the system provides it early. A page is zeroed at its first
+// write, and a hypervisor may have to find it first. Untouched memory was measured at 0.3 GB/s, a tenth of
+// the speed at which blocks are loaded. A low-priority thread touches the pages after those in use. It
+// touches as much as is in use, within limits, so that a small cache stays small.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@ namespace octavo {
 
 class Prefault {
  public:
-  // Memory that is used from its beginning on, and must outlive this.
+  // memory: used from its beginning on; must outlive this object.
   explicit Prefault(std::span<std::byte> memory);
   ~Prefault();
 
-  // The first `end` bytes are in use. Any thread; costs nothing where that is known.
+  // Notes that the first `end` bytes are in use. Any thread; cheap if already noted.
   void used(std::size_t end);
 
  private:

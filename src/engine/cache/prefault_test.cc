@@ -39,10 +39,10 @@ TEST(Prefault, TouchesAsMuchAgainAsIsUsed) {
   Prefault prefault(memory.all());
   EXPECT_EQ(memory.resident(), 0u);  // nothing is used
   prefault.used(kMiB);
-  memory.wait_resident(16 * kMiB);  // the least
-  prefault.used(kPage);             // known
+  memory.wait_resident(16 * kMiB);  // the lower limit
+  prefault.used(kPage);             // already noted
   prefault.used(24 * kMiB);
-  memory.wait_resident(40 * kMiB);  // without 17 to 24, which their user touches
+  memory.wait_resident(40 * kMiB);  // without 17 to 24, which the user of the memory touches
   EXPECT_LE(memory.resident(), 50 * kMiB);
   prefault.used(96 * kMiB);
 }

@@ -1,8 +1,8 @@
-// The blocks of a cache that ranks of one host share out, layer by layer and head by head, in the layout of
-// an engine that has all of them: what one rank has computed two may load, and the other way round.
+// Blocks of a cache that the ranks of one host share, by layer and head. They have the layout of an engine
+// with a single rank, so engines with different numbers of ranks can load each other's blocks.
 //
-// Rank 0 reads and writes the other ranks' blocks itself: they are in memory that it has opened, so that no
-// rank is asked and no step waits.
+// Rank 0 opens the memory of the other ranks and copies their blocks itself. So no message is sent and no
+// step waits.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@
 
 namespace octavo {
 
-// What of a model's cache a rank has.
+// The part of the model's cache on one rank.
 struct RankCache {
   int part = 0;  // RankLayout::part
   int parts = 1;
-  int first_layer = 0;  // of its stage
+  int first_layer = 0;  // first layer of the rank's stage
   CacheLayout layout{};
 };
 
-// Of all ranks, and of the same model on one.
+// Caches of all ranks, and of the same model on a single rank.
 struct RankCaches {
   CacheLayout whole{};
   std::vector<RankCache> ranks{};
@@ -33,8 +33,8 @@ struct RankCaches {
 
 class RankedKvMemory {
  public:
-  // memory: of each rank, `blocks` blocks; opened[i]: keeps what is not this process's own. Errors
-  // (unsupported): why they cannot leave.
+  // memory: the cache of each rank, with `blocks` blocks. opened[i]: keeps memory of another process open.
+  // Error (unsupported): why the blocks cannot leave the engine.
   static Result<RankedKvMemory> create(const RankCaches& caches, const Backend& backend, std::int64_t blocks,
                                        std::vector<std::span<std::byte>> memory,
                                        std::vector<SharedMemory> opened);
@@ -44,7 +44,7 @@ class RankedKvMemory {
   void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
 
  private:
-  // A layer's block at a rank: heads [first_head, first_head + cache.spec.kv_heads).
+  // A layer's block on one rank: heads [first_head, first_head + cache.spec.kv_heads).
   struct Share {
     KvLayer cache;
     int first_head = 0;
@@ -55,7 +55,7 @@ class RankedKvMemory {
 
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Share>> shares_;  // of each layer
+  std::vector<std::vector<Share>> shares_;  // by layer
   std::vector<SharedMemory> opened_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// Whether anybody wants to know; who was told that everything is gone believes it of the tier, too.
+// True if events are enabled. After a clear event, clients assume that the tiers are empty, too.
 bool TierEvents::listening() {
   if (log_ == nullptr) return false;
   if (log_->clears() == clears_) return true;
@@ -58,7 +58,7 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(KvMedium::storage, written);
     for (std::size_t i = 0; i < written.size(); ++i) {
       const auto stored = not_below_.find(written[i]);
-      if (stored == not_below_.end() || !there[i]) continue;  // the prompt will be told of when it passes by
+      if (stored == not_below_.end() || !there[i]) continue;  // reported when the prompt is used
       Stored mine = std::move(stored->second);
       mine.event.medium = KvMedium::storage;
       tell(written[i], mine.event, mine.tokens);
@@ -70,7 +70,7 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(medium, gone);
     for (std::size_t i = 0; i < gone.size(); ++i) {
       const auto name = told.find(gone[i]);
-      if (name == told.end() || there[i]) continue;  // it has come again meanwhile
+      if (name == told.end() || there[i]) continue;  // it was stored again in the meantime
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,

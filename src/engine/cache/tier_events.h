@@ -1,9 +1,8 @@
-// What tiers below the cache gain and lose, told as the cache's own gains and losses are (kv/events.h),
-// under the names that the cache has for its blocks.
+// Events for the blocks that tiers below the cache gain and lose. They have the form of the cache's events
+// (kv/events.h) and use the cache's block names.
 //
-// A tier knows blocks by other names, and holds more of them than the engine remembers: a block is told of
-// when a prompt that has it passes by, written or loaded. What an earlier process has left there is told of
-// when it is loaded.
+// A tier uses other keys, and holds more blocks than the engine remembers. So an event is sent when a prompt
+// with the block is stored or loaded. Blocks of an earlier process are reported when they are loaded.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +20,19 @@ namespace octavo {
 
 class TierEvents {
  public:
-  // log: null: nobody wants to know. groups: of the cache, each of which has a block of its own at a place in
-  // a prompt.
+  // log: null if events are disabled. groups: number of cache groups; each has a separate block at a position
+  // of a prompt.
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
-  // Tells of those of the prompt's blocks that the tier has. keys: of the prompt's blocks there
-  // (KvPrompt::keys).
+  // Reports the blocks of the prompt that the tier holds. keys: keys of the prompt's blocks (KvPrompt::keys).
   void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
-  // Tells of those that it has written from host memory to the tier below, and of those that it has lost.
+  // Reports the blocks that host memory has written to the next tier, and the blocks that the tier has lost.
   void tell_changes(KvConnector& tier);
 
  private:
   bool listening();
 
-  // As the cache knows a block.
+  // The cache's name of a block.
   struct Name {
     int group;
     Hash128 key;
@@ -47,12 +45,12 @@ class TierEvents {
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;  // of the log, when told_ was true
-  // By the piece's key in the tier, for each medium below the cache.
+  std::uint64_t clears_ = 0;  // the log's count of clears when told_ was last valid
+  // Reported blocks by the piece's key in the tier, for each medium below the cache.
   std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
                                                                           {KvMedium::storage, {}}};
   std::unordered_map<Hash128, Stored, HashOfHash>
-      not_below_;  // what was told of those that host memory alone has
+      not_below_;  // reported blocks that only host memory holds
 };
 
 }  // namespace octavo

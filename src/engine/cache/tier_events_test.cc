@@ -15,7 +15,7 @@ constexpr int kTierBlockSize = 2;
 Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // in the tier
 Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // in the cache
 
-// A tier without threads and bytes.
+// A tier without threads and contents.
 class FakeTier final : public KvConnector {
  public:
   std::optional<int> matched(const KvPrompt&) override { return 0; }
@@ -64,7 +64,7 @@ class TierEventsTest : public ::testing::Test {
     events.tell_stored(tier, hold, keys);
   }
 
-  // What was told since the last call: the blocks' numbers, negative where they were removed.
+  // Events since the last call: the block numbers, negative if removed.
   std::vector<std::int64_t> told() {
     std::vector<std::int64_t> numbers;
     log.flush();
@@ -89,7 +89,7 @@ class TierEventsTest : public ::testing::Test {
   KvEventLog log{16, kTierBlockSize};
   TierEvents events{&log, 2};
   KvEvent last;
-  KvMedium medium = KvMedium::storage;  // that is told of
+  KvMedium medium = KvMedium::storage;  // medium of the events
 };
 
 TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
@@ -101,7 +101,7 @@ TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
   pass_by({1, 2, 3});
   EXPECT_EQ(told(), Numbers{2});
   tier.lose(3);
-  tier.lose(4);  // which nobody has heard of
+  tier.lose(4);  // it was never reported
   events.tell_changes(tier);
   EXPECT_EQ(told(), Numbers{-3});
   pass_by({1, 2, 3});
@@ -142,7 +142,8 @@ TEST_F(TierEventsTest, AfterAllIsClearedItIsToldAnew) {
   EXPECT_EQ(told(), Numbers{1});
 }
 
-// Host memory has them first; what it evicts is on the disk, which was told of when it came there.
+// Host memory stores blocks first. Blocks that it evicts are on the disk; this was reported when they were
+// written.
 TEST_F(TierEventsTest, WhatIsWrittenFromHostMemoryToTheDiskIsTold) {
   medium = KvMedium::host;
   tier.on_host = {1, 2};

@@ -23,9 +23,9 @@ namespace octavo {
 
 struct DraftHeadLimits {
   int block_size = 16;
-  int num_blocks = 0;  // of the model; blocks from here on are the head's own
-  int own_blocks = 0;  // of a sequence: draft tokens go there
-  bool drawn = true;   // as DraftModelLimits has it
+  int num_blocks = 0;  // number of the model's blocks; later block ids belong to the head
+  int own_blocks = 0;  // extra blocks for the draft tokens of one sequence
+  bool drawn = true;   // see DraftModelLimits
 };
 
 class DraftHead final : public Proposer {
@@ -44,22 +44,22 @@ class DraftHead final : public Proposer {
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:
-  // A sequence as far as it has been read.
+  // The part of a sequence that the head has read.
   struct Read {
     std::uint64_t sequence;
-    int end;           // positions that were read
-    std::int32_t row;  // of the last one, in the head's last pass
-    int begin;         // position that blocks begin with
+    int end;           // number of positions read
+    std::int32_t row;  // row of the last token in the head's last pass
+    int begin;         // position at which the blocks begin
     std::span<const std::int32_t> blocks;
   };
   // A sequence that gets draft tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
-    std::int32_t row;                  // in the head's last pass
-    int begin;                         // position that blocks begin with
-    std::vector<std::int32_t> blocks;  // of the sequence, then its own
-    std::int32_t next_own;             // block
+    std::int32_t row;                  // row in the head's last pass
+    int begin;                         // position at which the blocks begin
+    std::vector<std::int32_t> blocks;  // the sequence's blocks, then the head's
+    std::int32_t next_own;             // next block of the head
   };
 
   std::size_t pass_over(const ComputedText& text);
@@ -81,10 +81,10 @@ class DraftHead final : public Proposer {
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
 
   std::vector<std::int32_t>
-      filled_;              // of each of the model's blocks, tokens that were read from its beginning on
-  std::vector<Read> read_;  // in the last step
+      filled_;              // for each model block, the number of its leading tokens that were read
+  std::vector<Read> read_;  // sequences of the last step
   std::vector<Working> working_;
-  // Of the pass being run.
+  // State of the current pass.
   Batch batch_;
   std::vector<std::int32_t> hidden_rows_;
   std::vector<std::int32_t> row_tokens_;

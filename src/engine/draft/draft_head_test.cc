@@ -1,5 +1,5 @@
-// The head's bookkeeping over the tiny checkpoints of tests/data/drafters: however the model's steps cut a
-// text, and whatever draft tokens were wrong on the way, its draft tokens are those that torch's logits say.
+// The head's state over the tiny checkpoints of tests/data/drafters. Its draft tokens match torch's logits,
+// however the steps cut a text and whichever draft tokens were rejected.
 #include "engine/draft/draft_head.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct HeadCase {
 
 std::string in_data(const char* name) { return std::string(golden::kDrafters) + "/" + name; }
 
-// A model and its head, and sequences of one text: sequence s has the blocks s, s + 2, s + 4 ..
+// A model and its head, with sequences of one text: sequence s has the blocks s, s + 2, s + 4, ...
 class HeadBench {
  public:
   explicit HeadBench(const HeadCase& c)
@@ -40,8 +40,7 @@ class HeadBench {
                                         drafter.tokens, limits);
   }
 
-  // A step of `sequences` sequences: tokens [first, end) of the text, and behind them draft tokens that are
-  // wrong.
+  // A step of `sequences` sequences: tokens [first, end) of the text, followed by wrong draft tokens.
   void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1,
             bool wanted = true) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
@@ -77,7 +76,7 @@ class HeadBench {
            .wanted = wanted});
     }
     ASSERT_TRUE(head_->read(texts));
-    // As the engine does: while the step's spans are there. Draft tokens are written where the text goes on.
+    // The engine calls it while the step's spans are valid. The draft tokens are written after the text.
     std::array<Draft, 2> drafts;
     for (int s = 0; s < sequences; ++s)
       drafts[static_cast<std::size_t>(s)] = {.sequence = static_cast<std::uint64_t>(s),
@@ -152,8 +151,8 @@ TEST(DraftHead, DraftsWhatTorchSays) {
   }
 }
 
-// A text that was not read from its beginning on: the head goes on where a block begins, and does not see
-// what is in the blocks before.
+// A text that was not read from its beginning: the head resumes at a block boundary and does not see earlier
+// blocks.
 TEST(DraftHead, GoesOnBehindAGap) {
   const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
   for (const HeadCase& c : cases) {
@@ -173,7 +172,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     late.step(text, 7, last, 0);
     EXPECT_EQ(late.draft_tokens.size(), static_cast<std::size_t>(kMost));
 
-    // The same where the blocks hold what was read of another text.
+    // The same with blocks that hold another text.
     const std::vector<TokenId> other(text.size(), 7);
     HeadBench used(c);
     used.step(other, 0, last, 0);
@@ -182,7 +181,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     used.step(text, kHeadBlock, last, 2);
     EXPECT_EQ(used.draft_tokens, late.draft_tokens);
 
-    // And when it was read again from the beginning on.
+    // Again, after the text was read from its beginning.
     used.step(text, 0, 9, 0);
     used.step(text, 9, last, 0);
     EXPECT_EQ(used.draft_tokens, whole.draft_tokens);

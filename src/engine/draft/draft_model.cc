@@ -56,10 +56,10 @@ void DraftModel::find_computed(Past& past, std::span<const TokenId> text) {
   past.computed = match_.blocks * limits_.block_size;
 }
 
-// Accepted draft tokens are text now; what was computed of the others is written again.
+// Accepted draft tokens are now text. Results of rejected ones are overwritten.
 void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   for (const TokenId draft_token : past.fed) {
-    // The last token is computed in any case: its logits tell what follows.
+    // The last token is always computed: its logits give the next token.
     if (past.computed + 1 >= static_cast<int>(text.size()) ||
         text[static_cast<std::size_t>(past.computed)] != draft_token)
       break;
@@ -71,7 +71,7 @@ void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   past.blocks.leave_window(past.computed);
 }
 
-// Takes blocks for so many tokens, where need be from sequences that are not part of this turn.
+// Takes blocks for `tokens` tokens, if needed from sequences outside the current call.
 bool DraftModel::make_room(Past& past, int tokens) {
   while (!past.blocks.reserve(tokens)) {
     const auto oldest =
@@ -96,7 +96,7 @@ void DraftModel::end(std::uint64_t sequence, std::span<const TokenId> text, int)
   forget(sequence);
 }
 
-// Texts that lack little go first, so that no draft token waits for a long prompt.
+// Texts with few missing tokens go first, so that no draft token waits for a long prompt.
 void DraftModel::plan_texts() {
   plan_.sequences.clear();
   std::ranges::stable_sort(working_, {}, &Working::missing);
@@ -134,7 +134,7 @@ void DraftModel::plan(const Working& w, int first, std::span<const TokenId> toke
   p.blocks = &w.past->blocks;
 }
 
-// Computes the plan, and gives each of working_, in its order, a draft token more.
+// Computes the plan and adds one draft token to each sequence of working_, in order.
 Result<> DraftModel::run() {
   pack(plan_, cache_.group_count(), limits_.block_size, batch_);
   TRY_VOID(executor_->forward(batch_));
@@ -152,7 +152,7 @@ Result<> DraftModel::run() {
   return {};
 }
 
-// Those that want another stay in working_. Broken numbers make no draft token.
+// Sequences that want another draft token stay in working_. Non-finite logits end the draft.
 void DraftModel::take_drafts(std::span<const SampledToken> results) {
   CHECK(results.size() == working_.size(), "{} results for {} rows", results.size(), working_.size());
   std::size_t row = 0;

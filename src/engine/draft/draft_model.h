@@ -1,10 +1,10 @@
 // A smaller model that proposes the next tokens (speculative decoding: Leviathan et al., ICML 2023).
 //
-// It has a separate paged KV cache. In each step it computes a bounded number of unread tokens of all texts,
-// then one pass for each draft token of those that it has read to the end, all sequences in one batch. A
-// rejected draft token only moves the sequence's position back. When blocks run out, the sequence without
-// draft tokens for the longest time is evicted, and read again later; blocks that nobody took meanwhile are
-// still cached.
+// It has a separate paged KV cache. In each step it first computes a bounded number of unread tokens of all
+// texts. Then it runs one pass for each draft token, with all fully read sequences in one batch. A rejected
+// draft token only moves the sequence's position back. When blocks run out, the sequence without draft tokens
+// for the longest time is evicted, and read again later. Its blocks stay cached until another sequence takes
+// them.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct DraftModelLimits {
   int num_blocks = 0;
   std::vector<CacheGroup> groups = {};
   PrefixHashOptions prefix_hash = {};
-  int max_tokens = 0;  // of a pass; at least two for each sequence that propose() is asked about
+  int max_tokens = 0;  // maximum tokens of a pass; at least two for each sequence in propose()
   int max_model_len = 0;
   int vocab_size = 0;
   // Draft tokens are drawn with the randomness that the answer's own tokens will be drawn with; false: each
@@ -47,24 +47,24 @@ class DraftModel final : public Proposer {
   int blocks_used() const { return cache_.pool.used(); }
 
  private:
-  // What is kept of a sequence. Stays where it is.
+  // State of one sequence. It does not move in memory.
   struct Past {
     Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
     Past(const Past&) = delete;
 
     DraftSampling sampling;
     Hash128 identity;
-    std::vector<Hash128> keys;  // of the full blocks that are computed
+    std::vector<Hash128> keys;  // keys of the computed full blocks
     SequenceBlocks blocks;
-    int computed = 0;          // tokens of the text whose keys and values are in the cache
-    std::vector<TokenId> fed;  // draft tokens computed behind them
+    int computed = 0;          // number of tokens with keys and values in the cache
+    std::vector<TokenId> fed;  // draft tokens computed after them
     std::uint64_t last_turn = 0;
   };
-  // A sequence that is being computed in this turn.
+  // A sequence in the current call of propose().
   struct Working {
     Draft* draft;
     Past* past;
-    int missing;  // tokens of the text to compute
+    int missing;  // number of tokens of the text to compute
   };
 
   void take_up(Draft& draft);
@@ -85,7 +85,7 @@ class DraftModel final : public Proposer {
   std::unordered_map<std::uint64_t, Past> pasts_;  // by sequence
   std::uint64_t turn_ = 0;                         // calls of propose()
 
-  // Of the pass being run.
+  // State of the current pass.
   std::vector<Working> working_;  // those that may get further draft tokens
   StepPlan plan_;
   Batch batch_;

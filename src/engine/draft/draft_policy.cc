@@ -6,16 +6,16 @@
 namespace octavo {
 namespace {
 
-// Without times: below this, the work for a draft token is worth more than the chance of its being accepted.
+// Minimum acceptance rate when no times are known: below it, a draft token costs more than it gains.
 constexpr int kLeastLikely = Acceptance::kOne / 4;
-// Draft tokens must gain 1/n of a step's time at least, since their gain is an estimate.
+// Draft tokens must gain at least 1/n of a step's time, since their gain is an estimate.
 constexpr int kLeastGain = 64;
 // Upper bound of a sequence's recent gain, in multiples of its share of a step.
 constexpr std::int64_t kStepsSaved = 16;
 // Exploratory drafts take at most 1/n of the time.
 constexpr int kShareOfTries = 256;
-// When one draft token pays, every n-th time two are proposed, to measure the cost of a further one again.
-// That costs a quarter of a step in n at most.
+// If one draft token pays, two are proposed every n-th time, to measure the cost of a further one again. This
+// costs at most a quarter of a step in n.
 constexpr int kOnesToTwo = 64;
 
 }  // namespace
@@ -57,14 +57,14 @@ int DraftPolicy::most_of_step(int sequences) const {
   return most;
 }
 
-// If all sequences have as many.
+// Assumes that all sequences have the same number of draft tokens.
 DraftPolicy::Choice DraftPolicy::choose(int sequences, const Acceptance& acceptance) const {
   constexpr std::int64_t kOne = Acceptance::kOne;
   const int most = limit(sequences);
   if (!options_.by_acceptance) return {.count = most, .pays = true};
   const std::int64_t rate = acceptance.is_new_ ? rate_of_all_ : acceptance.rate_;
   const std::int64_t step = times_.of(sequences);
-  // A further one takes no more than a first one: at most what is known of these.
+  // A further draft token takes no longer than a first one, so the first one's time is the upper bound.
   const std::int64_t first = first_.ns(), further = std::min(further_.ns(), first);
   std::int64_t likely = kOne, tokens = kOne, least = std::numeric_limits<std::int64_t>::max();
   Choice best;
@@ -118,7 +118,7 @@ int DraftPolicy::count(int sequences, Acceptance& acceptance) {
   return choice.count;
 }
 
-// The time kept for exploratory drafts is at most one step, so that they do not come in a row after a pause.
+// The budget for exploratory drafts is at most one step, so that they do not run in a row after a pause.
 void DraftPolicy::note_step(int tokens, std::int64_t ns) {
   times_.note(tokens, ns);
   trying_ns_ = std::min(trying_ns_ + ns / kShareOfTries, ns);

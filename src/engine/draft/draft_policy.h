@@ -10,14 +10,14 @@
 
 namespace octavo {
 
-// Acceptance rate of one sequence's draft tokens, a running mean over those after accepted ones, and their
-// recent gain.
+// Acceptance rate and recent gain of one sequence's draft tokens. The rate is a running mean over the draft
+// tokens that follow accepted ones.
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
 
   void note(bool came_true);
-  int rate() const { return rate_; }  // of kOne
+  int rate() const { return rate_; }  // in units of 1 / kOne
 
  private:
   friend class DraftPolicy;
@@ -27,29 +27,29 @@ class Acceptance {
   int try_in_ = 0;  // steps until an exploratory draft; 0: none is due
 };
 
-// Duration of a repeated operation: a running mean of means over kOfMean each. 0: unknown.
+// Duration of a repeated operation: a running mean over means of kOfMean measurements. 0: unknown.
 class MeanTime {
  public:
   std::int64_t ns() const { return mean_ns_; }
   void note(std::int64_t ns, std::int64_t times);
-  // For single measurements that may include other work: they only lower the mean.
+  // Adds a single measurement that may include other work: it can only lower the mean.
   void note_if_less(std::int64_t ns);
 
  private:
   static constexpr std::int64_t kOfMean = 32;
   std::int64_t mean_ns_ = 0;
-  std::int64_t total_ns_ = 0, times_ = 0;  // since it was last changed
+  std::int64_t total_ns_ = 0, times_ = 0;  // sums since the last change of the mean
 };
 
 struct DraftPolicyOptions {
   int most = kDraftTokensMax;
-  // Tokens that a step computes in hardly more time than one: an upper bound of a step's tokens and draft
+  // Number of tokens that a step computes in about the time of one. It limits a step's tokens and draft
   // tokens together. 0: no limit.
   int free_tokens = 0;
-  std::vector<TokensPerBatchSize> per_batch_size = {};  // in place of free_tokens
-  bool by_acceptance = false;                           // fewer draft tokens where they do not pay
-  StepTimes times = {};                                 // known before the first step
-  int lead = 0;  // steps that the proposer reads a text before it proposes
+  std::vector<TokensPerBatchSize> per_batch_size = {};  // replaces free_tokens
+  bool by_acceptance = false;                           // reduce draft tokens that do not pay
+  StepTimes times = {};                                 // initial measurements
+  int lead = 0;  // number of steps that the proposer reads a text before it proposes
 };
 
 class DraftPolicy {
@@ -57,43 +57,43 @@ class DraftPolicy {
   explicit DraftPolicy(DraftPolicyOptions options = {})
       : options_(std::move(options)), times_(options_.times) {}
 
-  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance: the
-  // number with the least time per output token. A sequence may lose its recent gain again before its draft
-  // tokens end; after that there are exploratory drafts, for 1/256 of the time. A new sequence begins with
-  // the acceptance rate of all.
+  // Number of draft tokens for one of `sequences` sequences in the next step, from 0 to `most`. With
+  // by_acceptance: the number with the least time per output token. A sequence stops drafting when its recent
+  // gain is lost. After that it gets exploratory drafts, which take 1/256 of the time. A new sequence starts
+  // with the acceptance rate of all sequences.
   int count(int sequences, Acceptance& acceptance);
 
-  // Most draft tokens of a step with at most n sequences.
+  // Maximum number of draft tokens in a step with at most n sequences.
   int most_of_step(int sequences) const;
 
-  // Whether count() may be more than 0 within `lead` steps of this number of sequences.
+  // True if count() may be above 0 within `lead` steps of this number of sequences.
   bool may_want(int sequences, const Acceptance& acceptance);
 
   // Counts a draft token of this sequence as accepted or rejected.
   void note(Acceptance& acceptance, bool came_true);
 
-  // Duration of a step. tokens: 0 when it has computed prompts, too.
+  // Adds the duration of a step. tokens: 0 if the step also computed prompts.
   void note_step(int tokens, std::int64_t ns);
-  // Duration of the proposer after that step: reading and the first draft token of each sequence, then all
-  // further ones.
+  // Adds the proposer's durations after that step: reading and the first draft token of each sequence, then
+  // all further ones.
   void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
   struct Choice {
-    int count = 0;  // draft tokens of each sequence: the best number above 0
+    int count = 0;  // best number of draft tokens above 0 for each sequence
     bool pays = false;
-    std::int64_t cost_ns = 0;  // of a sequence
+    std::int64_t cost_ns = 0;  // cost for one sequence
   };
   int limit(int sequences) const;
   Choice choose(int sequences, const Acceptance& acceptance) const;
 
   DraftPolicyOptions options_;
   StepTimes times_;
-  int rate_of_all_ = Acceptance::kOne;  // a running mean over some hundred draft tokens
-  // Proposer's time for a sequence's first draft token of a step, and for each further one: apart, because a
+  int rate_of_all_ = Acceptance::kOne;  // running mean over some hundred draft tokens
+  // Proposer's time for the first draft token of a sequence and for each further one. They differ because a
   // head's first pass also reads the step.
   MeanTime first_, further_;
-  int ones_ = 0;  // how often exactly one draft token paid
+  int ones_ = 0;  // number of times that exactly one draft token paid
 
   std::int64_t trying_ns_ = 0;  // budget of exploratory drafts; below 0: overdrawn
   // State of the current step.

@@ -32,12 +32,12 @@ TEST(DraftPolicy, RangesOfBatchSizesSayHowMany) {
   DraftPolicy policy({.most = 4, .free_tokens = 2, .per_batch_size = {{1, 2, 3}, {5, 8, 0}}});
   Acceptance any;
   EXPECT_EQ(policy.count(2, any), 3);
-  EXPECT_EQ(policy.count(3, any), 4);  // in no range
+  EXPECT_EQ(policy.count(3, any), 4);  // outside all ranges
   EXPECT_EQ(policy.count(5, any), 0);
   EXPECT_EQ(policy.count(9, any), 4);
 }
 
-// Where draft tokens are accepted nowhere, new sequences do not begin with many.
+// If draft tokens are always rejected, new sequences do not start with many.
 TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   DraftPolicy policy({.most = 4, .by_acceptance = true});
   Acceptance first, second, third;
@@ -49,14 +49,14 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   EXPECT_EQ(policy.count(1, first), 0);
 }
 
-// One sequence with a drafter whose draft tokens come true as `comes_true` says; steps and proposer take so
-// long.
+// One sequence whose draft tokens are accepted as `comes_true` says, with the given times for steps and the
+// proposer.
 struct Timed {
   DraftPolicy policy;
   std::function<std::int64_t(int)> step_ns;
-  std::int64_t draft_ns;      // of a draft token
-  std::int64_t read_ns;       // of a step of which the proposer reads the text
-  std::int64_t first_ns = 0;  // of a sequence's first draft token of a step, beside that
+  std::int64_t draft_ns;      // time of a draft token
+  std::int64_t read_ns;       // time to read one step
+  std::int64_t first_ns = 0;  // additional time of a sequence's first draft token in a step
   Acceptance record = {};
   std::int64_t ns = 0, tokens = 0, drafts = 0;
 
@@ -91,7 +91,7 @@ Timed timed_of(int most, std::int64_t draft_ns, std::int64_t read_ns = 0, int le
           step_ns, draft_ns, read_ns};
 }
 
-// A hundredth of the time at most, whatever the proposer costs.
+// At most 1% of the time, whatever the proposer costs.
 TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
   for (const int sequences : {1, 2, 4, 8, 16})
     for (const std::int64_t draft_ns : {0, 1'000, 30'000, 1'000'000})
@@ -104,11 +104,11 @@ TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
         for (int i = 0; i < 40'000; ++i) run.step(sequences, [] { return false; });
         const double alone = static_cast<double>(run.step_ns(sequences)) / sequences;
         EXPECT_LE(static_cast<double>(run.ns) / static_cast<double>(run.tokens), 1.01 * alone);
-        EXPECT_GT(run.drafts, drafts);  // nothing would ever be learnt again
+        EXPECT_GT(run.drafts, drafts);  // otherwise the policy would never learn again
       }
 }
 
-// Nor is it slower than without where draft tokens come true as often as they only just pay, or do not.
+// Drafting is never slower than no drafting, also if the acceptance rate is near or below break-even.
 TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
   std::mt19937 random(5);
   for (const int sequences : {1, 4, 8})
@@ -125,15 +125,15 @@ TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
       }
 }
 
-// What a head's first pass of a step costs is paid once, and draft tokens behind the first are cheap: of all
-// numbers of them one of the best is chosen, and none where none pays.
+// The first pass of a head in a step has a fixed cost, and further draft tokens are cheap. The policy chooses
+// a number close to the best, and zero if no number pays.
 TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
   const auto step_ns = [](int rows) { return std::int64_t{90'000} + 10'000 * rows; };
   for (const int sequences : {1, 4})
     for (const std::int64_t first_ns : {20'000, 40'000, 80'000})
       for (const int tenths : {0, 4, 5, 6, 7, 8, 9}) {
         SCOPED_TRACE(fmt::format("{} sequences, {} ns, 0.{}", sequences, first_ns, tenths));
-        double best = 0;  // tokens of a nanosecond, of all numbers of draft tokens
+        double best = 0;  // maximum tokens per ns over all numbers of draft tokens
         for (int count = 0; count <= 6; ++count) {
           double tokens = 1, likely = 1;
           for (int k = 0; k < count; ++k) tokens += likely *= tenths * 0.1;
@@ -153,7 +153,7 @@ TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
       }
 }
 
-// A text that begins to repeat itself gets draft tokens again soon, and then as many as there may be.
+// A text that begins to repeat itself soon gets draft tokens again, and then the maximum number.
 TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
   Timed run = timed_of(4, 5'000);
   for (int i = 0; i < 1000; ++i) run.step(1, [] { return false; });
@@ -161,7 +161,7 @@ TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
   EXPECT_EQ(run.policy.count(1, run.record), 4);
 }
 
-// What a proposer takes is found out, and that it takes less.
+// The policy learns the proposer's time, also when it decreases.
 TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
   Timed run = timed_of(4, 200'000);
   for (int i = 0; i < 5000; ++i) run.step(1, [] { return true; });
@@ -173,7 +173,7 @@ TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
   EXPECT_EQ(run.policy.count(1, run.record), 4);
 }
 
-// From the step on in which it is chosen for a try, so that the proposer has read what it proposes from.
+// True from the step in which an exploratory draft is chosen, so that the proposer has read the text before.
 TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
   Timed run = timed_of(4, 1'000, 0, 20);
   Acceptance any;
@@ -191,8 +191,8 @@ TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
   }
 }
 
-// Whatever has happened: the count is in its bounds, and neither a better record nor a smaller batch lowers
-// it.
+// In every state, the count is within its limits, and neither a higher acceptance rate nor a smaller batch
+// lowers it.
 TEST(DraftPolicy, FollowsTheRecordAndTheBatch) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {

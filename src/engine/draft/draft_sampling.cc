@@ -3,7 +3,7 @@
 namespace octavo {
 namespace {
 
-// What of a request's wishes a draft token can follow: the shape of the distribution and the tokens allowed.
+// The sampling parameters that apply to draft tokens: the shape of the distribution and the allowed tokens.
 SamplingParams drafting_params(const SamplingParams& of, bool drawn, bool same_ids) {
   SamplingParams params;
   params.temperature = drawn ? of.temperature : 0;

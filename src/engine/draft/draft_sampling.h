@@ -1,4 +1,4 @@
-// How draft tokens of one sequence are drawn: with the randomness of the tokens that they propose.
+// Sampling of draft tokens of one sequence, with the same randomness as the output tokens that they propose.
 #pragma once
 
 #include "engine/draft/proposer.h"
@@ -10,11 +10,11 @@ namespace octavo {
 
 class DraftSampling {
  public:
-  // drawn: false: the likeliest token. same_ids: row i of the logits is token i.
+  // drawn: if false, take the likeliest token. same_ids: row i of the logits is token i.
   DraftSampling(const Draft& draft, bool drawn, int vocab_size, bool same_ids = true);
   DraftSampling(const DraftSampling&) = delete;
 
-  // Chooses what follows the draft's text and draft tokens.
+  // Sampling parameters for the token after the draft's text and draft tokens.
   SampleRow row(const Draft& draft) const;
 
  private:

@@ -14,11 +14,11 @@
 namespace octavo {
 namespace {
 
-// Tokens of a pass: while a prompt is read, no step waits longer for its draft tokens than for so many.
+// Tokens of a pass. It bounds the time that a step waits for draft tokens while a prompt is read.
 constexpr int kTokensOfPass = 256;
 
-// Tokens of a step from which on each more takes time in proportion: about the ratio of arithmetic to memory
-// bandwidth, for weights of two bytes. On processors it is measured (engine/load/free_tokens.h).
+// Number of tokens above which a step's time grows in proportion: about the ratio of arithmetic to memory
+// bandwidth, for weights of two bytes. CPUs are measured instead (engine/load/free_tokens.h).
 constexpr int kFreeTokensOnDevice = 256;
 
 }  // namespace
@@ -110,7 +110,8 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                           {.max_tokens = draft.max_tokens,
                            .max_sequences = scheduler.max_num_seqs,
                            .asynchronous = false,
-                           .recorded = false}));  // a pass over the model's rows and one over its own differ
+                           // Passes that read the model's rows differ from those that read its own.
+                           .recorded = false}));
   return draft;
 }
 
@@ -163,7 +164,7 @@ int usual_free_tokens(const Device& device) {
   return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
-// Who begins again to read a text does so where a block begins, and is to have read some of it.
+// A head resumes a text only at the beginning of a block, and must then read some of it.
 DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
                          const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,

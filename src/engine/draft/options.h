@@ -1,4 +1,4 @@
-// How tokens are proposed: names and meanings of vLLM's speculative configuration.
+// Options of speculative decoding, with the names and meanings of vLLM's configuration.
 #pragma once
 
 #include <cstdint>
@@ -13,38 +13,38 @@
 namespace octavo {
 
 struct NgramOptions {
-  int prompt_lookup_min = 5;  // tokens that must have come before alike
-  int prompt_lookup_max = 5;  // tokens looked at
+  int prompt_lookup_min = 5;  // minimum length of the matching n-gram
+  int prompt_lookup_max = 5;  // maximum length of the matching n-gram
 };
 
 struct SuffixOptions {
-  int max_tree_depth = 24;          // tokens looked at, and proposed at a time
-  int max_cached_requests = 10000;  // past answers kept; 0: the sequence's own text alone
-  double max_spec_factor = 1.0;     // draft tokens for each token that came before alike
-  double min_token_prob = 0.1;      // draft tokens less likely are not made
+  int max_tree_depth = 24;          // maximum number of tokens to match, and to propose
+  int max_cached_requests = 10000;  // number of past answers to keep; 0: search only the sequence's own text
+  double max_spec_factor = 1.0;     // maximum draft tokens per matching token
+  double min_token_prob = 0.1;      // minimum probability of a draft token
 };
 
 struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
-  std::string quantization = "none";  // of its plain matrices, as EngineOptions::quantization
+  std::string quantization = "none";  // quantization of its plain matrices, as EngineOptions::quantization
   std::optional<int> max_model_len = {};
-  bool drawn = true;  // draft tokens are drawn as the answer's tokens are; false: the likeliest token
+  bool drawn = true;  // draft tokens are sampled like output tokens; false: take the likeliest token
 };
 
 // A head that proposes from the hidden states of the engine's own model.
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;
-  std::string model = {};  // its folder; empty: it is in the engine's checkpoint, which mtp alone can be
-  bool drawn = true;       // as DraftModelOptions has it
+  std::string model = {};  // folder of the head; empty: the head is in the engine's checkpoint (mtp only)
+  bool drawn = true;       // see DraftModelOptions
 };
 
-// Heads for each place of a draft, which read a hidden state of the engine's own model.
+// Heads that read a hidden state of the engine's model: one for each position of a draft.
 struct PlaceHeadOptions {
   enum class Kind : std::uint8_t { medusa, mlp_speculator };
   Kind kind = Kind::medusa;
-  std::string model = {};  // their folder
-  bool drawn = true;       // as DraftModelOptions has it
+  std::string model = {};  // folder of the heads
+  bool drawn = true;       // see DraftModelOptions
 };
 
 // Draft tokens of each sequence while from..to sequences are in a step.
@@ -57,7 +57,7 @@ struct TokensPerBatchSize {
 struct SpeculativeOptions {
   std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PlaceHeadOptions> method =
       NgramOptions{};
-  int num_speculative_tokens = 5;                       // draft tokens of a sequence at a time, at most
+  int num_speculative_tokens = 5;                       // maximum draft tokens of a sequence in a step
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }

@@ -39,7 +39,8 @@ Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
   return {};
 }
 
-// Those that want most come first: whatever places are left, they are for the first sequences.
+// Sequences with the largest `most` come first: position p of the draft is computed for a prefix of the
+// sequences.
 Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
@@ -56,7 +57,7 @@ Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   return first_ns;
 }
 
-// A text may have grown by more than the step has computed: then there is nothing to propose from.
+// The text may have grown by more than the last step computed; then there is no row to propose from.
 void PlaceDrafter::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
@@ -75,7 +76,7 @@ Result<> PlaceDrafter::begin() {
   return {};
 }
 
-// Broken numbers end a sequence's draft.
+// Non-finite logits end a sequence's draft.
 Result<> PlaceDrafter::draft_place(int place) {
   numbers_.clear();
   rows_.clear();
@@ -100,7 +101,7 @@ Result<> PlaceDrafter::draft_place(int place) {
   return {};
 }
 
-// Good until the memory is used again.
+// Valid until the memory is reused.
 Result<View> PlaceDrafter::upload(StepMemory& memory, std::span<const std::int32_t> numbers) {
   memory.clear();
   const auto part = memory.add<std::int32_t>(numbers.size());

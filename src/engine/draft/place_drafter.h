@@ -20,8 +20,8 @@ namespace octavo {
 
 class PlaceDrafter final : public Proposer {
  public:
-  // model: the engine's, which lives longer. sequences: at a time. drawn: as DraftModelOptions has it. Error:
-  // there is not enough memory.
+  // model: the engine's, which lives longer. sequences: maximum number at a time. drawn: see
+  // DraftModelOptions. Error: not enough memory.
   static Result<std::unique_ptr<PlaceDrafter>> create(std::shared_ptr<Backend> backend,
                                                       const LocalExecutor& model,
                                                       std::unique_ptr<PlaceHeads> heads, int sequences,
@@ -32,18 +32,18 @@ class PlaceDrafter final : public Proposer {
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:
-  // A sequence as far as the last step has computed it.
+  // A sequence in the last step.
   struct Read {
     std::uint64_t sequence;
-    int end;           // position behind its last token
-    std::int32_t row;  // of that token
+    int end;           // position after its last token
+    std::int32_t row;  // row of that token
   };
   // A sequence that gets draft tokens.
   struct Working {
     Draft* draft;
     const DraftSampling* sampling;
     std::int32_t row;
-    TokenId last;  // token, which the next place follows
+    TokenId last;  // token before the next position
     bool broken = false;
   };
 
@@ -62,7 +62,7 @@ class PlaceDrafter final : public Proposer {
   Buffer logits_;                                               // f32 [sequences, vocab]
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
 
-  std::vector<Read> read_;  // in the last step
+  std::vector<Read> read_;  // sequences of the last step
   std::vector<Working> working_;
   StepMemory row_memory_, id_memory_;
   std::vector<std::int32_t> numbers_;

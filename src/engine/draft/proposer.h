@@ -15,29 +15,29 @@ namespace octavo {
 
 // A request for the next tokens of one sequence, and the proposal.
 struct Draft {
-  std::uint64_t sequence = 0;          // its name until end()
+  std::uint64_t sequence = 0;          // name of the sequence until end()
   std::span<const TokenId> text = {};  // prompt and answer so far, not empty
   int prompt_tokens = 0;
-  const SamplingParams* sampling = nullptr;  // with seed: how its tokens are drawn
+  const SamplingParams* sampling = nullptr;  // includes the seed and the sampling of its tokens
   std::uint64_t seed = 0;
-  Hash128 identity = {};  // cached blocks are shared among equal identities alone (CacheIdentity)
-  bool isolated = false;  // the request has a cache salt: its text must not serve others
-  int most = 0;           // draft tokens wanted
+  Hash128 identity = {};  // only equal identities share cached blocks (CacheIdentity)
+  bool isolated = false;  // the request has a cache salt: its text must not be used for other requests
+  int most = 0;           // maximum number of draft tokens
 
-  std::vector<TokenId> tokens = {};  // the draft tokens, at most `most`; none is fine
+  std::vector<TokenId> tokens = {};  // the draft tokens, at most `most`; may be empty
 };
 
 // The rows of a step's forward pass that belong to one sequence.
 struct ComputedText {
   std::uint64_t sequence = 0;
-  std::int32_t row = 0;                  // of the first token
-  int first = 0;                         // its position
+  std::int32_t row = 0;                  // row of the first token
+  int first = 0;                         // position of the first token
   std::span<const TokenId> tokens = {};  // without rejected draft tokens
   TokenId next = 0;                      // the token after them
   // Slots of the tokens in the first cache group without a window; if all have one, in the first group.
   std::span<const std::int64_t> slots = {};
-  std::span<const std::int32_t> blocks = {};  // of the sequence in that group, from its beginning
-  bool wanted = true;  // whether draft tokens may be wanted soon; otherwise nobody needs the rows
+  std::span<const std::int32_t> blocks = {};  // the sequence's blocks in that group, from its beginning
+  bool wanted = true;  // false: no draft tokens will be needed soon, so the rows are unused
 };
 
 class Proposer {
@@ -45,15 +45,15 @@ class Proposer {
   virtual ~Proposer() = default;
 
   // Reads a step, sequences in the order of its rows; called before propose(). Rows and spans are valid
-  // during the call. A sequence may have ended with the step. Error: the device failed for good.
+  // during the call. A sequence may have ended with the step. Error: the device failed permanently.
   virtual Result<> read(std::span<const ComputedText>) { return {}; }
 
-  // Replaces the `tokens` of each draft by the likely next tokens of its `text`. One draft for each sequence
-  // with a new token; a sequence's text only grows. Returns the time (now_ns) of the first draft token of
-  // each, 0 when all come at once. Error: the device failed for good.
+  // Replaces the `tokens` of each draft by the likely next tokens of its `text`. There is one draft for each
+  // sequence with a new token, and a sequence's text only grows. Returns the time (now_ns) at which each
+  // sequence has its first draft token, 0 if all come at once. Error: the device failed permanently.
   virtual Result<std::int64_t> propose(std::span<Draft> drafts) = 0;
 
-  // A sequence has ended with this text. propose() may never have had it.
+  // A sequence has ended with this text. propose() may never have seen it.
   virtual void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) = 0;
 };
 

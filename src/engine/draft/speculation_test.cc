@@ -1,4 +1,4 @@
-// Engines with draft tokens: whatever proposes them, the answers have the same bits.
+// Engines with draft tokens: the answers have the same bits with every proposer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const
   return options;
 }
 
-// A head of a model whose other layers have windows, and block tables of their own.
+// A head for a model whose other layers have windows and separate block tables.
 EngineOptions beside_windows() {
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
   options.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
@@ -130,7 +130,7 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
       options.max_num_batched_tokens = v.tokens;
       options.num_blocks = v.blocks;
-      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;  // for two cache groups
+      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;  // two cache groups
       options.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
@@ -188,8 +188,8 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
   }
 }
 
-// A head proposes the same however a prompt is cut into steps and wherever its keys and values come from:
-// then as many draft tokens are accepted.
+// A head's proposals do not depend on the chunks of a prompt or on the source of its KV: the number of
+// accepted draft tokens is equal.
 TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   std::vector<std::int64_t> counts;
   for (const int tokens : {256, 16}) {
@@ -206,8 +206,8 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   EXPECT_EQ(counts[1], counts[3]);
 }
 
-// On a device that works by itself as on the CPU: one request at a time, so that no step's timing says how
-// many draft tokens are asked for.
+// An asynchronous device matches the CPU. One request at a time, so that step times do not change the number
+// of draft tokens.
 TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
@@ -256,7 +256,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   cases[2].speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
       .num_speculative_tokens = 3};
-  bool turn = false;  // by default recorded steps and eager ones take turns
+  bool turn = false;  // by default, recorded and eager steps alternate
   for (EngineOptions& options : cases) {
     SCOPED_TRACE(options.model_dir);
     turn = !turn;
@@ -276,7 +276,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   }
 }
 
-// A model that is its own draft model proposes what it will say, drawn or not.
+// A model that is its own draft model proposes its own output, greedy or sampled.
 TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   EngineOptions options = demo();
   options.speculation = with_draft("models/demo");
@@ -284,8 +284,8 @@ TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   answers_of(*engine, kDraftRequests);
   const EngineStats stats = engine->own_stats();
   EXPECT_GT(accepted(*engine), 0);
-  // Both compute the same numbers in batches of other shapes, and the places beyond an answer's end are not
-  // used.
+  // The two compute the same numbers in batches of different shapes. Draft tokens after an answer's end are
+  // not used.
   EXPECT_GE(accepted(*engine), stats.draft_tokens * 9 / 10);
 }
 

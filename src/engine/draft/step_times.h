@@ -9,14 +9,14 @@ namespace octavo {
 
 class StepTimes {
  public:
-  static constexpr int kTokensMost = 128;  // of larger steps nothing is kept
+  static constexpr int kTokensMost = 128;  // larger steps are ignored
 
-  // A step of output tokens and draft tokens alone, without prompt tokens.
+  // Adds a step of output tokens and draft tokens, without prompt tokens.
   void note(int tokens, std::int64_t ns);
   bool knows(int tokens) const {
     return tokens > 0 && tokens <= kTokensMost && ns_[static_cast<std::size_t>(tokens)] > 0;
   }
-  // Outside the known range: the nearest. 0: no step is known.
+  // Outside the known range: the nearest value. 0: no step is known.
   std::int64_t of(int tokens) const;
 
  private:

@@ -6,9 +6,9 @@
 namespace octavo {
 namespace {
 
-constexpr TokenId kEnd = -1;  // behind each kept answer
+constexpr TokenId kEnd = -1;  // follows each kept answer
 
-// Places that one text is asked about: the latest. Those of other pairs in the chain count for the second.
+// Maximum number of positions to compare, the latest first. Positions of other pairs in the chain count too.
 constexpr std::size_t kMatchesMax = 64;
 constexpr int kPlacesMax = 256;
 
@@ -20,7 +20,7 @@ Result<std::int64_t> SuffixProposer::propose(std::span<Draft> drafts) {
     own.isolated = draft.isolated;
     while (own.text.size() < draft.text.size()) own.text.append(draft.text[own.text.size()]);
     draft.tokens.clear();
-    if (draft.most <= 0) continue;  // nothing is looked up for nothing
+    if (draft.most <= 0) continue;  // avoids a useless search
     best_ = 0;
     propose(own.text, draft);
     if (draft.isolated) continue;
@@ -45,10 +45,10 @@ void SuffixProposer::end(std::uint64_t sequence, std::span<const TokenId> text, 
   ++young_answers_;
 }
 
-// Replaces the draft's tokens where this text leads to better ones.
+// Replaces the draft's tokens if this text leads to better ones.
 void SuffixProposer::propose(const SuffixText& known, Draft& draft) {
   find_matches(known, draft.text);
-  // The longest matches alone, then together with the next shorter ones, and so on.
+  // Tries the longest matches, then adds the next shorter ones, and so on.
   for (std::size_t count = 0; count < matches_.size();) {
     const int alike = matches_[count].alike;
     while (count < matches_.size() && matches_[count].alike == alike) ++count;
@@ -68,7 +68,7 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::uint32_t place = known.last(text[text.size() - 2], text.back());
   for (int i = 0; i < kPlacesMax && matches_.size() < kMatchesMax && place != SuffixText::kNowhere;
        ++i, place = known.before(place)) {
-    if (place + 1 == known.size()) continue;  // nothing follows
+    if (place + 1 == known.size()) continue;  // no token follows
     std::size_t alike = 0;
     while (alike < depth && alike <= place &&
            known[place - static_cast<std::uint32_t>(alike)] == text[text.size() - 1 - alike])
@@ -78,8 +78,8 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
 
-// Into draft_tokens_: how the first `matches` matches went on, by majority; where votes are equal, as the
-// longest and latest did. Returns how many of the draft tokens are expected to be accepted.
+// Sets draft_tokens_ to the majority continuation of the first `matches` matches; ties go to the longest and
+// latest match. Returns the expected number of accepted draft tokens.
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
   draft_tokens_.clear();
   alive_.clear();

@@ -1,7 +1,7 @@
 // Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix
-// decoding: Oliaro et al., NeurIPS 2025). It proposes more when more tokens match and when they were followed
-// by the same tokens more often. It costs no model, and pays for answers that repeat themselves or each
-// other, such as those of agents.
+// decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens for longer matches and for continuations
+// that occurred more often. It needs no model, and pays for answers that repeat themselves or each other,
+// such as those of agents.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace octavo {
 
 class SuffixProposer final : public Proposer {
  public:
-  // `options` is valid.
+  // `options` must be valid.
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
-  // The answer is kept for others, unless its request has a cache salt. At
-  // max_cached_requests answers, or kKeptTokensMax tokens of them, the older half is dropped.
+  // Keeps the answer for other requests, unless its request has a cache salt. At max_cached_requests answers,
+  // or kKeptTokensMax tokens of them, the older half is dropped.
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
 
   static constexpr std::uint32_t kKeptTokensMax = 1 << 20;
@@ -31,7 +31,7 @@ class SuffixProposer final : public Proposer {
     SuffixText text;
     bool isolated = false;
   };
-  // A place where a text was like the end of a sequence: its last token alike, and how many before it, too.
+  // A position in a text that matches the end of a sequence, and the number of matching tokens before it.
   struct Match {
     std::uint32_t place = 0;
     int alike = 0;
@@ -43,14 +43,14 @@ class SuffixProposer final : public Proposer {
 
   SuffixOptions options_;
   std::unordered_map<std::uint64_t, Own> own_;  // by sequence
-  SuffixText young_, old_;                      // answers, a token that none has behind each
+  SuffixText young_, old_;                      // kept answers, each followed by kEnd
   int young_answers_ = 0;
 
   std::vector<Match> matches_;                  // scratch: longest first
-  std::vector<std::uint32_t> alive_;            // scratch: places that the draft tokens so far follow
+  std::vector<std::uint32_t> alive_;            // scratch: positions that the draft tokens so far follow
   std::vector<TokenId> draft_tokens_;           // scratch
   std::vector<std::pair<TokenId, int>> votes_;  // scratch
-  double best_ = 0;                             // tokens of the draft that are expected to be accepted
+  double best_ = 0;                             // expected number of accepted tokens of the draft
 };
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// A text that grows at its end, and where its pairs of tokens have occurred: chains of equal pairs, as LZ77
-// coders keep them. Finds what a suffix tree of the text would, in 16 bytes a token and without any node.
+// A growing text with an index of its token pairs: chains of equal pairs, as in LZ77 coders. It finds the
+// same matches as a suffix tree, with 16 bytes a token and without nodes.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class SuffixText {
   std::uint32_t size() const { return static_cast<std::uint32_t>(text_.size()); }
   TokenId operator[](std::uint32_t place) const { return text_[place]; }
 
-  // The last position where the pair may end, and the one before a position; kNowhere: none. The chain also
-  // has other pairs.
+  // Candidate positions for the end of a pair: the last one, and the one before a position. kNowhere: none
+  // left. A chain may also contain other pairs.
   std::uint32_t last(TokenId first, TokenId second) const {
     return heads_.empty() ? kNowhere : heads_[bucket(first, second)];
   }
@@ -29,8 +29,8 @@ class SuffixText {
   void link(std::uint32_t place);
 
   std::vector<TokenId> text_;
-  std::vector<std::uint32_t> before_;  // by place
-  std::vector<std::uint32_t> heads_;   // by bucket; a power of two of them
+  std::vector<std::uint32_t> before_;  // by position
+  std::vector<std::uint32_t> heads_;   // by bucket; the size is a power of two
 };
 
 }  // namespace octavo

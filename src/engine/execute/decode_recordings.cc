@@ -7,10 +7,10 @@
 namespace octavo {
 namespace {
 
-// Beyond this many sequences a step takes longer than its launches.
+// Above this number of sequences, a step takes longer than its launches.
 constexpr int kMost = 512;
 
-// Products work on 16 rows, or on 64 at a time: within those, padding costs little.
+// Matrix products work on 16 or 64 rows at a time, so padding up to a multiple costs little.
 int after(int size) {
   if (size < 16) return 2 * size;
   return size + (size < 64 ? 16 : 32);

@@ -1,6 +1,6 @@
-// Decoding steps as recordings (CUDA graphs): one launch instead of hundreds, which a device finishes faster
-// than a host can enqueue them. There is a recording for each of a few sizes; a step of fewer sequences is
-// padded to the next one.
+// Recordings of decoding steps (CUDA graphs): one launch replaces hundreds, which a host cannot enqueue as
+// fast as a device runs them. A few step sizes have a recording; a step with fewer sequences is padded to the
+// next size.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,21 @@ namespace octavo {
 
 class DecodeRecordings {
  public:
-  // most: tokens and sequences that a step can have. 0: nothing is recorded.
+  // most: maximum number of tokens and sequences in a step. 0: no recordings.
   explicit DecodeRecordings(int most);
 
   // Ascending.
   const std::vector<int>& sizes() const { return sizes_; }
 
-  // The size to pad this step to; 0 when it is run as it is: one that does more than decode, one token for
-  // each sequence, or a larger one than all sizes.
+  // The size to which this step is padded. 0: run it without a recording. This holds for steps that do more
+  // than decode one token per sequence, and for steps above all sizes.
   int size_of(const Batch& batch) const;
 
-  // Does the work of a step of this size. The first time it is run as it is, which loads the kernels; the
-  // second time it is recorded, and from then on replayed.
+  // Runs the work of a step of this size. The first call runs it directly, which loads the kernels. The
+  // second call records it, and later calls replay it.
   void run(Stream& stream, int size, const std::function<void()>& work);
 
-  // Memory that they know of goes: all begin anew. Nothing of them is under way.
+  // Drops all recordings, because memory that they use is freed. No recording may be running.
   void forget();
 
  private:
@@ -37,7 +37,7 @@ class DecodeRecordings {
     std::unique_ptr<Recording> recording;
   };
   std::vector<int> sizes_;
-  std::vector<Entry> entries_;  // beside sizes_
+  std::vector<Entry> entries_;  // parallel to sizes_
 };
 
 }  // namespace octavo

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// A device that writes down what it was told.
+// A stream that records its calls.
 class FakeStream final : public Stream {
  public:
   void synchronize() override {}
@@ -27,7 +27,7 @@ class FakeStream final : public Stream {
   bool recording_ = false;
 };
 
-// Sequences with so many tokens each.
+// Sequences with the given numbers of tokens.
 Batch batch_of(const std::vector<int>& counts) {
   Batch batch;
   batch.query_starts = {0};
@@ -78,7 +78,7 @@ TEST(DecodeRecordings, ASizeRunsOnceIsRecordedOnceAndReplayedFromThenOn) {
   EXPECT_EQ(stream.launched_in_recording, 1);
   EXPECT_EQ(stream.recorded, 1);
   EXPECT_EQ(stream.replayed, 4);
-  recordings.run(stream, 4, work);  // another size begins anew
+  recordings.run(stream, 4, work);  // another size starts anew
   EXPECT_EQ(stream.launched, 2);
   EXPECT_EQ(stream.replayed, 4);
 }

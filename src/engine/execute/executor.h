@@ -24,7 +24,7 @@
 
 namespace octavo {
 
-// Most tokens of encoded images in memory: the longest prompt, or several conversations.
+// Maximum number of encoded media tokens in memory: the longest prompt, or several conversations.
 inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
 
 // LoRA adapters in memory, each in a slot that Batch::adapters names.
@@ -40,14 +40,14 @@ class AdapterSlots {
   ~AdapterSlots() = default;
 };
 
-// Encodes images, sound and prompts for cross attention. Each stays in a slot, which Batch::images or sources
-// name, until the slot gets another.
+// Encodes images, sound and prompts for cross attention. Each stays in its slot (Batch::images,
+// Batch::sources) until the slot is reused.
 class MediaEncoder {
  public:
-  // Begins to encode a part; one at a time, and the part before it is given up. Error: not enough memory.
+  // Begins to encode a part and drops an unfinished one. Error: not enough memory.
   virtual Result<> begin_media(int slot, const MediaPart& part) = 0;
-  // Computes about as much as `rows` rows in all layers of an encoder, so that steps run in between. True:
-  // the part is encoded. The result does not depend on `rows`.
+  // Encodes a slice of about `rows` rows through all layers, so that steps can run in between. True: the part
+  // is encoded. The result does not depend on `rows`.
   virtual bool advance_media(int rows) = 0;
   virtual void drop_media(int slot) = 0;
 
@@ -77,17 +77,17 @@ class Executor {
   // One entry for each row, in order; valid until the next sample().
   virtual Result<std::span<SampledToken>> collect() = 0;
 
-  // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
-  // gives the numbers of head heads[i] (ModelSpec::head_at) for tokens [starts[i], starts[i + 1]) of the
-  // batch, of each i; good until the next forward().
+  // True for a model with a head: forward() gets whole prompts, and pool() replaces sample() and collect().
+  // For each i it returns the output of head heads[i] (ModelSpec::head_at) for the batch's tokens [starts[i],
+  // starts[i + 1]). Valid until the next forward().
   virtual bool pools() const { return false; }
   virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
     return failure(ErrorCode::unsupported, "this executor samples tokens");
   }
 
-  // Null: this executor takes no LoRA adapters.
+  // Null: LoRA adapters are not supported.
   virtual AdapterSlots* adapters() { return nullptr; }
-  // Null: this executor encodes no images, sound or prompts.
+  // Null: the model has no images, sound or cross attention.
   virtual MediaEncoder* media_encoder() { return nullptr; }
 
   // Format of exported blocks. Error (unsupported): why blocks cannot leave this engine.
@@ -100,13 +100,13 @@ class Executor {
   virtual void import_piece(KvPlace, std::span<const std::byte>) {}
   // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
   virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
-  // Whether the cache is in host memory.
+  // True if the cache is in host memory.
   virtual bool in_host_memory() const { return true; }
-  // Blocks in their native layout, for engines of equal layout.
+  // Blocks in their native layout, for engines with an equal layout.
   virtual NativeBlocks native_blocks() { return {}; }
 
-  // Frees the memory of the cache and loses its contents, while nothing uses it. Later steps allocate memory
-  // again as they need it. Error (unsupported): this device keeps the memory.
+  // Frees the cache's memory and contents; nothing may be using it. Later steps allocate it again. Error
+  // (unsupported): this device keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }

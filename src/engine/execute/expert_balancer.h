@@ -1,5 +1,5 @@
-// Balances the experts of a stage's ranks while they serve: counts tokens, plans, and moves experts between
-// two steps. One on each rank; all of them count the same steps, and those of one stage act together.
+// Balances experts among the ranks of a stage at run time. It counts tokens, plans, and moves experts between
+// two steps. Each rank has one; all count the same steps, and those of one stage act together.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace octavo {
 
 class ExpertBalancer {
  public:
-  // group: of the ranks that share the model's layers; both live longer. Collective. Errors: unsupported, a
-  // layer whose experts are stored in several formats; not enough memory for the experts that come.
+  // group: ranks that share the model's layers. Both arguments live longer. Collective. Errors: unsupported,
+  // a layer with experts in several formats; not enough memory for arriving experts.
   static Result<std::unique_ptr<ExpertBalancer>> create(const ExpertBalancing& options, const Model& model,
                                                         ProcessGroup& group);
 
-  // Before each forward pass, on all ranks alike: moves experts if some are to be moved. The group tells of
+  // Call on all ranks before each forward pass. Moves experts if the plan says so. The group reports
   // failures.
   void before_step();
 
@@ -32,9 +32,9 @@ class ExpertBalancer {
 
   const ExpertBalancing options_;
   ProcessGroup& group_;
-  std::vector<ExpertSpread*> layers_;  // of this stage
+  std::vector<ExpertSpread*> layers_;  // layers of this stage
   std::vector<ExpertPlacement>
-      next_;  // of the plan that is under way, by layer; those before moving_ are done
+      next_;  // current plan, by layer; layers before moving_ are done
   std::size_t moving_ = 0;
   std::int64_t steps_ = 0;  // since the last plan
   Buffer staging_;

@@ -1,4 +1,4 @@
-// Two ranks, threads here, whose experts move under a load that few experts get.
+// Two ranks, as threads, whose experts move under a load that few experts get.
 #include "engine/execute/expert_balancer.h"
 
 #include <gtest/gtest.h>
@@ -15,12 +15,12 @@ namespace {
 
 struct Outcome {
   std::vector<float> logits;
-  std::vector<ExpertPlacement> placements;  // of each layer, at the end, as each rank has them
+  std::vector<ExpertPlacement> placements;  // final placement of each layer on each rank
 };
 
 constexpr int kRanks = 2;
 
-// A text of two words, token by token: the same experts over and over.
+// A text of two tokens, one step for each: the same experts repeat.
 Outcome run(const golden::Golden& golden, const ExpertBalancing& options) {
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(kRanks)).value();
   std::vector<std::int32_t> text;
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpertBalancers, testing::Values("qwen3_moe", "
 TEST_P(ExpertBalancers, ExpertsMoveAndNoNumberChanges) {
   const golden::Golden golden = golden::read(GetParam());
   const Outcome still = run(golden, {});
-  int moves = 0;  // a load may happen to be spread well
+  int moves = 0;  // the load may already be balanced
   for (const bool use_async : {false, true})
     for (const int redundant : {0, 2}) {
       const Outcome moved = run(golden, {.enabled = true,

@@ -11,8 +11,8 @@
 namespace octavo {
 namespace {
 
-// Rows of logits computed at a time, if no more sequences decode together. More rows mean fewer passes over
-// the output matrix, and more memory: a row of a vocabulary of 256k entries is 1 MiB.
+// Minimum number of logit rows computed at a time. More rows need fewer passes over the output matrix and
+// more memory: a row with 256k vocabulary entries takes 1 MiB.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) {
@@ -88,7 +88,7 @@ Result<> LocalExecutor::allocate() {
   }
   adapters_.resize(static_cast<std::size_t>(options_.max_adapters));
 
-  // Now as large as they will ever be: recordings know their places.
+  // Allocates the maximum size, because recordings keep the addresses.
   const auto tokens = static_cast<std::size_t>(options_.max_tokens);
   const auto sequences = static_cast<std::size_t>(options_.max_sequences);
   inputs_.slots.resize(layout_.groups.size());
@@ -114,7 +114,7 @@ Result<> LocalExecutor::allocate() {
   return {};
 }
 
-// Padding's keys and values go to a block of their own, which nobody reads.
+// The KV of padding goes to a separate block that no query reads.
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
   blocks_ = blocks;
   if (options_.expert_balancing.enabled) {
@@ -141,7 +141,7 @@ Result<> LocalExecutor::rehearse() {
   TRY_VOID(rehearse_step(texts));
   TRY_VOID(rehearse_step(decoding));
   const std::int64_t before = available();
-  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // which is recorded now
+  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // recorded by this run
   recording_bytes_ = std::max<std::int64_t>(before - available(), 0);
   recordings_.forget();
   cache_ = {};
@@ -151,7 +151,7 @@ Result<> LocalExecutor::rehearse() {
   return {};
 }
 
-// With all that a request can ask of the sampler but penalties, whose memory grows with its text.
+// Uses every sampler feature except penalties, whose memory grows with the text.
 Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
   const int vocab = static_cast<int>(model_->spec.vocab);
   const Batch batch = new_texts(texts, static_cast<int>(plans_.size()), layout_.block_size, vocab);
@@ -197,7 +197,8 @@ Result<> LocalExecutor::release_cache() {
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
-  // Without a rehearsal; and of what one does not run: code for other numbers of rows, masks, histories.
+  // Estimate without rehearse(), and for what it does not run: code for other numbers of rows, masks,
+  // histories.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
   const std::int64_t images = row_encoder_
@@ -216,7 +217,7 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
   inputs_.types = inputs_memory_.add<std::int32_t>(model_->spec.token_types > 0 ? tokens : 0);
   inputs_.axes = inputs_memory_.add<std::int32_t>(model_->spec.has_axes() ? kAxes * tokens : 0);
   for (auto& slots : inputs_.slots) slots = inputs_memory_.add<std::int64_t>(tokens);
-  if (layout_.state_floats > 0) {  // a sequence has a token at least
+  if (layout_.state_floats > 0) {  // every sequence has at least one token
     inputs_.state_slots = inputs_memory_.add<std::int32_t>(tokens);
     inputs_.state_starts = inputs_memory_.add<std::int32_t>(tokens + 1);
     inputs_.state_copies = inputs_memory_.add<std::int32_t>(tokens);
@@ -231,9 +232,9 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
 
 Result<> LocalExecutor::forward(const Batch& batch) {
   if (balancer_) balancer_->before_step();
-  // Recordings know no adapters and no images.
+  // Recordings support neither adapters nor images.
   const bool adapted = std::ranges::any_of(batch.adapters, [](int place) { return place >= 0; });
-  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: as it is
+  const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: no recording
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   lay_out_inputs(static_cast<std::size_t>(size > 0 ? size : batch.tokens()), batch.pending.size());
   TRY_VOID(inputs_memory_.fit(*backend_.device, *backend_.stream));
@@ -274,7 +275,7 @@ Result<> LocalExecutor::forward(const Batch& batch) {
     adapters.starts = device(inputs_.adapter_starts).rows(0, std::ssize(adapted_tokens_.starts));
     adapters.tokens = device(inputs_.adapter_tokens).rows(0, std::ssize(adapted_tokens_.numbers));
   }
-  // Tokens of text stand at the same place on all axes.
+  // Text tokens have the same position on all axes.
   View axes;
   if (inputs_.axes.count > 0)
     axes = in_rows(device(inputs_.axes), kAxes).rows(0, batch.images.empty() ? 1 : kAxes);
@@ -308,7 +309,7 @@ Result<> LocalExecutor::ranks_status() const {
   return options_.ranks != nullptr ? options_.ranks->status() : Result<>();
 }
 
-// rows: f32 [n, dim], in host memory, from one stage to the next.
+// Sends rows to the next stage. rows: f32 [n, dim], in host memory.
 void LocalExecutor::hand_on(ProcessGroup& stages, const View& rows) {
   stages.broadcast(
       std::span(reinterpret_cast<std::byte*>(rows.as<float>()), static_cast<std::size_t>(rows.bytes())));
@@ -331,8 +332,8 @@ void LocalExecutor::pack(const Batch& batch) {
   }
 }
 
-// Finds the tokens that were still being sampled when the step was planned. Returns how many still are,
-// having listed them among the inputs.
+// Fills in tokens that were still being sampled when the step was planned. Returns the number that are still
+// being sampled; these are listed in the inputs.
 std::size_t LocalExecutor::resolve(const Batch& batch) {
   const auto ids = inputs_memory_.host(inputs_.ids);
   const auto tokens = inputs_memory_.host(inputs_.pending_tokens);
@@ -401,13 +402,13 @@ void LocalExecutor::place_images(const Batch& batch) {
 }
 
 void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
-  if (layout_.state_floats == 0) return;  // those of another stage
+  if (layout_.state_floats == 0) return;  // the state layers belong to another stage
   for (const Batch::StateCopy& copy : copies)
     backend_.device->copy(*backend_.stream, cache_.states().rows(copy.to, 1),
                           cache_.states().rows(copy.from, 1));
 }
 
-// A sound or a prompt at once.
+// Encodes a sound or a prompt at once.
 Result<> LocalExecutor::begin_media(int place, const MediaPart& part) {
   if (source_encoder_) {
     source_encoder_->encode(place, part);
@@ -426,7 +427,7 @@ bool LocalExecutor::advance_media(int rows) {
   return true;
 }
 
-// A step on its way may still read it.
+// A step in flight may still read it.
 void LocalExecutor::drop_media(int place) {
   if (source_encoder_) return;
   backend_.stream->synchronize();
@@ -442,13 +443,13 @@ Result<> LocalExecutor::put_adapter(int place, std::span<const AdapterFile::Chan
   return {};
 }
 
-// A step on its way may still read it.
+// A step in flight may still read it.
 void LocalExecutor::drop_adapter(int place) {
   backend_.stream->synchronize();
   adapters_[static_cast<std::size_t>(place)].clear();
 }
 
-// Sequences that are padding have no query and nothing cached.
+// Padding sequences have no query and nothing cached.
 void LocalExecutor::plan(const Batch& batch, int size) {
   sequences_.assign(batch.sequences.begin(), batch.sequences.end());
   query_starts_.assign(batch.query_starts.begin(), batch.query_starts.end());
@@ -475,7 +476,7 @@ void LocalExecutor::plan(const Batch& batch, int size) {
   }
 }
 
-// Each image of the step is a sequence of its own, which ends where the image does.
+// Each image of the step is a separate sequence, which ends with the image.
 Result<> LocalExecutor::plan_wholes(const Batch& batch) {
   wholes_.clear();
   if (!model_->spec.whole_images) return {};
@@ -516,7 +517,7 @@ Result<> LocalExecutor::add_whole_plans() {
   return {};
 }
 
-// Rows beyond those that are computed at a time make the host wait: only prompts' log-probabilities are so
+// The host waits if there are more rows than one pass computes. Only log-probabilities of prompts need that
 // many.
 Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   results_.clear();
@@ -539,12 +540,12 @@ void LocalExecutor::note_owners(std::span<const std::int32_t> tokens, std::span<
   std::ranges::sort(owners_);
 }
 
-// Of the step.
+// Index of the token's sequence in the step.
 std::size_t LocalExecutor::sequence_of(std::int32_t token) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(query_starts_, token) - query_starts_.begin()) - 1;
 }
 
-// In the chunks in which rank 0 samples.
+// Uses the same chunks as rank 0's sampling.
 Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
   const auto chunk = static_cast<std::size_t>(logit_rows(options_));
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk)
@@ -572,7 +573,7 @@ Result<> LocalExecutor::read_hidden(const LocalExecutor& from, std::span<const s
   return {};
 }
 
-// Good until the next call.
+// Valid until the next call.
 Result<LocalExecutor::UploadedRows> LocalExecutor::upload_rows(std::span<const std::int32_t> rows,
                                                                std::span<const std::int32_t> by_adapter,
                                                                std::span<const std::int32_t> adapter_starts) {

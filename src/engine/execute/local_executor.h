@@ -1,8 +1,8 @@
-// The executor of one replica on one device: model, KV memory and sampler side by side.
+// Executor of one replica on one device: model, KV memory and sampler.
 //
-// On a device that works by itself (Stream::asynchronous) steps follow each other without a gap: the next
-// forward pass is enqueued while the last is still sampling, and tokens that only the device knows yet go
-// from the sampler's memory straight to the next step's inputs. Decoding is recorded and replayed.
+// On an asynchronous device (Stream::asynchronous) steps run without a gap. The next forward pass is enqueued
+// while the last step is still sampling, and the new tokens go from the sampler's memory directly to its
+// inputs. Decoding steps are recorded and replayed.
 #pragma once
 
 #include <array>
@@ -28,37 +28,38 @@
 namespace octavo {
 
 struct LocalExecutorOptions {
-  int max_tokens = 0;     // of a step
-  int max_sequences = 0;  // of a step
-  int max_adapters = 0;   // in memory at a time; 0: none at all
+  int max_tokens = 0;     // maximum of a step
+  int max_sequences = 0;  // maximum of a step
+  int max_adapters = 0;   // maximum in memory; 0: adapters are disabled
   int max_adapter_rank = 0;
-  std::string fingerprint = {};       // of the model, for KV blocks that leave the engine
-  bool shared_cache = false;          // blocks are in memory that another rank's process can open
-  std::vector<int> kept_layers = {};  // whose input read_hidden() takes; none: the last one's output
+  std::string fingerprint = {};       // identity of the model, for KV blocks that leave the engine
+  bool shared_cache = false;          // another rank's process can open the blocks' memory
+  // Layers whose input read_hidden() reads; empty: the last layer's output.
+  std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
-  // For devices that work by themselves:
-  bool asynchronous = true;  // a step begins before the last one's tokens are known
-  bool recorded = true;      // decoding steps are recorded and replayed
-  // Of the ranks that hold the other parts of the model; null: there are none. They live longer.
+  // Asynchronous devices only:
+  bool asynchronous = true;  // start a step before the last one's tokens are known
+  bool recorded = true;      // record and replay decoding steps
+  // Groups of the ranks with the other parts of the model; null: one rank. They live longer.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
 };
 
 class LocalExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
  public:
-  // Allocates every workspace, but no KV cache. Executors that take turns may share a backend. Error: there
-  // is not enough memory.
+  // Allocates all workspaces, but no KV cache. Executors that run in turns may share a backend. Error: not
+  // enough memory.
   static Result<std::unique_ptr<LocalExecutor>> create(std::shared_ptr<Backend> backend,
                                                        std::unique_ptr<Model> model, CacheLayout layout,
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
-  // Of a device with memory of its own, before allocate_cache(): runs the largest steps once, with a cache of
-  // their own that goes again (as vLLM's profile run). What is otherwise allocated late is there then, and
-  // later_bytes() knows what recordings take. Errors: there is not enough memory; those of steps.
+  // For a device with separate memory, before allocate_cache(): runs the largest steps once with a temporary
+  // cache, as in vLLM's profile run. This performs late allocations early, and lets later_bytes() know the
+  // size of recordings. Errors: not enough memory; those of steps.
   Result<> rehearse();
-  // Once, before the first step, on all ranks. Errors: there is not enough memory; see ExpertBalancer.
-  // sources: places for sounds or prompts, of models with cross attention.
+  // Call once on all ranks, before the first step. sources: slots for sounds or prompts, for models with
+  // cross attention. Errors: not enough memory; see ExpertBalancer.
   Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources = 0);
 
   const Model& model() const { return *model_; }
@@ -66,19 +67,18 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   const Backend& backend() const { return backend_; }
   // Decoder::residual of the last step.
   View residual(std::int64_t tokens) const { return decoder_->residual(tokens); }
-  // What a device of its own memory must have left when the cache is there too: the part of the sampler's
-  // memory that grows with what requests ask for, recordings, and the code of kernels, which is loaded when
-  // it first runs. Without a rehearsal: an estimate.
+  // Memory that a device must keep free beside the cache: the growing part of the sampler, the recordings,
+  // and kernel code that is loaded at its first run. Without rehearse() it is an estimate.
   std::int64_t later_bytes() const;
-  // What the layers keep of one sound or prompt; 0: they look at none.
+  // Bytes of the layers' keys and values for one sound or prompt; 0: no cross attention.
   std::int64_t source_bytes() const { return source_encoder_ ? source_encoder_->place_bytes() : 0; }
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
-  // Of a model that drafts for another: token i of the next forward() comes with row rows[i] of the last
-  // step of `from`, which is the other's executor, or this one.
+  // For a draft head: token i of the next forward() reads row rows[i] of the last step of `from`, which is
+  // the target's executor or this one.
   Result<> read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows);
-  // On ranks other than 0, where rank 0 samples: this rank's part of the logits of these tokens.
+  // On ranks other than 0, while rank 0 samples: computes this rank's part of the logits of these tokens.
   Result<> give_logits(std::span<const std::int32_t> tokens);
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override;
@@ -113,15 +113,15 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   void drop_media(int place) override;
 
  private:
-  // Where a step's inputs lie; places depend on the number of tokens alone.
+  // Addresses of a step's inputs. They depend only on the number of tokens.
   struct Inputs {
     Part<std::int32_t> ids, positions, types;
-    Part<std::int32_t> axes;                                     // [3, tokens], of ropes with axes
-    std::vector<Part<std::int64_t>> slots;                       // of each cache group
-    Part<std::int32_t> state_slots, state_starts, state_copies;  // of recurrent layers
+    Part<std::int32_t> axes;                                     // [3, tokens], for RoPE with axes
+    std::vector<Part<std::int64_t>> slots;                       // by cache group
+    Part<std::int32_t> state_slots, state_starts, state_copies;  // recurrent layers only
     Part<std::int32_t> pending_tokens, pending_rows;
     Part<std::int32_t> adapter_tokens, adapter_starts;
-    Part<std::int32_t> image_rows;  // of the tokens of Batch::images, one image behind the other
+    Part<std::int32_t> image_rows;  // rows of the tokens of Batch::images, image after image
   };
 
   LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model, CacheLayout layout,
@@ -133,13 +133,14 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   void lay_out_inputs(std::size_t tokens, std::size_t pending);
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);
-  // Numbers of what has an adapter, sorted by it.
+  // Indices of tokens or rows with an adapter, sorted by adapter.
   struct ByAdapter {
-    std::vector<const Adapter*> adapters;  // those that are there
-    std::vector<std::int32_t> starts;      // [adapters + 1]: adapters[i] has numbers[starts[i]] ..
+    std::vector<const Adapter*> adapters;  // adapters in use
+    // [adapters + 1]: adapters[i] has numbers[starts[i]] to numbers[starts[i + 1] - 1]
+    std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
-  // places: of the adapters of 0, 1 ..; -1: none.
+  // places: adapter slots of items 0, 1, ...; -1: none.
   void sort_by_adapter(std::span<const std::int32_t> places, ByAdapter& sorted) const;
   void sort_tokens(const Batch& batch);
   void sort_rows(std::span<const std::int32_t> tokens);
@@ -168,41 +169,41 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   Sampler sampler_;
   KvMemory cache_;
   std::int64_t blocks_ = 0;
-  // Behind every step so far: of a device that works by itself one may still write a block that is to be
-  // exported, or use one that has been freed and is imported to.
+  // Mark after the last step so far. On an asynchronous device, a step may still write a block to export, or
+  // read a freed block that is an import's target.
   std::atomic<Stream::Mark> steps_begun_ = 0;
   std::unique_ptr<Decoder> decoder_;
-  std::unique_ptr<ExpertBalancer> balancer_;           // null: experts stay where they are
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
+  std::unique_ptr<ExpertBalancer> balancer_;           // null: experts do not move
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
   DecodeRecordings recordings_;
-  std::optional<std::int64_t> recording_bytes_;  // of one, as rehearsed
+  std::optional<std::int64_t> recording_bytes_;  // size of one recording, as measured by rehearse()
 
-  std::optional<AdapterReader> reader_;          // with max_adapters
-  std::vector<Adapter> adapters_;                // by place
-  std::vector<std::int32_t> sequence_adapters_;  // of the step
-  ByAdapter adapted_tokens_;                     // of the step
-  ByAdapter adapted_rows_;                       // of the logits being made
-  std::vector<std::int32_t> item_adapters_;      // of tokens or rows being sorted
+  std::optional<AdapterReader> reader_;          // set if max_adapters > 0
+  std::vector<Adapter> adapters_;                // by slot
+  std::vector<std::int32_t> sequence_adapters_;  // adapter slots of the step's sequences
+  ByAdapter adapted_tokens_;                     // adapters of the step's tokens
+  ByAdapter adapted_rows_;                       // adapters of the current logit rows
+  std::vector<std::int32_t> item_adapters_;      // adapter slots of the items being sorted
 
-  std::unique_ptr<RowEncoder> row_encoder_;  // of models with images or sound in their prompts
-  std::vector<Buffer> images_;               // by place
-  std::size_t begun_image_ = 0;              // its place
+  std::unique_ptr<RowEncoder> row_encoder_;  // models with images or sound in prompts
+  std::vector<Buffer> images_;               // by slot
+  std::size_t begun_image_ = 0;              // slot of the image being encoded
   std::vector<ImageRows> step_images_;
   std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
-      whole_plans_;                                // of one image each, one a cache group
-  std::vector<WholeSpan> wholes_;                  // of the step
-  std::unique_ptr<SourceEncoder> source_encoder_;  // of models with cross attention
+      whole_plans_;                                // plans for one whole image, one per cache group
+  std::vector<WholeSpan> wholes_;                  // spans of the step
+  std::unique_ptr<SourceEncoder> source_encoder_;  // models with cross attention
 
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;
   std::vector<GroupBatch> groups_;
-  std::vector<std::int32_t> query_starts_, lengths_;  // of the step, padding included
-  std::vector<SequenceId> sequences_;                 // of the step
+  std::vector<std::int32_t> query_starts_, lengths_;  // arrays of the step, padding included
+  std::vector<SequenceId> sequences_;                 // sequences of the step
   Buffer logits_;              // f32 [logit rows, vocab]; with a head [.., pooled_size]
-  std::vector<float> pooled_;  // of the last step
+  std::vector<float> pooled_;  // outputs of the last step
 
-  // The last sample(): the row that chooses each sequence's next token, by sequence; the tokens that the host
-  // has already; whether the rows behind those are still being chosen.
+  // Last sample(): the row of each sequence's next token, by sequence; the tokens that the host has; whether
+  // the later rows are still being sampled.
   std::vector<std::pair<SequenceId, std::int32_t>> owners_;
   std::vector<SampledToken> results_;
   bool sampling_ = false;

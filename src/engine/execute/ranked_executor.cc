@@ -18,13 +18,13 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-// What rank 0 has the other ranks do; they do it in the same order.
+// Commands of rank 0 to the other ranks, which run them in order.
 namespace order {
 struct AllocateCache {
   std::int64_t blocks = 0, state_slots = 0;
 };
 struct Forward {
-  Batch batch;  // no tokens are pending
+  Batch batch;  // without pending tokens
 };
 struct Logits {
   std::vector<std::int32_t> tokens;
@@ -53,12 +53,12 @@ using Any = std::variant<AllocateCache, Forward, Logits, PutAdapter, DropAdapter
                          DropMedia, ReleaseCache, End>;
 }  // namespace order
 
-// Where rank 0 finds the blocks of a rank.
+// Location of a rank's blocks for rank 0.
 struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
 };
 
-// Of all ranks, at all of them.
+// Collects the segments of all ranks on all ranks.
 std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks) {
   const CacheSegment mine{getpid(), own.cache().segment().fd()};
   std::vector<CacheSegment> all(static_cast<std::size_t>(ranks.layout().size()));
@@ -87,7 +87,7 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   return executor;
 }
 
-// A step that runs finds out by itself, and tells its requests of a host that is gone.
+// Skips the check during a step, which detects a lost rank by itself and reports it to its requests.
 void RankedExecutor::look_on(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
@@ -172,30 +172,30 @@ Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t
   return own_->pool(starts, heads);
 }
 
-// Whole, as it was read: each rank takes its part.
+// Sends the whole adapter; each rank takes its part.
 Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
   TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
   return own_->put_adapter(place, changes);
 }
 
 void RankedExecutor::drop_adapter(int place) {
-  (void)or_end(tell<order::DropAdapter>(place));  // else the next step says so
+  (void)or_end(tell<order::DropAdapter>(place));  // otherwise the next step reports the error
   own_->drop_adapter(place);
 }
 
-// Each rank encodes it: what comes of it is in all ranks' steps.
+// Every rank encodes it, because every rank's steps use the result.
 Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
   TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
   return own_->begin_media(place, part);
 }
 
 bool RankedExecutor::advance_media(int rows) {
-  (void)or_end(tell<order::AdvanceMedia>(rows));  // else the next step says so
+  (void)or_end(tell<order::AdvanceMedia>(rows));  // otherwise the next step reports the error
   return own_->advance_media(rows);
 }
 
 void RankedExecutor::drop_media(int place) {
-  (void)or_end(tell<order::DropMedia>(place));  // as above
+  (void)or_end(tell<order::DropMedia>(place));  // otherwise the next step reports the error
   own_->drop_media(place);
 }
 
@@ -206,7 +206,7 @@ Result<> RankedExecutor::release_cache() {
 
 namespace {
 
-// A rank that is not rank 0: does what rank 0 says until an End or an error.
+// A rank other than 0: follows rank 0's commands until End or an error.
 class Follower {
  public:
   Follower(LocalExecutor& own, Ranks& ranks)
@@ -222,7 +222,7 @@ class Follower {
   }
   Result<> run(order::Forward& forward) {
     if (!last_stage_ || !pipelines_) return own_.forward(forward.batch);
-    waiting_.push_back(std::move(forward.batch));  // until rank 0 computes it, too
+    waiting_.push_back(std::move(forward.batch));  // until rank 0 computes the batch, too
     return {};
   }
   Result<> run(const order::Logits& logits) {
@@ -245,7 +245,7 @@ class Follower {
   LocalExecutor& own_;
   Ranks& ranks_;
   const bool last_stage_, pipelines_;
-  std::deque<Batch> waiting_;  // as rank 0's
+  std::deque<Batch> waiting_;  // same as rank 0's
 };
 
 }  // namespace

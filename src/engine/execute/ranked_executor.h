@@ -1,13 +1,11 @@
-// The executor of several ranks: rank 0 tells the others what to compute, computes its part, and samples.
+// Executor of several ranks: rank 0 sends the work to the others, computes its part and samples.
 //
-// With several stages of layers, a forward pass begins in the first one at once, while the stages behind it
-// are still busy with those before: rank 0, in the last stage, computes its own part when the step is
-// sampled.
+// With several stages of layers, a forward pass starts in the first stage at once, while later stages still
+// run earlier passes. Rank 0 is in the last stage and computes its part when the step is sampled.
 //
-// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new
-// ranks, and has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away:
-// then a step ends with an error, which the requests hear of. While nothing runs a thread looks whether all
-// ranks are there.
+// If a rank of this host dies or hangs, the engine's process ends. The server restarts it with new ranks and
+// repeats the unfinished requests, so that streams continue. If a rank of another host is lost, the step
+// fails and its requests get an error. While the engine is idle, a thread checks that all ranks are alive.
 #pragma once
 
 #include <atomic>
@@ -27,20 +25,20 @@ namespace octavo {
 
 class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
  public:
-  // Allocates the cache on every rank. caches: of blocks that may leave the engine. Error: one has not got
-  // the memory.
+  // Allocates the cache on every rank. caches: layouts of blocks that may leave the engine. Error: a rank has
+  // not enough memory.
   static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
                                                         std::unique_ptr<LocalExecutor> own,
                                                         std::int64_t blocks, std::int64_t state_slots,
                                                         const std::optional<RankCaches>& caches);
-  ~RankedExecutor() override;  // the others end
+  ~RankedExecutor() override;  // ends the other ranks
 
   bool asynchronous() const override { return false; }
   int stages() const override { return ranks_->layout().pipeline; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override { return own_->collect(); }
-  // Rank 0 has the rows of all tokens, whole.
+  // Rank 0 has whole rows of all tokens.
   bool pools() const override { return own_->pools(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
                                       std::span<const std::uint8_t> heads) override;
@@ -73,17 +71,17 @@ class RankedExecutor final : public Executor, public AdapterSlots, public MediaE
   Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   Result<> or_end(Result<> done) const;
 
-  std::unique_ptr<Ranks> ranks_;  // whose groups the executor uses
+  std::unique_ptr<Ranks> ranks_;  // owner of the groups that the executor uses
   std::unique_ptr<LocalExecutor> own_;
-  std::optional<RankedKvMemory> memory_;  // of blocks that may leave the engine
+  std::optional<RankedKvMemory> memory_;  // memory of blocks that may leave the engine
   std::vector<std::byte> message_;
-  std::deque<Batch> waiting_;   // for the stages before: oldest first
-  std::atomic<int> steps_ = 0;  // on their way
-  std::jthread looking_;        // ends before the ranks do
+  std::deque<Batch> waiting_;   // batches for earlier stages, oldest first
+  std::atomic<int> steps_ = 0;  // number of steps in flight
+  std::jthread looking_;        // health check; ends before the ranks do
 };
 
-// What a rank other than 0 does once its part is loaded: as rank 0 says, until that fails or ends. Errors:
-// what failed.
+// Main loop of a rank other than 0, after loading: follows rank 0's commands until a failure or the end.
+// Errors: the failure.
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks);
 
 }  // namespace octavo

@@ -15,15 +15,16 @@
 namespace octavo {
 namespace {
 
-// A layer's sums come in quick succession; a stage may compute a whole prompt before the next hears of it.
+// Timeouts. The sums of a layer follow each other quickly; a stage may compute a whole prompt before the next
+// stage gets a message.
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-constexpr int kStagesMax = 16;  // each has a step on its way: SchedulerOptions::max_steps_in_flight
-// What a stage hands on of a token, at most, most often.
+constexpr int kStagesMax = 16;  // each has a step in flight: SchedulerOptions::max_steps_in_flight
+// Usual maximum output of a stage for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
-// What a rank says of its start.
+// Result of a rank's start.
 struct Greeting {
   bool ready = true;
   ErrorCode code = ErrorCode::internal;
@@ -41,7 +42,7 @@ Greeting greeting_of(const Result<>& ready) {
   return greeting;
 }
 
-// Nobody sends anything: what can be read is the end.
+// No data is expected, so a readable socket means that the peer has closed it.
 bool is_gone(int socket) {
   pollfd readable{socket, POLLIN, 0};
   return poll(&readable, 1, 0) != 0;
@@ -158,7 +159,7 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
   return ranks;
 }
 
-// Ranks 1 to count - 1.
+// Starts ranks 1 to count - 1.
 Result<> Ranks::start_children(int count, const std::vector<std::string>& command,
                                std::span<const int> shared) {
   for (int rank = 1; rank < count; ++rank) {
@@ -178,7 +179,7 @@ HostGroupsOptions Ranks::on_this_host() {
           .handed_on_bytes = handed_on_bytes_};
 }
 
-// To the ranks of other hosts.
+// Connects to the ranks of other hosts.
 Result<> Ranks::connect(const EngineOptions& options) {
   if (options.mpi) {
     TRY(transport_, open_mpi_transport());
@@ -217,7 +218,7 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Outside of a step nobody but rank 0 knows when the next one comes.
+// Between steps, only rank 0 knows when the next step comes.
 Result<> Ranks::agree(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));

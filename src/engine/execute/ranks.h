@@ -1,5 +1,5 @@
-// The processes of an engine's ranks, and how they reach each other: over shared memory where all are
-// children of rank 0 on this host, over TCP where nodes are given, over MPI where mpirun has started them.
+// Processes of an engine's ranks and their transport: shared memory if all are children of rank 0 on this
+// host, TCP if nodes are given, MPI under mpirun.
 #pragma once
 
 #include <memory>
@@ -15,22 +15,22 @@
 
 namespace octavo {
 
-// Whether an engine can have the ranks that the options ask for. Errors: unsupported, what ranks cannot do
-// yet; invalid, hosts that do not divide them.
+// Checks that an engine can have the ranks of the options. Errors: unsupported features of ranks; invalid,
+// the number of ranks is not a multiple of the hosts.
 Result<> check_ranks(const EngineOptions& options);
 
-// What must be the same on all hosts of an engine, or of a server's engines: what the model is, how it is
-// divided, its cache, and the room that steps have. Errors: the model's files cannot be read.
+// Properties that all hosts of an engine, or all engines of a server, must share: the model, its partition,
+// its cache and the limits of steps. Errors: the model's files cannot be read.
 Result<std::string> hosts_identity(const EngineOptions& options);
 
 class Ranks {
  public:
-  // Rank 0's side. Starts the other ranks of this host, which end with it: `command`, followed by the rank;
-  // and waits for those of other hosts. Errors: io; unsupported without a command; see TcpTransport and
+  // Rank 0: starts the other ranks of this host (`command` followed by the rank), which end with it, and
+  // waits for those of other hosts. Errors: io; unsupported without a command; see TcpTransport and
   // open_mpi_transport.
   static Result<std::unique_ptr<Ranks>> start(const EngineOptions& options,
                                               const std::vector<std::string>& command);
-  // The side of another rank. Errors: the same; this process is none.
+  // Other ranks: joins. Errors: as start(); this process is not a rank.
   static Result<std::unique_ptr<Ranks>> join(const EngineOptions& options, int rank);
   ~Ranks();
 
@@ -38,14 +38,14 @@ class Ranks {
   const RankLayout& layout() const { return layout_; }
   RankGroups& groups() { return groups_; }
   const RankGroups& groups() const { return groups_; }
-  // Over shared memory: the others are rank 0's children.
+  // True if ranks communicate over shared memory, as children of rank 0.
   bool on_one_host() const { return transport_ == nullptr; }
-  // Whether those are there that this rank can know of. Any thread.
+  // Checks that the ranks visible to this rank are alive. Any thread.
   Result<> check();
 
-  // Says how this rank's start went, and waits for the others to say so; the timeout of a running engine
-  // holds from now on. Errors: this rank's own; on rank 0, what the first says that is not ready, or that it
-  // has ended.
+  // Reports the result of this rank's start and waits for the others' results. Afterwards the timeout of a
+  // running engine applies. Errors: this rank's own; on rank 0, the first failure of another rank, or its
+  // end.
   Result<> agree(const Result<>& own);
 
  private:
@@ -57,9 +57,9 @@ class Ranks {
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
-  std::size_t handed_on_bytes_;  // room for what a stage hands on in a step
+  std::size_t handed_on_bytes_;  // maximum size of a stage's output in a step
   std::mutex children_mutex_;
-  std::vector<remote::ChildProcess> children_;  // of rank 0: rank 1 first
+  std::vector<remote::ChildProcess> children_;  // rank 0 only: rank 1 first
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;
   RankGroups groups_;

@@ -1,6 +1,6 @@
-// A device of pure arithmetic: it keeps token ids where a real one keeps keys and values, and the next token
-// of a sequence is a hash of all that it reads back through the block tables. So every mistake in blocks,
-// tables, slots or pending ids shows as a wrong token, in microseconds and without a model.
+// A device of pure arithmetic. It stores token ids instead of keys and values. The next token of a sequence
+// is a hash of everything that it reads through the block tables. So every error in blocks, tables, slots or
+// pending ids shows as a wrong token, within microseconds and without a model.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct SimulatedExecutorOptions {
   int vocab_size = 1000;
   int block_size = 16;
   int num_blocks = 0;
-  bool asynchronous = false;  // take steps before the last is collected, as a GPU would
-  int stages = 1;             // that steps pass through; they are computed when they are sampled
+  bool asynchronous = false;  // accept steps before the last one is collected, as a GPU does
+  int stages = 1;             // number of pipeline stages; a step is computed when it is sampled
 };
 
 class SimulatedExecutor final : public Executor {
@@ -39,15 +39,15 @@ class SimulatedExecutor final : public Executor {
   Result<> release_cache() override;
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
 
-  // What follows these tokens.
+  // Next token after these tokens.
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
-  // The first allowed token from this one on, around the end of the vocabulary; -1: none. An empty mask
+  // First allowed token at or after `token`, wrapping at the end of the vocabulary; -1: none. An empty mask
   // allows all.
   static TokenId allowed_from(TokenId token, std::span<const std::int32_t> mask, int vocab_size);
 
-  // From now on every row of a sequence whose last token is this one comes out broken, as from a NaN.
+  // From now on, rows of a sequence whose last token is this one are broken, as from a NaN.
   void break_after(TokenId token) { broken_after_ = token; }
-  // From now on collect() says that the device failed.
+  // From now on collect() returns an error: the device failed.
   void fail() { failed_ = true; }
 
  private:
@@ -56,11 +56,11 @@ class SimulatedExecutor final : public Executor {
   void compute(const Batch& batch);
 
   SimulatedExecutorOptions options_;
-  std::deque<Batch> waiting_;           // of steps in the stages: oldest first
-  std::vector<TokenId> slots_;          // what was stored, by slot; the first cache group's
-  std::vector<TokenId> next_;           // of each token of the batch
-  std::vector<TokenId> last_of_token_;  // the batch's ids, pending ones resolved
-  std::vector<SequenceId> owner_;       // of each token of the batch
+  std::deque<Batch> waiting_;           // batches in the stages, oldest first
+  std::vector<TokenId> slots_;          // stored tokens, by slot of the first cache group
+  std::vector<TokenId> next_;           // next token of each token in the batch
+  std::vector<TokenId> last_of_token_;  // token ids of the batch, pending ones resolved
+  std::vector<SequenceId> owner_;       // sequence of each token in the batch
   std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by sequence
   std::deque<std::vector<SampledToken>> sampled_;            // not collected yet
   std::vector<SampledToken> collected_;

@@ -11,8 +11,9 @@
 namespace octavo {
 namespace {
 
-// A step that begins so soon after the last one is taken to begin with its end: what the host did in between
-// would hide behind a device's work. That work is as long as the step where a sequence goes on in it.
+// If a step starts within this time after the last one, it counts as started at the last one's end: on a real
+// device the host's work in between overlaps with the last step. A sequence that continues makes the steps
+// dependent.
 constexpr std::int64_t kBackToBackUs = 2'000;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A device that takes as long as a model would and computes nothing: for servers that stand in for others.
-// Tokens are drawn from the seed of each request, and none ends an answer before its length.
+// A device that takes as long as a model would and computes nothing, for servers that simulate others. Tokens
+// depend on the request's seed, and no answer ends before its maximum length.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ class TimedExecutor final : public Executor {
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
-  // Returns when the step's time is over.
+  // Waits until the step's time is over.
   Result<std::span<SampledToken>> collect() override;
 
  private:
   StepTiming timing_;
   int vocab_size_;
-  std::int64_t ends_us_ = 0;      // the last step
+  std::int64_t ends_us_ = 0;      // end of the last step
   std::vector<SequenceId> last_;  // its sequences
   std::vector<SampledToken> sampled_;
 };

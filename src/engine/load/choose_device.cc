@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Error: what the GPU lacks; the caller's otherwise.
+// Error: several ranks are requested, or an error of `check` that does not depend on the device.
 Result<Backend> choose_automatically(const EngineOptions& options, const CheckModel& check) {
   const auto on_cpu = [&](std::string_view why) {
     log_info("device: cpu, {}", why);

@@ -9,12 +9,12 @@
 
 namespace octavo {
 
-// Whether a GPU can run the model (model/support.h).
+// Checks that a GPU can run the model (model/support.h).
 using CheckModel = std::function<Result<>(const Backend& gpu)>;
 
-// The backend of options.device. "auto": a GPU that can run the model, else the CPU; the log names the device
-// and the reason. Errors: invalid_argument, the device does not exist; unsupported, several ranks where auto
-// is a GPU; those of `check` that are not about the device.
+// Returns the backend of options.device. "auto": a GPU if it can run the model, else the CPU; the log names
+// the device and the reason. Errors: invalid_argument, the device does not exist; unsupported, several ranks
+// where auto is a GPU; errors of `check` that do not depend on the device.
 Result<Backend> choose_device(const EngineOptions& options, const CheckModel& check);
 
 }  // namespace octavo

@@ -54,7 +54,8 @@ TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
   EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
 }
 
-// Only for what the GPU lacks: what an option asks for is an error, and so is a model that cannot be read.
+// Applies only if the GPU cannot run the model. An unsupported option is an error, and so is an unreadable
+// model.
 TEST(ChooseDevice, AutoIsTheCpuForAModelThatTheGpuLacksAPartOf) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   const auto with = [](std::string field, ErrorCode code) {

@@ -1,4 +1,4 @@
-// What a client must know of the model that an engine has.
+// Describes the engine's model to clients.
 #pragma once
 
 #include "model/spec.h"
@@ -6,10 +6,10 @@
 
 namespace octavo {
 
-// Of the heads of a model that makes vectors or scores.
+// Fills in the head of a model that returns vectors or scores.
 void describe_head(const ModelSpec& spec, EngineInfo& info);
 
-// Of an encoder of images, sound or prompts.
+// Fills in the encoder of images, sound or prompts.
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info);
 
 }  // namespace octavo

@@ -10,9 +10,9 @@
 namespace octavo {
 namespace {
 
-// Takes the states of max_num_seqs sequences and of draft tokens from `bytes`, or of as many as half of it
-// holds: sequences first, but for one draft token. What is kept of a sequence's sound or source counts as a
-// state.
+// Takes the states of max_num_seqs sequences and of draft tokens from `bytes`, or the number that fits into
+// half of it. Sequences come first, with one draft token each. The encoded sound or prompt of a sequence
+// counts as part of its state.
 Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
   if (state_bytes == 0) return {};
   const std::int64_t most = bytes / 2 / state_bytes;
@@ -31,8 +31,8 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   return {};
 }
 
-// Takes the states that the prefix cache keeps from `bytes`, at most as many as the longest sequences come
-// to; beside blocks a quarter. Where there is room for none, no prefix can be shared.
+// Takes the states of the prefix cache from `bytes`: at most those of the longest sequences, and at most a
+// quarter beside blocks. Without any, prefixes cannot be shared.
 void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
                        SchedulerOptions& s) {
   if (state_bytes == 0 || !s.enable_prefix_caching) return;
@@ -45,8 +45,8 @@ void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::
            s.mamba_block_size);
 }
 
-// Without attention, blocks are but the names of prefixes: as many as the sequences and the saved states go
-// with.
+// Without attention, blocks are only names of prefixes. The sequences and the saved states determine their
+// number.
 std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
   const int step = std::max(s.max_num_batched_tokens, s.mamba_block_size);
   return std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len) +
@@ -78,8 +78,8 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   return {};
 }
 
-// What of each text is not cached is computed in one step, which needs its keys and values only while it
-// runs. The +1 is the answer's token, which is never computed.
+// The uncached part of each text is computed in one step, which needs its keys and values only while it runs.
+// The +1 is the output token, which is never computed.
 void read_whole_texts(SchedulerOptions& s, bool prefixes) {
   s.enable_prefix_caching = prefixes;
   s.enable_chunked_prefill = false;
@@ -97,8 +97,8 @@ SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& o
   s.block_size = model.layout.block_size;
   s.groups.clear();
   for (const LayerGroup& group : model.layout.groups) s.groups.push_back({group.window});
-  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step.
-  // The block of the token before the next names the prefix.
+  // The scheduler counts blocks. Without attention they have no bytes, and a sequence holds them for one
+  // step. The block of the previous token names the prefix.
   if (model.layout.groups.empty()) s.groups.push_back({.window = 2});
   s.enable_prefix_caching = options.enable_prefix_caching;
   const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;

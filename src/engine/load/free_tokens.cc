@@ -11,10 +11,11 @@ namespace octavo {
 namespace {
 
 constexpr int kCounts[] = {1, 2, 4, kFreeTokensFewest, 12, 16, 24, kFreeTokensMost};
-// Of a step of one token. A draft token that is right half of the time is worth more than its share of this.
+// Maximum time of a step, in units of a one-token step. A draft token with an acceptance rate of one half is
+// worth more than its share of this.
 constexpr double kMostTime = 1.75;
-constexpr int kRuns = 5;                           // of which the fastest counts
-constexpr std::int64_t kPatienceNs = 100'000'000;  // for the runs of a size
+constexpr int kRuns = 5;                           // the fastest run counts
+constexpr std::int64_t kPatienceNs = 100'000'000;  // time limit for the runs of one size
 
 bool is_free(const StepTimes& times, int tokens) {
   return times.knows(tokens) &&
@@ -52,7 +53,7 @@ Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions&
   };
   const int most = std::min({scheduler.max_num_batched_tokens, scheduler.max_model_len,
                              scheduler.num_blocks * scheduler.block_size});
-  TRY_VOID(fastest(1));  // memory is touched for the first time
+  TRY_VOID(fastest(1));  // touches the memory for the first time
   StepTimes times;
   for (const int count : kCounts) {
     if (count > most) break;

@@ -1,6 +1,5 @@
-// What steps take, measured before an engine serves: a matrix that comes from memory costs as much for
-// several tokens as for one, and how many these are differs from one model, processor and number of threads
-// to another.
+// Measures step times before an engine serves. Reading a matrix from memory costs the same for several tokens
+// as for one. The number of such free tokens depends on the model, the processor and the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +12,16 @@
 
 namespace octavo {
 
-// Tokens that a step takes along for little more than the price of one. What is taken for granted: a
-// processor that others use, too, may measure less.
+// Limits of the number of tokens that a step computes in about the time of one. The lower limit holds even if
+// the measurement is less, because other programs may use the processor.
 inline constexpr int kFreeTokensFewest = 8;
 inline constexpr int kFreeTokensMost = 32;
 
-// From kFreeTokensFewest to kFreeTokensMost.
+// Result from kFreeTokensFewest to kFreeTokensMost.
 int free_tokens_of(const StepTimes& times);
 
-// Of steps of 1 to kFreeTokensMost tokens, as far as these are worth their time. The executor has its cache,
-// in which the first blocks are written to; nothing has run in it. Errors: those of Executor::forward. now:
-// as now_ns().
+// Measures steps of 1 to kFreeTokensMost tokens, until they take too long. The executor has its cache, and no
+// step has run yet; the first blocks are overwritten. Errors: those of Executor::forward. now: like now_ns().
 Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions& scheduler, int vocab,
                                      const std::function<std::int64_t()>& now = now_ns);
 

@@ -1,4 +1,4 @@
-// How many tokens a step takes along, of executors whose steps take as long as these say.
+// Number of free tokens of a step, for executors with given step times.
 #include "engine/load/free_tokens.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
   Timed by_token([](int tokens) { return 1000 * tokens; });
   EXPECT_EQ(measured(by_token), kFreeTokensFewest);
   Timed between(
-      [](int tokens) { return 900 + 50 * tokens; });  // with 12 it is 1.58 times as long, with 16 1.79
+      [](int tokens) { return 900 + 50 * tokens; });  // 12 tokens take 1.58 times as long, 16 tokens 1.79
   EXPECT_EQ(measured(between), 12);
 }
 
@@ -61,7 +61,7 @@ TEST(FreeTokens, AreFoundWithTheTimesOfSteps) {
   Timed by_token([](int tokens) { return 1000 * tokens; });
   const StepTimes times = times_of(by_token, 64);
   for (const int tokens : {1, 3, 8, 12}) EXPECT_EQ(times.of(tokens), 1000 * tokens);
-  EXPECT_EQ(times.of(32), 12'000);  // what takes longer than it may is not measured
+  EXPECT_EQ(times.of(32), 12'000);  // sizes above the time limit are not measured
 }
 
 TEST(FreeTokens, FitIntoTheCache) {

@@ -29,7 +29,7 @@
 namespace octavo {
 namespace {
 
-// A step has room for all of an image, beside the answers that run.
+// Checks that a step has room for all tokens of an image beside the running answers.
 Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   const int tokens = tower.image_tokens();
   const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
@@ -44,7 +44,7 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   return {};
 }
 
-// What cannot be done yet with models whose layers look at an encoder's rows.
+// Rejects unsupported options for models with cross attention.
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(field, ErrorCode::unsupported, "{} {}, not {} yet", model.spec.architecture,
@@ -62,11 +62,11 @@ MakeVocabulary make_vocabulary(const LoadHooks& hooks, int vocab_size) {
   return [make = hooks.vocabulary, vocab_size] { return make(vocab_size); };
 }
 
-// Of the numbers that a network puts into its cache: raise it when what stands in a cache changes.
+// Version of the cached values: raise it when the content of a cache changes.
 constexpr int kCacheVersion = 1;
 
-// Of models whose keys and values are the same, given the same tokens. Some ways to stretch a rotary
-// embedding depend on max_model_len (model/rope.h).
+// Identity of the keys and values: models with the same fingerprint compute the same ones for the same
+// tokens. Some RoPE scalings depend on max_model_len (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
   TRY(const std::string files, model_fingerprint(options.model_dir, options.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
@@ -77,12 +77,12 @@ Result<std::string> fingerprint_of(const EngineOptions& options, const Model& mo
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
-// A model, or a rank's part of it, on its device, with everything but the KV cache.
+// A model, or a rank's part of it, on its device. Complete except for the KV cache.
 struct Loaded {
   std::unique_ptr<LocalExecutor> executor;
   ModelPlanFigures figures;
   std::optional<Drafter> drafter = {};
-  std::optional<RankCaches> rank_caches = {};  // where blocks of ranks may leave the engine
+  std::optional<RankCaches> rank_caches = {};  // set if blocks of ranks may leave the engine
 };
 
 Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
@@ -91,7 +91,7 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
           static_cast<std::uint16_t>(options.expert_balancing.redundant_experts)};
 }
 
-// All stages have as many blocks and states, so that the one whose layers need most decides.
+// All stages have the same number of blocks and states, so the stage with the largest layers decides.
 Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
                             const Ops& ops, ModelPlanFigures& figures) {
   TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
@@ -104,7 +104,7 @@ Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const 
   return {};
 }
 
-// What each rank has of the cache. spec: rank 0's.
+// Each rank's part of the cache. spec: rank 0's.
 Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const RankLayout& layout) {
   const Shard shard = spec.shard;
   spec.shard = {};
@@ -125,7 +125,7 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
   return caches;
 }
 
-// Packed checkpoints most often leave the output matrix in 16 bits, all of which each step reads.
+// Logs advice: packed checkpoints often keep the output matrix in 16 bits, and each step reads all of it.
 Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   TRY(const std::string_view method, quantization_method(options.model_dir));
   if (method == "none" || method == "gguf") return {};
@@ -138,7 +138,7 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// Of all of the model, on any device.
+// Options for loading the whole model, on any device.
 Result<LoadOptions> load_options(const EngineOptions& options) {
   LoadOptions load{.max_model_len = options.max_model_len,
                    .dummy = options.load_format == "dummy",
@@ -163,7 +163,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   load.stages = options.pipeline_parallel_size;
   load.progress = hooks.progress;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
-  // Heads are on rank 0, where each of the model's rows is, too.
+  // Heads are on rank 0, which has all rows.
   const bool is_rank_0 = ranks == nullptr || ranks->rank() == 0;
   const bool has_cache = is_rank_0 && options.speculation && options.speculation->head() != nullptr;
   const bool by_place = is_rank_0 && options.speculation && options.speculation->place_heads() != nullptr;
@@ -213,7 +213,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   const SchedulerOptions step = plan_step(loaded.figures, options);
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
-    if (is_rank_0) {  // which says what blocks are
+    if (is_rank_0) {  // rank 0 defines the block format
       TRY(fingerprint, fingerprint_of(options, *model));
     }
     if (ranks != nullptr) {
@@ -230,7 +230,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                              .shared_cache = loaded.rank_caches.has_value(),
                              .kept_layers = std::move(kept_layers),
                              .sampler = {options.processed_logprobs},
-                             // Draft tokens are made of tokens that the host has seen.
+                             // Draft tokens need sampled tokens on the host.
                              .asynchronous = options.async_scheduling && !options.speculation && !pools,
                              .recorded = !options.enforce_eager && !pools,
                              .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
@@ -250,14 +250,14 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
     TRY(ranks, Ranks::start(options, hooks.rank_command));
   }
 
-  // Weights and workspaces first: what is left then is measured, not guessed.
+  // Loads weights and workspaces first: the remaining memory is then measured instead of estimated.
   auto loaded_or_not = load_model(backend, options, hooks, ranks.get());
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
   Loaded& loaded = *loaded_or_not;
   auto& [executor, figures, drafter, caches] = loaded;
   const SchedulerOptions step = plan_step(figures, options);
-  std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
+  std::optional<LoadedDraft> draft;  // its cache has the same number of blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, step));
   } else if (drafter) {
@@ -267,7 +267,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   }
   const bool pools = executor->pools();
   const Device& device = executor->device();
-  // A pooling model's cache has few blocks, if any: for them an estimate is enough.
+  // A pooling model's cache has few blocks or none, so an estimate is enough.
   const bool measures =
       !device.shares_host_memory() && options.kv_cache_memory_bytes == 0 && !options.num_blocks && !pools;
   if (measures) TRY_VOID(executor->rehearse());
@@ -319,7 +319,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
     StepTimes times;
-    // Where draft tokens have states, there are as many of these as was thought before.
+    // If draft tokens have states, their number is already planned.
     if (device.shares_host_memory() && scheduler.draft_states == 0 &&
         options.speculation->per_batch_size.empty()) {
       TRY(times, measure_step_times(*parts.executor, scheduler, info.vocab_size));
@@ -331,7 +331,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }
 
-// A stand-in for the model: its network tells how long steps take and how large its cache would be.
+// Simulated model: the network determines the step times and the size of the cache.
 Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks) {
   constexpr std::string_view kPrefix = "simulated=";
   const bool named = options.executor.starts_with(kPrefix);

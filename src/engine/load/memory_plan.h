@@ -1,4 +1,4 @@
-// How much of a device's memory the KV cache gets.
+// Share of a device's memory for the KV cache.
 #pragma once
 
 #include <algorithm>
@@ -7,17 +7,17 @@
 namespace octavo {
 
 struct MemoryPlan {
-  std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: choose
-  std::int64_t useful = 0;     // more could never be used by the largest step
-  std::int64_t all = 0;        // of the device
-  std::int64_t available = 0;  // now, weights and workspaces being there; 0: unknown
-  std::int64_t reserved = 0;   // for what is allocated after the cache
+  std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: automatic
+  std::int64_t useful = 0;     // maximum that the largest step could use
+  std::int64_t all = 0;        // total memory of the device
+  std::int64_t available = 0;  // free memory after loading weights and workspaces; 0: unknown
+  std::int64_t reserved = 0;   // for allocations after the cache
   bool shared_with_host = true;
-  double utilization = 0.9;  // share of the device's memory to use, where it has its own
+  double utilization = 0.9;  // share of memory to use, for a device with separate memory
 };
 
-// Host memory: at most half of what is available and 4 GiB. A device's own: what the utilisation leaves after
-// everything else; 0 when nothing is left.
+// Host memory: at most 4 GiB and half of the available memory. Separate device memory: the rest of the
+// utilization after everything else; 0 if nothing is left.
 inline std::int64_t cache_bytes(const MemoryPlan& plan) {
   if (plan.asked > 0) return plan.asked;
   constexpr std::int64_t kHostDefault = std::int64_t{4} << 30;

@@ -1,4 +1,4 @@
-// What a network moves and computes, as a roofline asks for it.
+// Bytes and operations of a network, as input of a roofline model.
 #pragma once
 
 #include "model/spec.h"
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Of weights and KV of two bytes an element. Of experts, all weights are taken to be read in every step.
+// Assumes weights and KV with two bytes per element, and that each step reads the weights of all experts.
 ModelFigures model_figures(const ModelSpec& spec);
 
 }  // namespace octavo

@@ -47,7 +47,7 @@ TEST(Placement, NodesAndListsAreTakenAsTheyAreAsked) {
   EXPECT_THAT(shared({.processors = {"0", "3-1"}}, 2, two), HasSubstr("\"3-1\" is no list of processors"));
 }
 
-// What this process may use, as a list.
+// The processors that this process may use.
 std::vector<int> allowed() {
   cpu_set_t set;
   EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
@@ -64,7 +64,7 @@ TEST(Placement, AProcessRunsOnItsListWithAThreadForEachProcessor) {
   options.data_parallel_size = 2;
   options.processors = first + "|" + last;
   options.index = 1;
-  std::thread([&] {  // binds itself
+  std::thread([&] {  // it binds itself
     const auto own = placed(options, 0);
     ASSERT_TRUE(own) << own.error().message;
     EXPECT_EQ(own->threads, 1);

@@ -1,4 +1,4 @@
-// Engines with LoRA adapters: many in one batch, and each answer as it is alone, to the bit.
+// Engines with LoRA adapters: with many adapters in one batch, each answer has the same bits as alone.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr int kAdapters = 8;
 constexpr int kAdapterRequests = 16;
 
-// The golden adapter of this model with another lora_alpha: its change is so many times as large.
+// The golden adapter of this model with another lora_alpha, which scales its change.
 std::string adapter(const ScratchDirectory& in, const std::string& model, int alpha) {
   const fs::path folder = in / fmt::format("a{}", alpha);
   fs::copy("tests/data/adapters/" + model, folder);
@@ -30,7 +30,7 @@ std::string adapter(const ScratchDirectory& in, const std::string& model, int al
   return folder;
 }
 
-// Of every adapter, and of none.
+// Requests for every adapter and for the base model.
 std::vector<Request> requests(int vocab) {
   std::vector<Request> all;
   for (int i = 0; i < kAdapterRequests; ++i) {
@@ -44,7 +44,7 @@ std::vector<Request> requests(int vocab) {
 TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
   for (const std::string model :
        {"llama-f32", "qwen2_moe", "mistral",
-        "qwen3_moe"}) {  // of mistral: embedding and output matrix; of qwen3_moe: experts
+        "qwen3_moe"}) {  // mistral: embedding and output matrix; qwen3_moe: experts
     SCOPED_TRACE(model);
     const ScratchDirectory folders;
     EngineOptions options;
@@ -72,10 +72,10 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     const std::vector<Request> all = requests(engine->info().vocab_size);
     std::vector<CollectedAnswer> alone;
     for (const Request& request : all) alone.push_back(answers_to(*engine, {request})[0]);
-    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // the base model, and an adapter on the same prompt
+    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // base model and adapter differ on the same prompt
     EXPECT_EQ(answers_to(*engine, all), alone);
 
-    EngineOptions narrow = options;  // steps of few tokens, and so few blocks that some are preempted
+    EngineOptions narrow = options;  // small steps, and few blocks so that some answers are preempted
     narrow.max_num_batched_tokens = 24;
     narrow.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);

@@ -7,7 +7,7 @@ namespace octavo {
 namespace {
 
 constexpr std::size_t kNamesMax = 4096;
-constexpr std::size_t kChangesAtOnce = 8;  // matrices that go to the device between two steps
+constexpr std::size_t kChangesAtOnce = 8;  // maximum number of matrices copied between two steps
 
 }  // namespace
 
@@ -85,14 +85,14 @@ void AdapterTable::fail(Entry& entry, Error error) {
   entry.state = State::failed;
   const bool was_there = entry.waiting.empty();
   tell(entry, std::unexpected(error));
-  if (!was_there) {  // whoever has named it could know
+  if (!was_there) {  // a client that named it earlier could know it
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "the adapter cannot be loaded: " + error.message, "model"};
   }
   entry.error = std::move(error);
 }
 
-// One at a time, in the order in which they were wanted.
+// Reads the next queued adapter. One at a time, in the order of the requests.
 void AdapterTable::read_next() {
   const auto busy = [](const Entry& entry) {
     return entry.state == State::reading || entry.state == State::read;
@@ -166,7 +166,7 @@ void AdapterTable::leave_place(Entry& entry) {
   places_[static_cast<std::size_t>(std::exchange(entry.place, -1))] = nullptr;
 }
 
-// True: it is ready, or has failed.
+// True: the adapter is ready or has failed.
 bool AdapterTable::prepare(Entry& entry) {
   const std::span changes(entry.file.changes);
   const std::span next =
@@ -191,7 +191,7 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
-    const bool is_asked = failed && entry->state == State::failed;  // why, by answers that have waited for it
+    const bool is_asked = failed && entry->state == State::failed;  // waiting answers still need the error
     if (entry->leaving && entry->state != State::reading && !is_asked &&
         !(in_memory && is_used(entry->place))) {
       leave_place(*entry);

@@ -1,9 +1,9 @@
-// The LoRA adapters that an engine knows by name, and those of them that are in memory.
+// The LoRA adapters that an engine knows by name. Some of them are in memory.
 //
-// A folder is read on a thread of its own; its matrices then go to the device a few between two steps, so
-// that loading holds up nobody. When all places are taken, the adapter that was used longest ago, and that no
-// answer needs, leaves its place; it is read again when a request wants it. One is read at a time: what waits
-// for a place holds no more memory than that.
+// A separate thread reads an adapter's folder. The engine's thread then copies a few of its matrices to the
+// device between two steps, so that loading delays no request. When all slots are taken, the least recently
+// used adapter without an answer is evicted. It is read again when a request wants it. Only one adapter is
+// read at a time, which bounds the memory of waiting adapters.
 #pragma once
 
 #include <condition_variable>
@@ -23,31 +23,30 @@ namespace octavo {
 
 class AdapterTable {
  public:
-  // places: adapters in memory at a time. wake: called on the reading thread when advance() has something to
-  // do.
+  // places: maximum number of adapters in memory. wake: called on the reading thread when advance() has work.
   AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
-  // Whoever still waits for an adapter is told that the engine stops.
+  // Completes pending loads with the error that the engine stops.
   ~AdapterTable();
 
-  // All below: on the engine's thread.
+  // Call all functions below on the engine's thread.
 
-  // An adapter of that name is replaced; answers that have the old one keep it.
+  // Replaces an adapter of that name. Answers that use the old one keep it.
   void load(AdapterSource source, AdapterDone done);
-  // Answers that have it keep it. Error: there is none of that name.
+  // Removes the name. Answers that use the adapter keep it. Error: unknown name.
   void unload(const std::string& name, const AdapterDone& done);
 
   struct Use {
     int place = -1;
-    Hash128 digest;  // of its files
+    Hash128 digest;  // digest of the adapter's files
   };
-  // For an answer. nullopt: it is being loaded, ask again when advance() says so. Errors: there is none of
-  // that name, or it could not be read.
+  // Returns the adapter for a new answer. nullopt: it is loading, so call again when advance() returns true.
+  // Errors: unknown name, or the adapter could not be read.
   Result<std::optional<Use>> use(const std::string& name);
 
-  // Goes on with what is being loaded. is_used(place): whether an answer has that adapter. True: adapters
-  // have become ready, or have failed.
+  // Continues loading. is_used(place): whether an answer uses the adapter in this slot. True: at least one
+  // adapter became ready or failed.
   bool advance(const std::function<bool(int place)>& is_used);
-  // Matrices are on their way to the device.
+  // True while matrices are being copied to the device.
   bool preparing() const;
 
  private:
@@ -59,7 +58,7 @@ class AdapterTable {
     int place = -1;
     std::uint64_t last_used = 0;
     AdapterFile file;
-    std::size_t prepared = 0;  // of the file's changes
+    std::size_t prepared = 0;  // number of matrices copied so far
     Error error{};
     std::vector<AdapterDone> waiting;
   };
@@ -75,7 +74,7 @@ class AdapterTable {
   void read_next();
   void run();
 
-  AdapterSlots* const slots_;  // null only without places
+  AdapterSlots* const slots_;  // null only if there are no slots
   const std::function<void()> wake_;
   std::vector<Entry*> places_;  // null: free
   std::list<Entry> entries_;

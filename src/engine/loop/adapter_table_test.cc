@@ -1,4 +1,4 @@
-// Who is in memory, who waits, who leaves: the table over a device that only takes notes.
+// Loading, waiting and eviction of adapters, on a device that only counts matrices.
 #include "engine/loop/adapter_table.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 class NotingSlots final : public AdapterSlots {
  public:
-  // Ten changes, so that they come in two parts.
+  // Ten matrices, which are copied in two parts.
   Result<AdapterFile> read_adapter(const std::string& path) const override {
     if (path == "broken") return failure(ErrorCode::corrupt, "broken");
     return AdapterFile{.changes = std::vector<AdapterFile::Change>(10), .digest = {path.size(), 0}};
@@ -24,12 +24,12 @@ class NotingSlots final : public AdapterSlots {
   }
   void drop_adapter(int place) override { matrices.erase(place); }
 
-  std::map<int, int> matrices;  // of each place
+  std::map<int, int> matrices;  // number of matrices by slot
 };
 
 class AdapterTableTest : public testing::Test {
  protected:
-  // Until so many folders more have been read, and nothing is on its way.
+  // Waits until n more folders are read and no copy is under way.
   void settle(int folders) {
     wanted_ += folders;
     for (int i = 0; i < 60'000 && read_ < wanted_; ++i) {
@@ -46,7 +46,7 @@ class AdapterTableTest : public testing::Test {
     table_.load({name, path},
                 [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
   }
-  // -1: it is being loaded; -2: an error.
+  // -1: loading; -2: error.
   int place(const std::string& name) {
     const auto use = table_.use(name);
     return !use ? -2 : *use ? (*use)->place : -1;

@@ -1,4 +1,4 @@
-// State of one answer in the engine: its request, how its tokens are sampled, its output so far.
+// State of one answer: its request, its sampling state and its output so far.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// Shared by all users: an image without users may be freed.
+// Encoded image or sound, shared by all its users. It may be freed once it has no user.
 struct EncodedMedia {
   int place = -1;  // slot of MediaEncoder::begin_media
 };
@@ -29,17 +29,17 @@ struct Accepted {
   RequestId id = 0;
   Request request;
   std::vector<std::shared_ptr<const EncodedMedia>>
-      encoded{};  // the encoded ones of the request's media, in order
+      encoded{};  // the request's media that are encoded, in order
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
-  int unfinished = 0;      // answers
-  Hash128 identity;        // of its prefixes in the cache; set when its adapter is known
-  bool scheduled = false;  // an answer of it has begun
+  int unfinished = 0;      // number of unfinished answers
+  Hash128 identity;        // identity of its prefixes in the cache; set once its adapter is known
+  bool scheduled = false;  // at least one answer has begun
 };
 
 struct Answer {
-  // begun: one of the request's answers_so_far. seed: of this answer. context_tokens, vocab_size: of the
-  // model.
+  // begun: one of the request's answers_so_far. seed: the answer's seed. context_tokens, vocab_size: limits
+  // of the model.
   Answer(std::shared_ptr<Accepted> whose, const AnswerSoFar& begun, std::uint64_t seed, int context_tokens,
          int vocab_size)
       : accepted(std::move(whose)),
@@ -53,14 +53,14 @@ struct Answer {
       thinking.append(tokens[i]);
       finish.after(tokens.first(i + 1));
     }
-    // The prompt's log-probabilities came with the first token.
+    // The prompt's log-probabilities were delivered with the first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
   }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
-  // Grammar of the next token; null: none.
+  // Grammar of the next token; null: unconstrained.
   GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
-  // From now on the answer follows the grammar. False: its output so far does not.
+  // Starts the grammar. False: the output so far does not match it.
   bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {
     guided = std::make_shared<GuidedText>(std::move(grammar), sampling.vocab_size());
     grammar_waits = accepted->request.grammar_after.has_value();
@@ -74,22 +74,22 @@ struct Answer {
   }
 
   std::shared_ptr<Accepted> accepted;
-  const AnswerSoFar& so_far;  // one of accepted->request's
-  SequenceId sequence{};      // none while the grammar is compiled
+  const AnswerSoFar& so_far;  // element of accepted->request.answers_so_far
+  SequenceId sequence{};      // unset while the grammar is compiled
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
-  std::shared_ptr<GuidedText> guided;  // with a grammar: all tokens after grammar_after
-  bool grammar_waits = false;          // for grammar_after
-  bool mask_under_way = false;         // the mask worker uses `guided`
-  Acceptance acceptance;               // of draft tokens
-  int adapter = -1;                    // slot of its LoRA adapter; -1: none, or not loaded yet
+  std::shared_ptr<GuidedText> guided;  // grammar state; it reads the tokens after grammar_after
+  bool grammar_waits = false;          // until grammar_after is sampled
+  bool mask_under_way = false;         // the mask worker is using `guided`
+  Acceptance acceptance;               // acceptance rate of draft tokens
+  int adapter = -1;                    // slot of the LoRA adapter; -1: no adapter, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  Output news;                                 // of the step that is committed now
-  std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... computed and not delivered yet
-  int prompt_logprobs_count = 0;               // computed so far, delivered ones included
+  Output news;                                 // output of the step that is being committed
+  std::vector<TokenLogprobs> prompt_logprobs;  // for positions 1, 2, ...: computed and not delivered yet
+  int prompt_logprobs_count = 0;               // number computed so far, including delivered ones
 };
 
 }  // namespace octavo

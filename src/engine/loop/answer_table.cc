@@ -54,7 +54,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
     fail(index, {ErrorCode::internal, "the grammar cannot follow the text beyond this token", {}}, now_us);
     return true;
   }
-  // Also under ignore_eos: nothing may follow.
+  // Applies under ignore_eos too: no token may follow the grammar's end.
   if (!finish && under_grammar && answer.guided->matcher().is_terminated()) finish.emplace();
   if (!finish) return false;
   answer.news.stop_token = finish->stop_token;

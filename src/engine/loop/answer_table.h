@@ -1,4 +1,4 @@
-// The answers in the making, and how each of them ends.
+// The unfinished answers, and the ways in which an answer ends.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,36 @@ namespace octavo {
 
 using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
 
-// Every answer that is opened ends in exactly one of deliver (returning true), deliver_pooled, stop,
-// fail and abort; then its
-// place is free again, and when it was the request's last one, so are the request's places in the inbox.
+// Every opened answer ends in exactly one of deliver (returning true), deliver_pooled, stop, fail and abort.
+// The end frees its index. The end of a request's last answer also frees the request's places in the inbox.
 class AnswerTable {
  public:
-  // What a request says of itself with its last answer's end.
+  // Transfer parameters that a request reports with the end of its last answer.
   using Offer = std::function<std::optional<KvTransferParams>(const Accepted&)>;
 
-  // engine: EngineInfo::index. offer: asked when a request ends that was not aborted and did not fail.
+  // engine: EngineInfo::index. offer: called when a request ends without abort or failure.
   AnswerTable(Inbox& inbox, int engine, Offer offer)
       : inbox_(inbox), engine_(engine), offer_(std::move(offer)) {}
 
   AnswerIndex open(std::unique_ptr<Answer> answer);
   Answer& operator[](AnswerIndex index) { return *answers_[index]; }
 
-  // The answer's newest token, the last of `output`. True: the answer has ended with it, and its owner knows.
+  // Adds the answer's newest token, which is the last of `output`. True: the answer has ended, and its client
+  // is notified.
   bool deliver(AnswerIndex index, SampledToken&& token, std::span<const TokenId> output, std::int64_t now_us);
-  // Of the prompt's next position. False: memory runs out, the answer has ended, and its owner knows.
+  // Adds the log-probabilities of the prompt's next position. False: memory ran out, the answer has ended,
+  // and its client is notified.
   bool add_prompt_logprobs(AnswerIndex index, TokenLogprobs&& logprobs, std::int64_t now_us);
 
-  // What the model has made of the answer's prompt: all there is to say.
+  // Delivers the pooled result of the prompt and ends the answer.
   void deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us);
 
-  // Hands what answers have said in this step to their owners: each gets all of it at once, or nothing.
+  // Sends the outputs of this step to their sinks, one Output for each answer.
   void hand_over();
 
-  // Ends it with FinishReason::stop, without another token.
+  // Ends the answer with FinishReason::stop and without another token.
   void stop(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::stop, now_us); }
-  // Ends it with FinishReason::error or abort.
+  // End the answer with FinishReason::error or abort.
   void fail(AnswerIndex index, const Error& error, std::int64_t now_us);
   void abort(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::abort, now_us); }
 
@@ -63,14 +64,14 @@ class AnswerTable {
   int open_count() const { return static_cast<int>(answers_.size() - unused_.size()); }
 
   struct Counters {
-    std::int64_t prompt_tokens = 0;         // of answers that have begun
-    std::int64_t prompt_tokens_cached = 0;  // of those
+    std::int64_t prompt_tokens = 0;         // prompt tokens of all answers that have begun
+    std::int64_t prompt_tokens_cached = 0;  // prompt tokens among them that were cached
     std::int64_t generation_tokens = 0;
   };
   const Counters& counters() const { return counters_; }
 
  private:
-  // For those who keep what a token says, which takes memory. False: there is none, and the answer has ended.
+  // Runs `keep`, which may allocate. False: memory ran out, and the answer has ended.
   template <class Keep>
   bool keep(AnswerIndex index, std::int64_t now_us, Keep&& keep);
   void begin(Answer& answer, std::int64_t now_us);
@@ -82,7 +83,7 @@ class AnswerTable {
   Offer offer_;
   std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
   std::vector<AnswerIndex> unused_;
-  std::vector<AnswerIndex> fresh_;  // those with news to hand over
+  std::vector<AnswerIndex> fresh_;  // answers with outputs to send
   Counters counters_;
 };
 

@@ -1,4 +1,4 @@
-// Media of a step: which rows of encoded images stand for which tokens of its batch, and positions on an
+// Media of a step: maps rows of encoded images to the tokens of the batch, and sets the positions on an
 // image's grid.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Fills images, sources and axes of a packed batch.
+// Fills the images, sources and axes of a packed batch.
 void add_media(const StepPlan& plan, AnswerTable& answers, Batch& batch);
 
 }  // namespace octavo

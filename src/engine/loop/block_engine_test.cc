@@ -1,6 +1,6 @@
-// Engines of models with the kinds of blocks that have no engine test of their own: experts by each kind of
-// router, sinks, windows, chunks of attention, ALiBi, indexers, values narrower than keys, residuals that
-// skip layers, layers that read the keys and values of others. An answer depends on its request alone.
+// Engines of models whose block kinds have no other engine test: all expert routers, sinks, windows, chunked
+// attention, ALiBi, indexers, values narrower than keys, residuals that skip layers, and layers that share
+// the KV of another layer. An answer depends only on its request.
 #include <gtest/gtest.h>
 
 #include <algorithm>

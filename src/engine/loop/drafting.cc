@@ -11,7 +11,7 @@ void Drafting::note_planned(std::span<const TokenId> drafts) {
   counters_.tokens += std::ssize(drafts);
 }
 
-// Whether a row after draft tokens can be sampled before they are accepted.
+// True if the rows after draft tokens can be sampled before the draft tokens are accepted.
 bool Drafting::takes_drafts(const Answer& answer) {
   return !answer.sampling.follows_history() && !answer.thinking.counts();
 }
@@ -52,7 +52,7 @@ void Drafting::note_texts(const StepPlan& plan, const Batch& batch, const RowLis
     const Sequence* sequence = scheduler_.find(s.sequence);
     if (sequence == nullptr) continue;
     if (!s.samples) next = sequence->tokens[static_cast<std::size_t>(s.end())];
-    if (next < 0) continue;  // its logits were not finite
+    if (next < 0) continue;  // non-finite logits
     const Answer& answer = answers_[s.tag];
     const auto first = static_cast<std::size_t>(batch.query_starts[i]);
     const auto count = static_cast<std::size_t>(s.count + drafts);
@@ -82,7 +82,7 @@ Result<> Drafting::propose(int sequences) {
   return {};
 }
 
-// Returns what Proposer::propose() does.
+// Returns the result of Proposer::propose().
 Result<std::int64_t> Drafting::draft_texts(int sequences) {
   drafts_.resize(std::max(drafts_.size(), wanting_.size()));
   const std::span<Draft> drafts = std::span(drafts_).first(wanting_.size());
@@ -104,7 +104,7 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
   Answer& answer = answers_[owner.answer];
   const Sequence& s = *scheduler_.find(owner.sequence);
   const int room =
-      std::max(0, s.max_total_tokens - 1 - s.length());  // the answer's last token is never computed
+      std::max(0, s.max_total_tokens - 1 - s.length());  // the last output token is never computed
   return {.sequence = static_cast<std::uint64_t>(owner.sequence),
           .text = s.tokens,
           .prompt_tokens = s.prompt_tokens,
@@ -116,7 +116,7 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
               {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
 }
 
-// Cuts draft tokens that the answer's grammar does not allow, or cannot check at once, and those after a
+// Cuts the draft at the first token that the grammar does not allow or cannot check at once, and after a
 // token that changes its masks.
 void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {

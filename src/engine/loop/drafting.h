@@ -1,5 +1,5 @@
-// Draft tokens of the step loop: the proposer reads what a step computed and proposes tokens for the next
-// step, after the output tokens of this one are handed over.
+// Draft tokens of the step loop. After a step's outputs are sent, the proposer reads what the step computed
+// and proposes tokens for the next step.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class Drafting {
     std::array<std::int64_t, kDraftTokensMax> accepted = {};  // by position in the draft
   };
 
-  // proposer: null for none. proposes: false on an asynchronous executor, whose next step runs already.
+  // proposer: may be null. proposes: false on an asynchronous executor, because its next step already runs.
   Drafting(Scheduler& scheduler, AnswerTable& answers, Proposer* proposer, DraftPolicy policy, bool proposes)
       : scheduler_(scheduler),
         answers_(answers),
@@ -34,16 +34,16 @@ class Drafting {
         policy_(std::move(policy)),
         proposes_(proposer != nullptr && proposes) {}
 
-  // The step samples after these draft tokens of one sequence.
+  // Records that the step samples after these draft tokens of one sequence.
   void note_planned(std::span<const TokenId> drafts);
-  // Marks the rows whose draft tokens were not drawn.
+  // Marks the rows after a rejected draft token.
   void drop_rejected(RowList& rows, std::span<const SampledToken> results);
-  // What the proposer may read of the step, while its sequences still exist.
+  // Keeps the texts of the step for the proposer, while the sequences still exist.
   void note_texts(const StepPlan& plan, const Batch& batch, const RowList& rows,
                   std::span<const SampledToken> results);
-  // The sequence may take draft tokens into the next step.
+  // Marks a sequence that may have draft tokens in the next step.
   void want(const RowOwner& owner);
-  // Has the proposer read the step, and propose for all who want. Error: the device failed.
+  // Passes the step to the proposer and requests drafts for all marked sequences. Error: the device failed.
   Result<> propose(int sequences);
   void note_computed(const StepRecord& record);
   void end(const Sequence& sequence, SequenceId id);
@@ -62,8 +62,8 @@ class Drafting {
   DraftPolicy policy_;
   const bool proposes_;
   std::vector<RowOwner> wanting_;
-  std::vector<Draft> drafts_;        // for those, and further ones kept for their memory
-  std::vector<ComputedText> texts_;  // of the step
+  std::vector<Draft> drafts_;        // one for each in wanting_; the rest is kept for its memory
+  std::vector<ComputedText> texts_;  // texts of the step
   Counters counters_;
 };
 

@@ -1,5 +1,5 @@
-// Whole engines that read texts: against transformers (tests/data/encoders, made by
-// tools/goldens/make_encoder_goldens.py), on every backend, alone and beside each other.
+// Whole engines of embedding models, on every backend, alone and batched. The expected values come from
+// transformers (tests/data/encoders, made by tools/goldens/make_encoder_goldens.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view
   return values;
 }
 
-// The texts of a case, with what transformers makes of them.
+// The texts of a case, with the output of transformers.
 std::vector<Text> read_texts(const std::string& directory, std::string_view expected) {
   const auto file = MappedFile::open(directory + "/golden.safetensors").value();
   const auto tensors = parse_safetensors(file.bytes(), directory).value();
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& directory, 
   return isa ? load_engine(options, {.dress = dress}) : load_engine(options);
 }
 
-// What the engine makes of texts that come together, each with its task.
+// The engine's outputs for texts that arrive together, each with its task.
 std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Text> texts,
                                        const std::function<Task(std::size_t)>& task_of = {}) {
   std::vector<std::shared_ptr<Recorder>> recorders;
@@ -149,7 +149,7 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
   }
 };
 
-// What a model without the files of Sentence Transformers makes of a text.
+// Expected pooling of a model without Sentence Transformers files.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
   if (name.starts_with("colbert") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
 
 TEST_P(EncoderGgufFile, GivesTheSame) { agree(kRoot + GetParam() + "/model.gguf", made_by(GetParam())); }
 
-// Models that say "yes" or "no" of a pair, whose tokens 7 and 11 these are.
+// Models that answer "yes" or "no" about a pair with the tokens 7 and 11.
 constexpr const char* kOfWords = R"("classifier_token_ids": [11, 7]})";
 class WordReranker : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, WordReranker,
@@ -211,7 +211,7 @@ TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
   EXPECT_EQ((*engine)->info().task, Task::classify);
   EXPECT_EQ((*engine)->info().pooled_size, 1);
   EXPECT_EQ((*engine)->info().score_activation, ScoreActivation::sigmoid);
-  // Each word a label.
+  // Each token is a label.
   options.hf_overrides = fmt::format("{{{}", kOfWords);
   const auto words = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(words.has_value()) << words.error().message;
@@ -234,7 +234,7 @@ TEST_P(WordReranker, NeedsTwoWords) {
               testing::HasSubstr("needs 2"));
   EXPECT_THAT(error(R"({"classifier_token_ids": [3, 5000]})"), testing::HasSubstr("classifier_token_ids"));
   EXPECT_THAT(error(R"({"classifier_token_ids": [3, 5], "method": "guess"})"), testing::HasSubstr("guess"));
-  EXPECT_THAT(error("{}"), testing::HasSubstr("score"));  // has no such matrix
+  EXPECT_THAT(error("{}"), testing::HasSubstr("score"));  // the model has no such matrix
   EXPECT_THAT(error("[1]"), testing::HasSubstr("JSON object"));
 }
 
@@ -323,7 +323,7 @@ TEST_P(SentenceFolder, WhatIsNotDoneIsRefused) {
   EXPECT_THAT(error(), testing::HasSubstr("type is missing"));
 }
 
-// Beside texts of which one vector is made, with the same bits.
+// In one batch with texts that get one vector each, with the same bits.
 TEST(TokenVectors, ComeOfModelsThatEmbed) {
   const std::string directory = std::string(kRoot) + "nomic_bert";
   const std::vector<Text> texts = read_texts(directory, "mean");
@@ -345,7 +345,7 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
   }
 }
 
-// BGE-M3's three heads, in one step and alone.
+// The three heads of BGE-M3, together and alone.
 TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   const std::string directory = std::string(kRoot) + "bge-m3";
   EngineOptions options;
@@ -382,7 +382,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
   check("reference", {}, "reference", all.size());
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu", all.size());
-  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // the emulated one takes its time
+  if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // the emulated device is slow
   // Under its published name it is an XLM-RoBERTa.
   EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().token_heads.empty());
 }
@@ -402,7 +402,7 @@ TEST(TokenHeads, AreInFilesOfTheirOwn) {
   EXPECT_THAT(error(), testing::HasSubstr("sparse_linear.weight"));
 }
 
-// Tasks of Jina v3: texts of the model and of an adapter, in one step and alone.
+// Tasks of Jina v3: texts for the base model and for an adapter, together and alone.
 TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   const std::string directory = std::string(kRoot) + "jina_v3";
   EngineOptions options;
@@ -442,7 +442,7 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   EXPECT_GT(most_difference(plain[0].expected, adapted[0].expected), 0.1F);
 }
 
-// A matrix in a file of its own behind the mean of the tokens.
+// A separate matrix file is applied after mean pooling.
 TEST_P(SentenceFolder, MatricesFollowThePooling) {
   constexpr std::int64_t kOutputs = 5;
   const auto plain = encoder_engine_of(path(), {}, "cpu").value();
@@ -487,7 +487,7 @@ TEST_P(SentenceFolder, MatricesFollowThePooling) {
   EXPECT_THAT(error(), testing::HasSubstr("there is no "));
 }
 
-// A text that begins like one before it is computed from where they part, with the same bits.
+// A text that shares a prefix with an earlier one is computed from the fork, with the same bits.
 TEST(CausalEmbedder, ReadsCachedPrefixes) {
   std::vector<Text> texts = read_texts(std::string(kRoot) + "qwen3-embedder", "last");
   Text& longest = *std::ranges::max_element(texts, {}, [](const Text& t) { return t.ids.size(); });
@@ -508,20 +508,20 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
-  // The branch in the first round, all in the second: whole blocks without the last token. Statistics follow
-  // the answer that they are of.
+  // The first round reuses the fork, the second all texts: whole blocks without the last token. Statistics
+  // are updated after the answer.
   std::int64_t reused = 96;
   for (const Text& text : texts)
     reused += (std::ssize(text.ids) - 1) / options.block_size * options.block_size;
   EXPECT_TRUE(eventually([&] { return hits(*cached) == reused; })) << hits(*cached) << " of " << reused;
-  // Vectors of all tokens need all tokens, and leave the same in the cache.
+  // Token vectors need all tokens computed, and leave the same blocks in the cache.
   const auto tokens = [&](Engine& engine) {
     return pooled(engine, std::span(texts).last(1), [](std::size_t) { return Task::token_embed; });
   };
   const auto before = hits(*cached);
   EXPECT_EQ(tokens(*cached), tokens(*fresh));
   EXPECT_EQ(hits(*cached), before);
-  // Of other ways of pooling nothing is cached.
+  // Other pooling types cache nothing.
   options.pooling_type = "MEAN";
   const auto mean =
       encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
@@ -549,7 +549,7 @@ TEST(EncoderRunner, IsWhatTheModelIsMadeFor) {
   const auto encoder = encoder_engine_of(std::string(kRoot) + "bert", {}, "cpu", "generate");
   ASSERT_FALSE(encoder.has_value());
   EXPECT_EQ(encoder.error().field, "runner");
-  // A model that continues texts gives the last token's vector when it is asked for vectors.
+  // A generating model returns the last token's vector for an embedding request.
   const auto engine = encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "pooling");
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   EXPECT_EQ((*engine)->info().task, Task::embed);

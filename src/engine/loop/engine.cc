@@ -17,7 +17,7 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   options.max_steps_in_flight = parts.executor->steps_in_flight();
   options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
-  // A text that is read counts as a prompt with an answer of one token.
+  // Pooling counts as one output token of the prompt.
   info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);
   info.num_blocks = options.num_blocks;
   info.block_size = options.block_size;
@@ -77,7 +77,7 @@ Result<> Engine::start_transfers(const KvTransferOptions& options) {
   return {};
 }
 
-// What can never be served is refused here, on the caller's thread.
+// Refuses requests that can never be served, on the caller's thread.
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
   if (!own_stats().healthy) return failure(ErrorCode::unavailable, "the engine has failed");
   TRY_VOID(check_request(request, info_));
@@ -109,7 +109,7 @@ void Engine::wake_up(Done done) {
   done({});
 }
 
-// Of prompt and answer. A prompt that fills the context is refused by fits().
+// Length limit of prompt and output together. fits() refuses a prompt that fills the context.
 int Engine::max_total_tokens(const Request& request) const {
   if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
   const int context = scheduler_->options().max_model_len;
@@ -119,7 +119,7 @@ int Engine::max_total_tokens(const Request& request) const {
 void Engine::thread_main() {
   watch_.start();
   Mail mail;
-  Result<bool> ran = false;  // an error: the device has failed, for good
+  Result<bool> ran = false;  // error: the device has failed permanently
   bool gave_way = false;
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || adapters_.preparing() || media_.encoding())
@@ -137,7 +137,7 @@ void Engine::thread_main() {
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_media();
-    if (transfers_) advance_transfers();  // behind all that may begin a request
+    if (transfers_) advance_transfers();  // after every call that may start a request
     if (!mail.frozen && ran) {
       watch_.begin_step();
       const std::int64_t began_us = now_us();
@@ -146,7 +146,7 @@ void Engine::thread_main() {
       watch_.end_step();
       if (!ran) log_error("the engine cannot go on: {}", ran.error().message);
     }
-    // Also what was accepted while the last step failed.
+    // Includes requests that arrived while the last step failed.
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!sleeps_.empty()) fall_asleep();
@@ -156,8 +156,9 @@ void Engine::thread_main() {
     publish_events();
     if (after_step_) after_step_();
   }
-  for (AdapterCommand& command : mail.adapters) take(command);        // whose owners hear of the table's end
-  for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
+  // The destructor of the table completes them.
+  for (AdapterCommand& command : mail.adapters) take(command);
+  for (Submission& submission : mail.submissions) admit(submission);  // every request receives its end
   for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
   for (Pause& wanted : mail.pauses) pauses_.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
@@ -165,7 +166,7 @@ void Engine::thread_main() {
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
-  watch_.stop();  // while this thread and its clock are there
+  watch_.stop();  // while this thread and its CPU clock still exist
 }
 
 void Engine::admit(Submission& submission) {
@@ -195,8 +196,8 @@ void Engine::admit(Submission& submission) {
   }
 }
 
-// Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it
-// are there.
+// Schedules the answer once its grammar, its images, its adapter and its blocks from another engine are
+// available.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
@@ -208,11 +209,12 @@ void Engine::start(AnswerIndex index) {
     if (!use) return answers_.fail(index, use.error(), now_us());
     if (!*use) return;
     answer.adapter = (*use)->place;
-    // What is cached was computed with these weights, whatever they are called.
+    // The cached KV depends on the adapter's weights, not on its name.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
-  // Names stand for the digest where it is made of nothing else that can be told: no tenant, no sound.
+  // Events may carry the adapter's name instead of the digest only if the identity has no tenant and no
+  // media.
   if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
     events_->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
@@ -243,7 +245,7 @@ void Engine::schedule(AnswerIndex index) {
   }
 }
 
-// A request that has ended meanwhile has no answers any more.
+// A request that has ended in the meantime has no open answers.
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
@@ -280,14 +282,14 @@ void Engine::advance_transfers() {
     answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
 }
 
-// Nothing has run: blocks that are kept for others stand in the way of what waits.
+// True if no step could run: blocks that are kept for other engines block the waiting requests.
 bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
 
-// When nothing is unfinished any more, and nobody reads or writes blocks.
+// Completes the pending sleeps once no request is unfinished and no transfer uses the blocks.
 void Engine::fall_asleep() {
   if (!inbox_.asleep())
     return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
@@ -309,7 +311,7 @@ void Engine::begin_pause(Pause&& wanted) {
   pauses_.push_back(std::move(wanted));
 }
 
-// When nothing is computed any more.
+// Completes the pending pauses once no step is in flight.
 void Engine::end_pauses_once_still(bool frozen) {
   if (!inbox_.paused())
     return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
@@ -320,8 +322,8 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
 }
 
-// A slice has as many rows as a step has tokens. Beside answers that go on, slices are small and take half as
-// long as the last step together: so the answers' tokens come half as late again.
+// The rows of a slice are limited to the tokens of a step. While answers are decoding, slices are small and
+// together take at most half the time of the last step. So decoding slows down by at most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
@@ -351,7 +353,7 @@ void Engine::fail_everything(const Error& error) {
   });
 }
 
-// The events of one step.
+// Publishes the events of one step.
 void Engine::publish_events() {
   if (!events_) return;
   scheduler_->tell_all();

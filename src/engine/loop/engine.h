@@ -1,4 +1,5 @@
-// An engine in this process: one thread that plans, runs and commits steps, and an inbox for everybody else.
+// In-process engine. One thread plans, runs and commits steps; all other threads send it work through an
+// inbox.
 #pragma once
 
 #include <functional>
@@ -26,25 +27,25 @@ namespace octavo {
 
 class KvEventPublisher;
 
-// What an engine is made of.
+// Components of an engine.
 struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
   DraftPolicy draft_policy{};
-  MakeVocabulary vocabulary{};         // of grammars; empty: requests cannot have one
-  std::uint64_t seed = 0;              // for requests that bring none
-  std::function<void()> after_step{};  // on the engine's thread, when sinks have all that a step brought
-  StepWatchRule watch{};               // when a step is taken to hang
-  KvEventOptions kv_events{};          // where the prefix cache's events go
-  KvTransferOptions kv_transfer{};     // where KV blocks go to and come from, beside the cache
+  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty: no grammars
+  std::uint64_t seed = 0;              // for requests without a seed
+  std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
+  StepWatchRule watch{};               // time limits after which a step counts as hung
+  KvEventOptions kv_events{};          // destination of the prefix cache's events
+  KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache
 };
 
 class Engine final : public EngineClient {
  public:
-  // Starts the thread. `info`: what the caller knows; limits that follow from the options are filled in.
-  // Errors: the scheduler's options are invalid, or others are for this executor.
+  // Starts the thread and fills in the limits of `info` that follow from the options. Errors: the scheduler's
+  // options are invalid, or the executor does not support other options.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
-  // Aborts what is unfinished, then stops the thread.
+  // Aborts all unfinished requests, then stops the thread.
   ~Engine() override;
 
   EngineInfo info() const override { return info_; }
@@ -59,7 +60,7 @@ class Engine final : public EngineClient {
     inbox_.command(
         {.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
   }
-  // Level 1 alone: weights go with the engine.
+  // Supports level 1 only: the weights belong to the engine.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override { inbox_.pause({mode, std::move(done)}); }
@@ -101,7 +102,7 @@ class Engine final : public EngineClient {
   const std::function<void()> after_step_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
-  std::unique_ptr<KvEventPublisher> events_;  // null: nobody has asked for them
+  std::unique_ptr<KvEventPublisher> events_;  // null: events are disabled
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;
@@ -111,10 +112,10 @@ class Engine final : public EngineClient {
   MaskWorker masks_;
   StepLoop steps_;
   StepWatch watch_;
-  std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here
-  std::int64_t step_us_ = 0;                // how long the last step took; 0: none has come since media_ ran
-  std::vector<SleepDone> sleeps_;           // not answered yet
-  std::vector<Pause> pauses_;               // alike
+  std::unique_ptr<KvTransfers> transfers_;  // null: no connector
+  std::int64_t step_us_ = 0;                // duration of the last step; 0: no step ran since media_ advanced
+  std::vector<SleepDone> sleeps_;           // pending callbacks
+  std::vector<Pause> pauses_;               // pending pauses
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

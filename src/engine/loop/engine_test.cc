@@ -15,7 +15,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Modes, EngineModes, EngineModes::all(), EngineModes::name);
 
 TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
-  // The pool holds 1.2 of the longest request: chunks, preemptions and shared prefixes are certain.
+  // The pool holds 1.2 times the longest request, which forces chunks, preemptions and shared prefixes.
   Rig rig({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
   struct Expectation {
     std::shared_ptr<Recorder> sink = std::make_shared<Recorder>();
@@ -45,7 +45,7 @@ TEST_P(EngineModes, ManyRequestsOnATightPoolGetTheirOwnTokens) {
   EXPECT_GT(rig.engine->own_stats().preemptions + rig.engine->own_stats().prefix_hits, 0);
   EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 300 : 0);
   rig.expect_empty();
-  // An answer may end while it waits to be computed again.
+  // An answer may end while it waits for recomputation.
   EXPECT_LE(preemptions, rig.engine->own_stats().preemptions);
   if (GetParam() == Mode::synchronous) {
     EXPECT_EQ(preemptions, rig.engine->own_stats().preemptions);
@@ -68,7 +68,7 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   }
   for (auto& sink : sinks) {
     sink->wait_ended(1);
-    // A few are done before the abort arrives.
+    // A few finish before the abort arrives.
     const std::optional<FinishReason> end = sink->record().ends[0].finished;
     aborted += end == FinishReason::abort;
     EXPECT_THAT(end, testing::AnyOf(FinishReason::abort, FinishReason::length));
@@ -77,7 +77,7 @@ TEST_P(EngineModes, AbortsAtAnyMomentFreeEverything) {
   rig.expect_empty();
 }
 
-// Aborts its request as soon as a third token has come, on the engine's own thread.
+// Aborts its request at the third token, on the engine's thread.
 class Leaver final : public OutputSink {
  public:
   explicit Leaver(Engine& engine) : engine_(engine) {}
@@ -122,7 +122,7 @@ TEST_P(EngineModes, SeveralAnswersToOnePrompt) {
   EXPECT_EQ(rig.engine->own_stats().prompt_tokens, 300);
   EXPECT_EQ(rig.engine->own_stats().prompt_tokens_cached, 192);
   EXPECT_EQ(rig.engine->own_stats().generation_tokens, 30);
-  // Prompts as far as they were not cached, and every answer's tokens but the last.
+  // All uncached prompt tokens, and every output token except the last.
   EXPECT_EQ(rig.engine->own_stats().step_tokens.sum(), 300 - 192 + 27);
   StepRecord all;
   for (const StepRecord& step : rig.engine->own_stats().recent_steps) {
@@ -150,7 +150,8 @@ TEST_P(EngineModes, PromptLogprobsCoverEveryPositionOnce) {
   EXPECT_EQ(record.logprobs.size(), 3u);
 }
 
-// Of a model that thinks from the start, of one that begins to, and of one that a prompt has left no more.
+// Covers a model that thinks from the start, one that begins to think, and a budget that the prompt has used
+// up.
 TEST_P(EngineModes, ThoughtsEndWithTheirBudget) {
   Rig rig({.mode = GetParam()});
   const std::vector<TokenId> prompt = some_prompt(5, 20);
@@ -296,7 +297,7 @@ TEST(Engine, RefusesWhatCannotBeServed) {
   EXPECT_EQ(error(request_for(some_prompt(1, 300), 5)).field, "max_tokens");  // 19 blocks of 16
 }
 
-// Two may wait beyond the one that runs.
+// Two answers may wait beside the running one.
 TEST(Engine, BoundsAnswersThatWait) {
   Rig rig({.num_blocks = 600, .max_seqs = 1, .max_model_len = 4096, .max_queued = 2});
   auto sink = std::make_shared<Recorder>();
@@ -312,7 +313,7 @@ TEST(Engine, BoundsAnswersThatWait) {
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   rig.engine->abort(*id);
   sink->wait_ended(3);
-  EXPECT_TRUE(eventually([&] {  // the places come free just after the last output
+  EXPECT_TRUE(eventually([&] {  // places are freed just after the last output
     return rig.engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>()).has_value();
   }));
 }

@@ -57,7 +57,7 @@ void GrammarCompiler::run(const Task& task) {
   }
   done_(task.id, std::move(compiled));
   if (!cache_ || warm_ || !thread_.idle()) return;
-  // Nobody waits: what most grammars share is found before it is asked for, as far as there is memory.
+  // The thread is idle: precompute what most grammars share, unless memory runs out.
   warm_ = true;
   (void)within_memory([&]() -> Result<> {
     cache_->warm_up();
@@ -73,8 +73,8 @@ CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
     cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
   }
   TRY(auto compiled, cache_->compile(source));
-  // The answers' first mask, which is kept with the grammar. What is wrong with it, they hear when they
-  // begin.
+  // Makes the first mask of the answers, which is cached with the grammar. The answers report an error of it
+  // when they begin.
   std::vector<std::int32_t> mask(compiled->vocabulary().mask_words());
   (void)grammar::Matcher(compiled).fill_mask(mask);
   return compiled;

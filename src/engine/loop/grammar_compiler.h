@@ -1,5 +1,5 @@
-// Compiles the grammars of requests, on a thread of its own: a large one holds up neither steps nor requests
-// without. Compiled ones are shared by all requests that ask for the same.
+// Compiles the grammars of requests on a separate thread, so that a large grammar delays neither steps nor
+// requests without one. Requests with the same grammar share the compiled one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// The vocabulary that grammars are compiled for; asked for once, by the first request with a grammar.
+// Makes the vocabulary of grammars. Called once, for the first request with a grammar.
 using MakeVocabulary = std::function<Result<std::shared_ptr<const grammar::Vocabulary>>()>;
 
 using CompiledGrammar = Result<std::shared_ptr<const grammar::CompiledGrammar>>;
@@ -24,18 +24,18 @@ class GrammarCompiler {
  public:
   using Done = std::function<void(RequestId, CompiledGrammar)>;
 
-  // `done` is called on the compiler's thread, for each request in turn. The destructor waits for the grammar
-  // being compiled, and forgets the others.
+  // `done` is called on the compiler's thread, in the order of the posts. The destructor waits for the
+  // grammar being compiled and drops the others.
   GrammarCompiler(MakeVocabulary vocabulary, Done done);
 
-  // Never waits. Errors, handed to `done`, are invalid_argument and name the source's field.
+  // Never waits. Errors passed to `done` are invalid_argument and name the field of the source.
   void post(RequestId id, grammar::GrammarSource source);
-  // What was compiled before, at once; null: post it.
+  // Returns the grammar from the cache. null: call post().
   std::shared_ptr<const grammar::CompiledGrammar> known(const grammar::GrammarSource& source);
-  // The request has ended: its grammar is not compiled any more if it still waits.
+  // Drops the request's grammar if its compilation has not begun.
   void cancel(RequestId id);
 
-  // Fills in the figures of the grammar cache.
+  // Adds the grammar cache's counters.
   void add_stats(EngineStats& stats) const;
 
  private:
@@ -50,10 +50,10 @@ class GrammarCompiler {
   const MakeVocabulary make_vocabulary_;
   const Done done_;
 
-  mutable std::mutex mutex_;  // guards cache_, which only the thread sets, and compile_us_
+  mutable std::mutex mutex_;  // guards cache_, which only the compiler's thread sets, and compile_us_
   std::unique_ptr<grammar::GrammarCache> cache_;
   std::int64_t compile_us_ = 0;
-  bool warm_ = false;  // of the thread
+  bool warm_ = false;  // used only on the compiler's thread
 
   TaskThread<Task> thread_;
 };

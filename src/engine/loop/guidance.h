@@ -1,5 +1,5 @@
-// Masks of grammars. A mask that takes longer than kStepWork goes to the mask worker: the sequence is parked,
-// and the others continue.
+// Masks of grammars. A mask that takes longer than kStepWork goes to the mask worker. Its sequence is parked,
+// and the other sequences continue.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@ namespace octavo {
 
 class Guidance {
  public:
-  // Costs of grammars so far.
+  // Costs of masks so far.
   struct Counters {
     std::int64_t filled = 0;
-    std::int64_t nanoseconds = 0;  // of steps
-    std::int64_t deferred = 0;     // left to the mask worker
+    std::int64_t nanoseconds = 0;  // time spent within steps
+    std::int64_t deferred = 0;     // number of masks made by the mask worker
   };
 
   Guidance(Scheduler& scheduler, AnswerTable& answers, MaskWorker& worker)
       : scheduler_(scheduler), answers_(answers), worker_(worker) {}
 
-  // Whether the mask of the answer's next token is known, or can be made at once. Otherwise the worker makes
-  // it.
+  // True if the next token's mask is ready or can be made at once. Otherwise the worker makes it.
   bool mask_is_ready(SequenceId sequence, Answer& answer);
 
-  // Takes the draft token and fills the mask of what may follow it. False, and nothing was taken: the token
-  // is not allowed, or ends the text, or the mask takes too long.
+  // Advances over the draft token and fills the mask of the token after it. False, without any change: the
+  // token is not allowed or ends the text, or the mask takes too long.
   bool follow_draft(GuidedText& text, TokenId draft_token, std::span<std::int32_t> mask);
 
-  // The worker has finished the sequence's text. Null: the sequence has ended; else it is parked still.
+  // Returns the sequence whose text the worker has finished; it is still parked. Null: the sequence has
+  // ended.
   const Sequence* take_back(SequenceId sequence);
 
   int under_way() const {
     return under_way_;
-  }  // texts that the worker has, those of ended sequences included
+  }  // number of texts at the worker, including those of ended sequences
   const Counters& counters() const { return counters_; }
 
  private:

@@ -1,4 +1,4 @@
-// Answers under a grammar, however the engine runs.
+// Answers under a grammar, in every mode of the engine.
 #include <future>
 #include <new>
 
@@ -49,8 +49,8 @@ Setup tight(Mode mode, MakeVocabulary vocabulary = letters()) {
           .vocabulary = std::move(vocabulary)};
 }
 
-// What the simulated device says under the grammar, with jumps or without; ends with the end of the text, or
-// after `count` tokens.
+// Tokens that the simulated device outputs under the grammar, with or without jumps. Stops at the end of the
+// text or after `count` tokens.
 std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
                                     std::vector<TokenId> tokens, int count, bool jumps = false) {
   const std::size_t prompt = tokens.size();
@@ -83,7 +83,7 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
     request.eos_ids = {kEndOfText};
     request.grammar = grammars[i % 4];
-    request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the answer all the same
+    request.sampling.ignore_eos = i % 3 == 0;  // the grammar's end ends the answer in any case
     Expectation e;
     e.tokens = request.grammar ? expected_under(compiled(*request.grammar), request.prompt, 90)
                                : expected(request.prompt, 90);
@@ -113,7 +113,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
   for (unsigned i = 0; i < 16; ++i) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
     request.sampling.ignore_eos = true;
-    // Free tokens up to one that comes for the first time, or (the last request's) never.
+    // Unconstrained tokens up to the first occurrence of one token; the last request never has it.
     std::vector<TokenId> tokens = expected(request.prompt, 90);
     const TokenId mark = i < 15 ? tokens[i * 3] : TokenId{kVocab};
     request.grammar = grammar;
@@ -136,7 +136,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
   rig.expect_empty();
 }
 
-// Before that token the grammar neither bans the end of the text nor asks for it.
+// Before that token the grammar neither bans nor requires the end of the text.
 TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
   Rig rig(tight(GetParam()));
   const auto grammar = regex("[a-f0-9]{3,30}z");
@@ -206,8 +206,8 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   rig.expect_empty();
 }
 
-// Ambiguous texts, whose masks take longer the longer they are, beside others: no step waits for them, and
-// what is said is the same.
+// Ambiguous texts, whose masks take longer as they grow, beside other texts. No step waits for them, and the
+// output is the same.
 TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   const MakeVocabulary vocabulary = letters([](std::string_view text) {
     const bool plain = std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
@@ -241,7 +241,7 @@ TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   rig.expect_empty();
 }
 
-// Also when its owner goes away meanwhile.
+// Also when the client disconnects in the meantime.
 TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   Rig rig(tight(GetParam()));
   for (unsigned i = 0; i < 12; ++i) {
@@ -261,7 +261,7 @@ TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   rig.expect_empty();
 }
 
-// Forced tokens come at once and beyond the blocks that were promised to their sequence.
+// Forced tokens arrive at once and may need more blocks than the sequence has reserved.
 TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   const MakeVocabulary vocabulary = letters(spelled);
   Rig rig({.num_blocks = 12,
@@ -300,7 +300,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = regex("-");  // no token holds one
+  request.grammar = regex("-");  // no token contains "-"
   request.sampling.logprobs = request.sampling.prompt_logprobs = 1;
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
@@ -311,7 +311,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   rig.expect_empty();
 }
 
-// Whatever min_tokens asks for: behind the grammar's end nothing can follow.
+// No token can follow the grammar's end, whatever min_tokens is.
 TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   for (const char* text : {"[a-c]", "[a-c]?"}) {
@@ -330,11 +330,11 @@ TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
 
 TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
-  Request banned = request_for(some_prompt(1, 20), 50);  // by the grammar and the allowed tokens
+  Request banned = request_for(some_prompt(1, 20), 50);  // banned by the grammar and the allowed tokens
   banned.eos_ids = {kEndOfText};
   banned.grammar = regex("[a-c]{2}");
   banned.sampling.allowed_token_ids = {5, kEndOfText};
-  Request ends = request_for(some_prompt(1, 20), 50);  // by the allowed tokens and min_tokens
+  Request ends = request_for(some_prompt(1, 20), 50);  // ended by the allowed tokens and min_tokens
   ends.eos_ids = {kEndOfText};
   ends.sampling.allowed_token_ids = {kEndOfText};
   ends.sampling.min_tokens = 3;
@@ -354,7 +354,7 @@ TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = regex("a-b");  // no token holds a "-"
+  request.grammar = regex("a-b");  // no token contains "-"
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);
@@ -384,7 +384,7 @@ TEST_P(GuidedEngine, AGrammarThatCannotBeCompiledIsTheCallersError) {
   rig.expect_empty();
 }
 
-// Neither steps nor requests without a grammar wait for one; an abort does not wait for it either.
+// Compilation delays neither steps nor requests without a grammar; an abort does not wait for it.
 TEST_P(GuidedEngine, MemoryThatRunsOutWhileAGrammarIsCompiledEndsItsRequest) {
   const MakeVocabulary later = [fails = std::make_shared<bool>(true)]() {
     if (std::exchange(*fails, false)) throw std::bad_alloc();
@@ -436,7 +436,7 @@ TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   rig.expect_empty();
 }
 
-// An answer that another engine began goes on token for token, wherever it was cut.
+// An answer that another engine began continues token for token, wherever it was cut.
 TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
   const MakeVocabulary vocabulary = letters(spelled);
   const auto grammar = regex("[a-f0-9]{3,9}(verylongforcedtext[x-z]{2}andmore){1,3}z");
@@ -454,7 +454,7 @@ TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
     const std::vector<TokenId> tokens = whole->record().tokens;
     ASSERT_GT(tokens.size(), 20u);
     Rig rig(tight(GetParam(), vocabulary));
-    // What came together is never cut.
+    // Tokens that arrived together are never cut.
     std::size_t cut = 0;
     for (const std::size_t size : whole->record().output_sizes) {
       request.answers_so_far = {

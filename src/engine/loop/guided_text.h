@@ -1,5 +1,5 @@
-// An answer's text as its grammar sees it, and the mask of what may follow. What takes long is not done in a
-// step: it is left to a MaskWorker, and the sequence is parked until it is done.
+// The grammar state of an answer's text, and the mask of its next token. Work that takes too long for a step
+// goes to a MaskWorker, and the sequence is parked until it is done.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@ namespace octavo {
 
 class GuidedText {
  public:
-  // vocab_size: of the model; masks have a bit for each of its tokens.
+  // vocab_size: vocabulary size of the model. A mask has one bit for each token.
   GuidedText(std::shared_ptr<const grammar::CompiledGrammar> grammar, int vocab_size);
 
-  // The answer has said this token. False: the grammar does not allow it. Never waits.
+  // Adds an output token. False: the grammar does not allow it. Never waits.
   bool take(TokenId token);
-  // The tokens that must come next, as far as that is known at once: to be said without being sampled.
+  // Returns the tokens that the grammar forces next, if they are known at once. They need no sampling.
   // Otherwise advance() finds them.
   std::vector<TokenId> try_jump();
-  // Makes the mask. False: that takes longer than a step may wait.
+  // Makes the mask. False: it takes longer than a step may wait.
   bool try_fill();
   bool ready() const { return filled_; }
 
-  // What the tries have left undone, however long it takes: takes what was said, finds what must follow,
-  // makes the mask. The only call that may come from another thread, alone. Where memory runs out, that is
-  // what mask() says.
+  // Completes the unfinished work: adds pending tokens, finds forced tokens and makes the mask. May take
+  // long. This is the only function that another thread may call, and no other call may run meanwhile. mask()
+  // reports an error if memory runs out.
   void advance();
-  // What advance() has found to come next. take() is to hear of each of them, too.
+  // Forced tokens that advance() found. Call take() for each of them, too.
   const std::vector<TokenId>& jump() const { return jump_; }
 
-  // Once ready(): of the place where the text stands; an error: nothing may follow, and the answer ends with
-  // it.
+  // Call once ready(). Mask of the next token. Error: no token may follow, and the answer ends with this
+  // error.
   Result<std::span<const std::int32_t>> mask() const;
   std::size_t mask_words() const { return mask_.size(); }
   grammar::Matcher& matcher() { return matcher_; }
@@ -44,12 +44,12 @@ class GuidedText {
   Result<> catch_up();
 
   grammar::Matcher matcher_;
-  std::vector<TokenId> untaken_;  // said, and not shown to the matcher yet
+  std::vector<TokenId> untaken_;  // output tokens that the matcher has not read yet
   bool wants_jump_ = false;
   std::vector<TokenId> jump_;
-  std::size_t taken_ahead_ = 0;  // of jump_: not said yet
+  std::size_t taken_ahead_ = 0;  // number of tokens of jump_ that are not output yet
   std::vector<std::int32_t> mask_;
-  Result<> outcome_;  // of filling it
+  Result<> outcome_;  // result of filling the mask
   bool filled_ = false;
 };
 

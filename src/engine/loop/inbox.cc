@@ -118,7 +118,7 @@ bool Inbox::paused() const {
   return paused_;
 }
 
-// One that is aborted goes on, to its end.
+// Aborted requests pass, so that they receive their end.
 void Inbox::hold_back(Mail& mail) {
   const auto goes_on = [&](const Submission& s) {
     return s.id <= last_before_pause_ || unfinished_.at(s.id).aborting;

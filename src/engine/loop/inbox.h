@@ -1,5 +1,5 @@
-// Where other threads leave their wishes for the engine thread, and where the number of unfinished requests
-// is bounded.
+// Messages from other threads to the engine's thread. The inbox also limits the number of unfinished
+// requests.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,8 @@
 
 namespace octavo {
 
-inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();  // of now_us()
+// Deadline in now_us() that never comes.
+inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 struct Submission {
   RequestId id = 0;
@@ -28,38 +29,38 @@ struct Submission {
   std::int64_t arrived_us = 0;
 };
 
-// A request's grammar is ready, or wrong.
+// Result of compiling a request's grammar.
 struct GrammarReady {
   RequestId id = 0;
   CompiledGrammar grammar;
 };
 
-// Something to do with LoRA adapters.
+// Command that loads or unloads a LoRA adapter.
 struct AdapterCommand {
   AdapterSource source;
   bool unload = false;
   AdapterDone done;
 };
 
-// Told once how falling asleep went.
+// Called once with the result of falling asleep.
 using SleepDone = std::function<void(Result<>)>;
 
-// EngineClient::pause.
+// Pending EngineClient::pause().
 struct Pause {
   PauseMode mode = PauseMode::keep;
   EngineClient::Done done;
 };
 
-// What has come in since the last look.
+// Messages since the last take().
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
-  std::vector<SequenceId> masks;  // that MaskWorker has made
+  std::vector<SequenceId> masks;  // sequences whose mask the MaskWorker has made
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
   std::vector<Pause> pauses;
-  bool frozen = false;  // by PauseMode::keep: no step is to be run
+  bool frozen = false;  // PauseMode::keep is in effect: the engine runs no step
   bool woken = false;
   bool reset_prefix_cache = false;
   bool look_at_prefixes = false;
@@ -67,39 +68,39 @@ struct Mail {
 
 class Inbox {
  public:
-  // `places`: answers that may be unfinished at a time; a request takes one for each of its own.
+  // places: maximum number of unfinished answers. A request takes one place for each of its answers.
   explicit Inbox(int places) : places_(places) {}
 
-  // Any thread. Errors: resource_exhausted when places run short, unavailable after close().
+  // Any thread. Errors: resource_exhausted when too few places are free, unavailable after close().
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Any thread. Never lost while the request is unfinished, ignored otherwise.
+  // Any thread. An abort of an unfinished request is never lost; any other is ignored.
   void abort(RequestId id);
   void request_reset();
   void look_at_prefixes();
   void command(AdapterCommand command);
-  void wake();  // something else is to be done
-  // Refuses new requests until wake_up(). The engine thread hears of it.
+  void wake();  // makes take() return
+  // Refuses new requests until wake_up(), and notifies the engine's thread.
   void sleep(SleepDone done);
   void wake_up();
   bool asleep() const;
-  // Requests that come from now on stay here until resume(), unless they are aborted.
+  // Holds new requests in the inbox until resume(). An aborted request passes.
   void pause(Pause wanted);
   void resume();
   bool paused() const;
-  // The grammar compiler's thread.
+  // Called on the grammar compiler's thread.
   void grammar_ready(GrammarReady ready);
-  // The mask worker's thread.
+  // Called on the mask worker's thread.
   void mask_ready(SequenceId sequence);
 
-  // The engine thread: swaps what is there into `mail` (emptied first). Sleeps until there is something, this
-  // time has come, or stop() was called. False after stop().
+  // Engine's thread. Waits until a message arrives, `until_us` passes or stop() is called. Then empties
+  // `mail` and swaps the messages into it. False after stop().
   bool take(Mail& mail, std::int64_t until_us);
-  // The engine thread: all answers of the request have finished.
+  // Engine's thread. All answers of the request have finished.
   void finished(RequestId id);
 
   void close();       // refuse new requests from now on
-  void wait_empty();  // until no request is unfinished
-  void stop();        // make take() say false
+  void wait_empty();  // waits until no request is unfinished
+  void stop();        // makes take() return false
 
  private:
   void hold_back(Mail& mail);

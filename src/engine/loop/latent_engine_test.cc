@@ -1,5 +1,5 @@
-// Engines of models with latent attention: an answer depends on its request alone, whoever shares the cache
-// of latents.
+// Engines of models with latent attention: an answer depends only on its request, whichever requests share
+// its cached latents.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

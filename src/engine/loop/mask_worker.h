@@ -1,5 +1,4 @@
-// Makes the masks that are not ready in time, on a thread of its own: the sequence is parked, and no other
-// waits.
+// Makes slow masks on a separate thread. The sequence is parked, and no other sequence waits.
 #pragma once
 
 #include <memory>
@@ -10,7 +9,7 @@
 
 namespace octavo {
 
-// text->advance() is to be called soon. Nobody else touches the text until then.
+// Task to call text->advance(). No other thread uses the text until it is done.
 struct MaskTask {
   SequenceId sequence;
   std::shared_ptr<GuidedText> text;

@@ -1,4 +1,4 @@
-// An engine in this process pauses.
+// Pausing an in-process engine.
 #include <chrono>
 #include <future>
 
@@ -92,7 +92,7 @@ TEST(Pause, WhoResumesFirstIsHeard) {
   running->wait_outputs(1);
   auto paused = pause(*rig.engine, PauseMode::wait);
   rig.engine->resume();
-  (void)paused.get();  // it paused, or was resumed before: both happen
+  (void)paused.get();  // paused or resumed first: both happen
   EXPECT_TRUE(running->wait_ended(1, std::chrono::seconds(60)));
   rig.expect_empty();
 }

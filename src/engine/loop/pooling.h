@@ -1,4 +1,4 @@
-// Steps of models that do not generate: prompts are computed whole, and each ends with the numbers of a head.
+// Steps of models that do not generate. Each prompt is computed whole and ends with the output of a head.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class Pooling {
   Pooling(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers)
       : info_(info), scheduler_(scheduler), executor_(executor), answers_(answers) {}
 
-  // The numbers of the plan's sequences, which the executor has computed; good until its next forward().
+  // Returns the head outputs of the plan's computed sequences. Valid until the executor's next forward().
   Result<std::span<const float>> compute(const StepPlan& plan);
-  // Delivers them and ends the sequences.
+  // Delivers the head outputs and ends the sequences.
   void commit(const StepPlan& plan, std::span<const float> numbers, std::int64_t now_us);
 
  private:
@@ -28,7 +28,7 @@ class Pooling {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
-  std::vector<std::int32_t> starts_;  // these two: scratch
+  std::vector<std::int32_t> starts_;  // this and heads_ are scratch
   std::vector<std::uint8_t> heads_;
 };
 

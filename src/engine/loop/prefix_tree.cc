@@ -16,13 +16,13 @@ struct Content {
   int users;
 };
 
-// In the order in which they were given out: what comes before a text stands before it.
+// Cached contents in the order of their ids, so that a parent precedes its children.
 std::vector<Content> contents_of(const BlockPool& pool) {
   std::vector<Content> all;
   for (BlockId block = 0; block < pool.total(); ++block)
     if (pool.prefix(block) != kEmptyPrefix)
       all.push_back({pool.prefix(block), pool.parent(block), pool.references(block)});
-  // Of equal ones that with the most users.
+  // Equal contents are merged, and the one with the most users stays.
   std::ranges::sort(all, [](const Content& a, const Content& b) {
     return a.prefix != b.prefix ? a.prefix < b.prefix : a.users > b.users;
   });
@@ -31,7 +31,7 @@ std::vector<Content> contents_of(const BlockPool& pool) {
   return all;
 }
 
-// Places in the same list; kNone: the parent is not there.
+// Index of each content's parent in the same list; kNone: the parent is missing.
 std::vector<int> parents_of(const std::vector<Content>& contents) {
   std::vector<int> parents;
   parents.reserve(contents.size());
@@ -44,7 +44,7 @@ std::vector<int> parents_of(const std::vector<Content>& contents) {
   return parents;
 }
 
-// Joins contents that follow one another without a fork.
+// Joins runs of contents without a fork into nodes.
 std::vector<PrefixNode> nodes_of(const std::vector<Content>& contents) {
   const std::vector<int> parents = parents_of(contents);
   std::vector<int> children(contents.size(), 0);
@@ -70,7 +70,7 @@ std::vector<PrefixNode> nodes_of(const std::vector<Content>& contents) {
 
 PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max) {
   const std::vector<PrefixNode> nodes = nodes_of(contents_of(pool));
-  std::vector<std::int64_t> weights(nodes.size());  // blocks in and behind a node
+  std::vector<std::int64_t> weights(nodes.size());  // number of blocks in a node and its descendants
   for (std::size_t i = nodes.size(); i-- > 0;) {
     weights[i] += nodes[i].blocks;
     if (nodes[i].parent != kNone) weights[static_cast<std::size_t>(nodes[i].parent)] += weights[i];

@@ -1,4 +1,4 @@
-// The prefix cache as a tree, for people who look at it.
+// Tree view of the prefix cache, for inspection.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// Of what the pool's blocks hold, the `nodes_max` nodes with the most blocks in and behind them. Blocks of
-// the same content, of several cache groups or computed twice, count once; a text whose beginning has gone
-// begins where it is still there. O(n log n) in the blocks.
+// Returns the `nodes_max` nodes of the cached content that have the most blocks, descendants included. Blocks
+// with the same content count once, also across cache groups. A text whose first blocks were evicted begins
+// at its first remaining block. O(n log n) in the number of blocks.
 PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max);
 
 }  // namespace octavo

@@ -13,7 +13,7 @@ bool operator==(const PrefixNode& a, const PrefixNode& b) {
 
 class PrefixTreeTest : public testing::Test {
  protected:
-  // A block behind the content `parent`, in use by one.
+  // Adds a block after the content `parent`, with one user.
   BlockId add(PrefixId parent) {
     const std::array<std::int32_t, 1> token = {static_cast<std::int32_t>(++key_)};
     const BlockId block = pool_.allocate(0);
@@ -28,7 +28,7 @@ class PrefixTreeTest : public testing::Test {
 };
 
 TEST_F(PrefixTreeTest, NothingIsCached) {
-  pool_.allocate(0);  // in use, and not full
+  pool_.allocate(0);  // a block in use that is not full
   EXPECT_TRUE(prefix_tree(pool_, 8).nodes.empty());
 }
 

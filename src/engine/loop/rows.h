@@ -1,4 +1,4 @@
-// The rows that a step samples: which tokens of the batch, how, and for whom.
+// The rows that a step samples: index in the batch, sampling parameters and owner.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,31 @@ inline constexpr TokenId kNoDraft = -1;
 struct RowOwner {
   SequenceId sequence;
   AnswerIndex answer;
-  bool prompt;                    // the log-probability of a prompt token; otherwise the next output token
-  int drafts = 0;                 // draft tokens before the row's own
-  TokenId last_draft = kNoDraft;  // the last of them, which the row before it must have drawn
-  bool dropped = false;           // a draft token before it was not accepted
+  // Row of a prompt token's log-probability; otherwise of the next output token.
+  bool prompt;
+  int drafts = 0;                 // number of draft tokens before the row
+  TokenId last_draft = kNoDraft;  // last of them; accepted if the previous row sampled it
+  bool dropped = false;           // an earlier draft token was rejected
 };
 
-// Three vectors of equal length, apart because the executor reads two of them.
+// Three vectors of equal length. They are separate because the executor reads two of them.
 class RowList {
  public:
   std::size_t size() const { return owners_.size(); }
   void clear() { cut(0); }
-  void cut(std::size_t size);  // drops the rows from `size` on
+  void cut(std::size_t size);  // drops rows `size` and later
   void add(const RowOwner& owner, std::int32_t token, const SampleRow& row);
 
-  // Memory for the mask of the row that is added next.
+  // Buffer for the mask of the next row.
   std::span<std::int32_t> next_mask(std::size_t words);
-  std::span<const std::int32_t> next_mask_of(TokenId token, int vocab_size);  // allows only this token
+  // Mask that allows only this token.
+  std::span<const std::int32_t> next_mask_of(TokenId token, int vocab_size);
 
   RowOwner& operator[](std::size_t row) { return owners_[row]; }
   const RowOwner& operator[](std::size_t row) const { return owners_[row]; }
   std::span<const std::int32_t> tokens() const { return tokens_; }  // index in the batch
   std::span<const SampleRow> rows() const { return rows_; }
-  // Whether no row follows that may still be committed for the same answer.
+  // True if no later row may still be committed for the same answer.
   bool is_last(std::size_t row) const {
     return row + 1 == size() || owners_[row + 1].drafts == 0 || owners_[row + 1].dropped;
   }
@@ -52,18 +54,18 @@ class RowList {
   std::vector<std::vector<std::int32_t>> masks_;  // by row
 };
 
-// Adds the rows of a step whose forward pass runs.
+// Selects the rows of a step while its forward pass runs.
 class RowChooser {
  public:
   RowChooser(Scheduler& scheduler, AnswerTable& answers, Guidance& guidance)
       : scheduler_(scheduler), answers_(answers), guidance_(guidance) {}
 
-  // One row for each prompt token whose log-probability is wanted.
+  // Adds a row for each prompt token whose log-probability is requested.
   void add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows);
 
-  // One row after the last known token and one after each draft token. A grammar follows the draft tokens as
-  // far as it allows them and their masks are ready, and goes back. False: nothing is left to follow and the
-  // text may end here. Error: nothing is left, and it may not end.
+  // Adds a row after the last known token and after each draft token. The grammar advances over the draft
+  // tokens as far as it allows them and their masks are ready, then rolls back. False: no token may follow
+  // and the text may end here. Error: no token may follow and the text is incomplete.
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token, RowList& rows);
 
  private:

@@ -1,4 +1,4 @@
-// An engine in this process falls asleep.
+// Sleep of an in-process engine.
 #include <future>
 
 #include "base/scratch_directory.h"
@@ -30,7 +30,7 @@ TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
       sinks.push_back(std::make_shared<Recorder>());
       Request request = request_for(prompt, 20 + i);
       if (i == 5)
-        request.kv_transfer = KvTransferParams{.do_remote_decode = true};  // a lease for half a minute
+        request.kv_transfer = KvTransferParams{.do_remote_decode = true};  // a lease of 30 s
       ASSERT_TRUE(rig.engine->submit(std::move(request), sinks.back()));
     }
     EXPECT_TRUE(sleep(*rig.engine));
@@ -49,7 +49,7 @@ TEST(Sleep, WhoWakesItFirstIsHeard) {
   std::promise<Result<>> told;
   rig.engine->sleep(1, [&](Result<> result) { told.set_value(std::move(result)); });
   rig.engine->wake_up([](const Result<>&) {});
-  (void)told.get_future().get();  // it slept, or was woken before: both happen
+  (void)told.get_future().get();  // slept or woken first: both happen
   auto next = std::make_shared<Recorder>();
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 5), next));
   next->wait_ended(1);

@@ -29,8 +29,8 @@ Result<bool> StepLoop::run() {
   return true;
 }
 
-// Launches steps until every stage has one, then ends the oldest. A planned sequence is in one launched step
-// at most.
+// Launches steps until every stage has one, then completes the oldest. A sequence is in at most one launched
+// step.
 Result<bool> StepLoop::run_in_stages() {
   scheduler_.plan(plan_);
   if (!plan_.empty()) {
@@ -48,7 +48,7 @@ Result<bool> StepLoop::run_in_stages() {
   return true;
 }
 
-// Begins the forward pass of the plan.
+// Starts the forward pass of the plan.
 Result<StepLoop::Flight> StepLoop::launch() {
   const std::int64_t began_us = now_us();
   StepRecord record = StepRecords::of_plan(plan_, answers_);
@@ -82,8 +82,8 @@ Result<> StepLoop::sample(const Flight& flight) {
   return {};
 }
 
-// Leaves out sequences that ended while their forward pass ran, and those whose mask is not ready: these
-// compute their last token again.
+// Leaves out sequences that ended during their forward pass, and sequences whose mask is not ready. The
+// latter compute their last token again in a later step.
 void StepLoop::choose_rows() {
   rows_.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
@@ -102,7 +102,7 @@ void StepLoop::choose_rows() {
       drafting_.note_planned(s.drafts);
       continue;
     }
-    rows_.cut(rows_before);  // they point into the answer, which ends here
+    rows_.cut(rows_before);  // the rows point into the answer, which ends here
     finish(s.sequence);
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
@@ -115,7 +115,7 @@ Result<> StepLoop::commit() {
   note_computed(*flying_, now);
   drafting_.drop_rejected(rows_, results);
   drafting_.note_texts(plan_, batch_, rows_, results);
-  // Logits that are not finite end their own request, before collect() lets others share its blocks.
+  // Non-finite logits end their own request, before collect() shares its blocks with other requests.
   for (std::size_t i = 0; i < results.size(); ++i)
     if (rows_[i].drafts == 0 && results[i].id < 0) fail_broken(rows_[i], now);
   scheduler_.collect(flying_->step);
@@ -141,7 +141,7 @@ void StepLoop::note_computed(const Flight& flight, std::int64_t now_us) {
 
 void StepLoop::commit_result(std::size_t row, SampledToken&& result, std::int64_t now_us) {
   const RowOwner& owner = rows_[row];
-  if (result.id < 0 && !owner.prompt) {  // after an accepted draft token
+  if (result.id < 0 && !owner.prompt) {  // the row follows an accepted draft token
     fail_broken(owner, now_us);
   } else if (reports(owner) && result.id >= 0 && !result.logprobs) {
     finish(owner.sequence);
@@ -168,14 +168,14 @@ bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t
   return false;
 }
 
-// Whether the request wants the row's log-probabilities.
+// True if the request wants the row's log-probabilities.
 bool StepLoop::reports(const RowOwner& owner) const {
   const SamplingParams& params = answers_[owner.answer].params();
   return owner.prompt || params.logprobs || !params.logprob_token_ids.empty();
 }
 
-// Appends the tokens that the grammar forces, for the next step to compute all at once, and has the next mask
-// made. True: the answer has ended. With logprobs, biases or bans, or on an asynchronous executor, every
+// Appends the tokens that the grammar forces: the next step computes all of them at once. Then has the next
+// mask made. True: the answer has ended. With logprobs, biases or bans, or on an asynchronous executor, every
 // token is sampled.
 bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
@@ -187,7 +187,7 @@ bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   return false;
 }
 
-// Appends tokens that are not sampled. True: the answer has ended with one of them.
+// Appends tokens that are not sampled. True: one of them ended the answer.
 bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens,
                       std::int64_t now_us) {
   for (const TokenId token : tokens) {
@@ -199,7 +199,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
-  if (parked == nullptr) return;  // it has ended meanwhile
+  if (parked == nullptr) return;  // the sequence has ended in the meantime
   const AnswerIndex answer = parked->tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);

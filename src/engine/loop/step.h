@@ -1,17 +1,17 @@
 // One step of the engine: the page to read first.
 //
-//   plan     who computes how many tokens                schedule/
-//   pack     the plan as flat arrays                     execute/batch.h
-//   forward  ids and cached past to hidden states        model/, kernels/
-//   sample   logits of the rows that matter to tokens    rows.h, sample/
-//   commit   tokens to their sequences and their owners  here
+//   plan     choose the sequences of the step and their tokens     schedule/
+//   pack     write the plan into flat arrays                        execute/batch.h
+//   forward  compute hidden states from token ids and the KV cache  model/, kernels/
+//   sample   compute logits of the selected rows, sample tokens     rows.h, sample/
+//   commit   append tokens to sequences, send them to clients     step.cc
 //
-// Grammars see a token when it is committed, and make the mask of the next one (guidance.h).
+// A grammar reads a token when the step commits it, and makes the mask of the next token (guidance.h).
 //
-// With a proposer, a step also computes draft tokens, and samples after each as if it were accepted
-// (drafting.h). Sampling depends on the seed and the position alone: a draft token is accepted when the row
-// before it drew the same token, the rows after the first rejected one are dropped, and the answer is, token
-// for token, the one without draft tokens.
+// With a proposer, a step also computes draft tokens, and samples after each one as if it were accepted
+// (drafting.h). Sampling depends only on the seed and the position. A draft token is accepted when the row
+// before it sampled the same token. The rows after the first rejected draft token are dropped. So the output
+// tokens are exactly the ones without draft tokens.
 #pragma once
 
 #include <cstdint>
@@ -46,16 +46,16 @@ class StepLoop {
         pooling_(info, scheduler, executor, answers),
         chooser_(scheduler, answers, guidance_) {}
 
-  // Runs one step. False: there was nothing to do. Error: the device failed for good.
+  // Runs one step. False: there was nothing to run. Error: the device failed permanently.
   Result<bool> run();
 
-  // The mask worker has finished the sequence's text.
+  // Unparks the sequence: the mask worker has finished its mask.
   void resume(SequenceId sequence);
 
-  // Scheduler::finish, and the proposer's end.
+  // Calls Scheduler::finish and ends the sequence in the proposer.
   bool finish(SequenceId sequence);
 
-  // Whether a launched step has tokens with the adapter in this slot.
+  // True if a launched step has tokens that use the adapter in this slot.
   bool uses_adapter(int slot) const;
 
   const StepRecords& records() const { return records_; }
@@ -68,7 +68,7 @@ class StepLoop {
     StepRecord record;
     std::int64_t began_us = 0;
   };
-  // A step that runs through the stages of the executor.
+  // A step in a pipeline of several executor stages.
   struct Launched {
     StepPlan plan;
     Batch batch;
@@ -101,9 +101,9 @@ class StepLoop {
 
   StepPlan plan_;
   Batch batch_;
-  RowList rows_;                   // of the step in flight
-  std::optional<Flight> flying_;   // the step that is sampled and not committed yet
-  std::deque<Launched> launched_;  // oldest first; of executors with several stages
+  RowList rows_;                   // rows of the step in flight
+  std::optional<Flight> flying_;   // step that is sampled and not committed yet
+  std::deque<Launched> launched_;  // steps in the pipeline, oldest first; used only with several stages
 };
 
 }  // namespace octavo

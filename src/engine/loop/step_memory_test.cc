@@ -1,4 +1,4 @@
-// What a warm step of an engine allocates, and whom it costs when memory runs out in one.
+// Allocations of a warm engine step, and the requests that fail when memory runs out in a step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,14 +18,14 @@ constexpr int kTokens = 400;
 constexpr int kVocabulary = 4096;
 constexpr TokenId kEnd = kVocabulary - 1;
 
-// Notes how much had been allocated when each token came. Allocates nothing.
+// Records the number of allocations at each token. Allocates nothing itself.
 class AllocationLog final : public OutputSink {
  public:
   void deliver(Output&& output) noexcept override {
     if (count_ < at_.size()) at_[count_++] = allocations();
     if (output.finished) ended_ = true;
   }
-  // In the steps from token `first` to token `last`, the most in one.
+  // Maximum allocations of one step, among the steps from token `first` to token `last`.
   long most(std::size_t first, std::size_t last) {
     while (!ended_) std::this_thread::yield();
     EXPECT_GE(count_, last);
@@ -74,8 +74,8 @@ class StepMemory : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// Once the engine has seen as long an answer: the list of ids, and with log-probabilities their list and the
-// entries of each of its items.
+// Allowed allocations once the engine has seen an answer of this length: the list of ids; with
+// log-probabilities, their list and the entries of each item.
 TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   struct Case {
     const char* name;
@@ -92,7 +92,7 @@ TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   for (Case& c : cases) {
     const auto log = std::make_shared<AllocationLog>();
     ASSERT_TRUE(engine_->submit(std::move(c.request), log)) << c.name;
-    // Lists of the answer's tokens double at powers of two.
+    // Lists of output tokens double at powers of two.
     EXPECT_LE(log->most(260, kTokens - 5), c.most) << c.name;
   }
 }
@@ -123,7 +123,7 @@ TEST_F(StepMemory, MemoryThatRunsOutInAStepEndsOneRequest) {
   }
 }
 
-// In a step or beside it, and the grammar, which others share, can be used again.
+// Memory runs out within or outside a step. The shared grammar can be used again.
 TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   const auto submit = [&](Request request) {
     auto sink = std::make_shared<Collector>();
@@ -132,7 +132,7 @@ TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   };
   const auto alone = submit(request());
   alone->wait();
-  // Of more and more readings.
+  // A grammar whose number of readings grows.
   Request guided = request();
   guided.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
                                           .text = "root ::= root root root | root root | [a-z] | [0-9]",

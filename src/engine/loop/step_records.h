@@ -1,4 +1,4 @@
-// Times and sizes of the last steps.
+// Times and sizes of recent steps.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace octavo {
 
 class StepRecords {
  public:
-  // What a step computes; its times are 0.
+  // Describes the plan of a step; times are 0.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
   void launched(int tokens) { tokens_.observe(tokens); }
-  // Its microseconds count from its beginning or from the end of the step before, whichever is later.
+  // The duration counts from the step's launch or the end of the previous step, whichever is later.
   StepRecord computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
 
   const Histogram& tokens() const { return tokens_; }
   const RecentSteps& recent() const { return recent_; }
-  // Running mean of the time of a prompt token, over steps with more prompt tokens than output tokens. 0: no
-  // such step yet.
+  // Running mean of the time for one prompt token, over steps with more prompt tokens than output tokens. 0:
+  // no such step yet.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 
  private:
-  std::int64_t computed_us_ = 0;  // when the last step was
+  std::int64_t computed_us_ = 0;  // time when the last step was computed
   Histogram tokens_ = step_token_histogram();
   RecentSteps recent_ = {};
   double prompt_token_seconds_ = 0;

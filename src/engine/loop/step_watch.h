@@ -1,4 +1,4 @@
-// Tells a step that hangs from one that takes long.
+// Detects a step that hangs, and distinguishes it from a slow step.
 #pragma once
 
 #include <pthread.h>
@@ -11,26 +11,25 @@
 
 namespace octavo {
 
-// The rule. A step hangs when, since `quiet_us`, its thread has not used the processor: then it waits for
-// something that does not come. A thread that computes uses it, however long the step and however busy the
-// machine. A device that works by itself leaves its host thread waiting, or spinning: there a step hangs
-// after `device_step_us`, many times what the largest takes.
+// A step on the CPU hangs when its thread has used no CPU time for `quiet_us`: it waits for an event that
+// does not come. A slow step uses CPU time, however busy the machine is. On a device, the host thread waits
+// or spins, so CPU time shows nothing. There a step hangs after `device_step_us`, which is far above the
+// longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
   std::int64_t device_step_us = 30'000'000;
 };
 
-// The rule, applied to looks at the clocks: plain arithmetic.
+// Applies the rule to clock readings, without reading a clock.
 class StepProgress {
  public:
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
-  // step: which step runs, 0 for none. cpu_us: processor time that its thread has used in all. True: it
-  // hangs.
+  // step: number of the running step, 0 for none. cpu_us: total CPU time of its thread. True: the step hangs.
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us);
 
  private:
-  static constexpr std::int64_t kUsedUs = 100;  // less is the noise of waking up
+  static constexpr std::int64_t kUsedUs = 100;  // less is noise from waking up
 
   StepWatchRule rule_;
   bool device_;
@@ -40,13 +39,14 @@ class StepProgress {
   std::int64_t cpu_us_ = 0;
 };
 
-// Looks several times a second, on a thread of its own, while the watched one tells when steps begin and end.
+// Checks several times a second on a separate thread. The watched thread marks the beginning and end of each
+// step.
 class StepWatch {
  public:
   StepWatch(const StepWatchRule& rule, bool device) : rule_(rule), progress_(rule, device) {}
   ~StepWatch() { stop(); }
 
-  void start();  // on the thread to be watched
+  void start();  // call on the thread to watch
   void stop();
   void begin_step() { step_.fetch_add(1, std::memory_order_relaxed); }
   void end_step() { ended_.store(step_.load(std::memory_order_relaxed), std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// A thread that works off what is posted to it, one task after the other.
+// A thread that runs posted tasks one after another.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +13,9 @@ namespace octavo {
 template <class Task>
 class TaskThread {
  public:
-  // `work` is called on the thread, for each task in turn.
   explicit TaskThread(std::function<void(Task&)> work) : work_(std::move(work)), thread_([this] { run(); }) {}
 
-  // Waits for the task under way, forgets the others.
+  // Waits for the running task and drops the others.
   ~TaskThread() {
     {
       const std::lock_guard lock(mutex_);
@@ -26,7 +25,6 @@ class TaskThread {
     thread_.join();
   }
 
-  // Never waits.
   void post(Task task) {
     {
       const std::lock_guard lock(mutex_);
@@ -35,14 +33,14 @@ class TaskThread {
     came_.notify_one();
   }
 
-  // Forgets tasks that have not begun.
+  // Drops matching tasks that have not begun.
   template <class Which>
   void forget(Which&& which) {
     const std::lock_guard lock(mutex_);
     std::erase_if(tasks_, which);
   }
 
-  // Whether no task waits; one may be under way.
+  // True if no task waits; one may be running.
   bool idle() const {
     const std::lock_guard lock(mutex_);
     return tasks_.empty();

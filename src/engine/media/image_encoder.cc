@@ -15,8 +15,8 @@ constexpr int kImageBlockSize = 16;
 
 int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
 
-// Where patches along an axis, of which `seen` show the image, stand among the `all` learned positions: as
-// far along as in the image. In f32, as transformers computes it.
+// Maps positions along an axis to the `all` learned positions, in proportion; `seen` of the patches show the
+// image. Computed in f32, as in transformers.
 std::vector<int> stretched_places(int seen, int all) {
   const float step = 1.0F / static_cast<float>(seen);
   const double position = 1.0 / all;
@@ -31,7 +31,7 @@ std::vector<int> stretched_places(int seen, int all) {
 
 }  // namespace
 
-// Each sequence has blocks of its own.
+// Gives each sequence separate blocks.
 void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   *this = Sequences();
   starts = {0};
@@ -46,7 +46,7 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   }
 }
 
-// Of one sequence any rows, of several whole ones.
+// For one sequence: any rows. For several: whole sequences.
 ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
   const auto count = static_cast<std::int32_t>(rows.count);
   Sequences part;
@@ -92,7 +92,7 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
       put_number(numbers_.data(), act, channel * 256 + value, number_of(static_cast<float>(value), channel));
 }
 
-// As the embedding has them, in f32.
+// Reads the position embedding as f32.
 Result<> ImageEncoder::read_positions() {
   Device& device = *backend_.device;
   Stream& stream = *backend_.stream;
@@ -121,7 +121,7 @@ std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
          blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
-// Gives the patches of each window.
+// Orders the patches by window. Returns the number of patches of each window.
 std::vector<std::int32_t> ImageEncoder::order_patches() {
   const int merge = input_.merge;
   const int window = input_.window > 0 ? input_.window : std::max(rows_, columns_);
@@ -150,7 +150,7 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
 
 Result<> ImageEncoder::prepare(int rows, int columns) {
   if (rows == rows_ && columns == columns_) return {};
-  backend_.stream->synchronize();  // what the last image needs may still be on its way
+  backend_.stream->synchronize();  // the device may still read the last image's data
   rows_ = rows;
   columns_ = columns;
   const std::vector<std::int32_t> sizes = order_patches();
@@ -166,7 +166,7 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   return {};
 }
 
-// Keys of patches that are not seen lie behind those that are, where no query looks.
+// Unseen patches get keys after the seen ones, which no query reads.
 void ImageEncoder::see(int rows, int columns) {
   const int extra = class_tokens();
   whole_.set({static_cast<std::int32_t>(patch_rows_.size()) + extra});
@@ -221,7 +221,7 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   return {};
 }
 
-// Where the rows of images of this size stand.
+// Uploads the positions of the rows for this image size.
 void ImageEncoder::upload_grid() {
   const int across = columns_ * input_.merge, merged = input_.square();
   std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
@@ -265,8 +265,8 @@ void ImageEncoder::upload_grid() {
   stream.synchronize();
 }
 
-// As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last
-// one again.
+// Writes patches in the order of the convolution's weights: channel, frame, row, column. Missing frames
+// repeat the last one.
 void ImageEncoder::fill_patches(const Square& image, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
@@ -346,7 +346,7 @@ Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) 
 void ImageEncoder::start(const Square& picture, int frames) {
   const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
-  stream.synchronize();  // the last image's patches may still be on their way
+  stream.synchronize();  // the device may still read the last image's patches
   fill_patches(picture, frames);
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
@@ -364,7 +364,7 @@ void ImageEncoder::start(const Square& picture, int frames) {
   done_ = {};
 }
 
-// What the projectors write, in the order of the patches.
+// Output of the projectors, in the order of the patches.
 View ImageEncoder::projected() const {
   return input_.window > 0 ? projected_.view(DType::f32, {std::ssize(token_places_), input_.row_dim()})
                            : rows_of(encoded_);
@@ -373,7 +373,7 @@ View ImageEncoder::projected() const {
 std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  const bool inside = done_.stored || done_.rows > 0;  // a layer that has begun
+  const bool inside = done_.stored || done_.rows > 0;  // a layer has begun
   if (n > rows || inside) {
     if (done_.layers < layers)
       advance_layer(rows);
@@ -391,7 +391,7 @@ std::optional<Buffer> ImageEncoder::advance(int rows) {
   return std::move(encoded_);
 }
 
-// Where an image is one sequence, all keys and values come before the first row's result.
+// If the image is one sequence, all keys and values are stored before the first row's output.
 void ImageEncoder::advance_layer(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const auto index = static_cast<std::size_t>(layout_.layers[done_.layers].group);
@@ -412,13 +412,13 @@ void ImageEncoder::advance_layer(int rows) {
   if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
-// As many rows from this one on as so many at most have in whole squares, or in one.
+// Number of rows from `row` on: whole squares with at most `rows` rows, but at least one square.
 std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
 }
 
-// The same of windows.
+// The same for windows.
 std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
   const auto first = std::ranges::lower_bound(windows_.starts, row);
   const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);

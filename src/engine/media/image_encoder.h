@@ -1,4 +1,4 @@
-// From pixels to rows of the language model's input: an encoder of images with what it needs to run.
+// Encodes pixels to rows of the language model's input.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,18 @@ namespace octavo {
 
 // Uses the backend's stream.
 //
-// Patches come token by token, so that those of one token are side by side and need not be moved; the tokens
-// window by window, where layers look no further. To the layers that do, an image is one sequence, to the
-// others each window.
+// Patches are ordered by token, so that the patches of one token are adjacent and need no copy. Tokens are
+// ordered by window for layers with windows. For these layers each window is a sequence; for the others the
+// image is one sequence.
 class ImageEncoder final : public RowEncoder {
  public:
-  // tower: Model::tower; it and the backend live longer. Where images have one size, all memory is taken
-  // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
+  // tower: Model::tower; it and the backend live longer. If all images have one size, all memory is allocated
+  // here; otherwise it grows with the largest image. Errors: not enough memory, or the backend cannot compute
+  // the heads.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // A square picture: bytes, as MediaPart has them, or f32 numbers, 0 to 255, in their place. Of its patches,
-  // those from the upper left corner on that others see; 0: all.
+  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255 instead. seen_rows, seen_columns:
+  // size of the upper left part whose patches are visible to the others; 0: the whole image.
   struct Square {
     std::string_view bytes = {};
     std::span<const float> numbers = {};
@@ -34,30 +35,31 @@ class ImageEncoder final : public RowEncoder {
   };
 
   Result<> begin(const MediaPart& image) override;
-  // Of images of one size: another one, whose rows go to this memory, f32 [tokens, row_bytes() / 4].
+  // For images of one size: begins another image, whose rows are written to this memory, f32 [tokens,
+  // row_bytes() / 4].
   void begin_square(const Square& square, Buffer encoded);
-  // Runs the next layers, as many as have so many rows of patches together; of an image with more, so many
-  // rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
+  // Runs the next layers: as many as have `rows` rows of patches together. An image with more rows than that
+  // runs `rows` rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
   std::optional<Buffer> advance(int rows) override;
 
-  // What the projector makes of rows [n, dim] of numbers: [n, out_dim]. Of images of one size.
+  // Applies the projector to numbers [n, dim]; returns [n, out_dim]. For images of one size.
   Result<std::vector<float>> projected(std::span<const float> rows);
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
   std::int64_t later_bytes(int tokens_max) const override;
 
  private:
-  // What an image needs, or what there is room for.
+  // Sizes that an image needs, or that are allocated.
   struct Room {
     int rows = 0;  // patches and a class token
     int windows = 0;
-    int blocks = 0;  // of the cache, the most that a layer uses
+    int blocks = 0;  // maximum number of cache blocks that a layer uses
 
     bool holds(const Room& other) const {
       return rows >= other.rows && windows >= other.windows && blocks >= other.blocks;
     }
   };
-  // The sequences that a group of layers sees.
+  // The sequences for a group of layers.
   struct Sequences {
     std::vector<std::int32_t> starts, lengths, table;
     std::int64_t table_stride = 0;
@@ -65,7 +67,7 @@ class ImageEncoder final : public RowEncoder {
     int blocks = 0;
 
     void set(const std::vector<std::int32_t>& sizes);
-    // What attention of these rows alone needs.
+    // The part of the sequences that attention needs for these rows.
     Sequences part(StepRows rows) const;
   };
 
@@ -75,7 +77,7 @@ class ImageEncoder final : public RowEncoder {
   Result<> reserve(const Room& room);
   std::vector<std::int32_t> order_patches();
   int class_tokens() const { return input_.class_token ? 1 : 0; }
-  // What a channel's value, 0 to 255, counts as.
+  // Normalized value of a channel's number from 0 to 255.
   float number_of(float value, std::size_t channel) const {
     return (value * input_.scale - input_.mean[channel]) / input_.std[channel];
   }
@@ -95,35 +97,35 @@ class ImageEncoder final : public RowEncoder {
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
-  std::vector<std::byte> numbers_;     // act [3, 256]: what a channel's value counts as
+  std::vector<std::byte> numbers_;     // act [3, 256]: normalized value of each channel's byte
   std::vector<float> position_table_;  // [learned_positions, dim]
 
-  // Of images as large as the last.
-  int rows_ = 0, columns_ = 0;            // of tokens
-  std::vector<std::int32_t> patch_rows_;  // [patches], each with its column: the patch in each place
+  // Figures for the size of the last image.
+  int rows_ = 0, columns_ = 0;            // number of tokens
+  std::vector<std::int32_t> patch_rows_;  // [patches], and columns for each: the patch at each position
   std::vector<std::int32_t> patch_columns_;
   std::vector<std::int32_t> token_places_;  // [tokens]
-  int seen_rows_ = 0, seen_columns_ = 0;    // patches
+  int seen_rows_ = 0, seen_columns_ = 0;    // number of patches
   Sequences whole_, windows_;
 
   Room room_;
   KvMemory cache_;
   std::unique_ptr<Decoder> decoder_;
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
   std::vector<Buffer> slots_;
   std::vector<std::byte> host_patches_;  // act [rows, patch_values]
   Buffer patches_, positions_, axes_, starts_, token_places_memory_, projected_;
-  Buffer placed_;  // f32 [rows, dim], of stretched positions
+  Buffer placed_;  // f32 [rows, dim]: interpolated positions
 
-  // Of the image that has begun.
+  // State of the current image.
   std::vector<GroupBatch> groups_;
   ForwardBatch batch_;
   Buffer encoded_;
   struct Done {
     std::size_t layers = 0;
-    bool stored = false;      // of the next layer, all keys and values
-    std::int64_t rows = 0;    // of its keys and values, or of itself
-    std::int64_t tokens = 0;  // behind the projector
+    bool stored = false;      // all keys and values of the next layer are stored
+    std::int64_t rows = 0;    // rows with keys and values so far, or rows computed
+    std::int64_t tokens = 0;  // tokens done by the projector
   };
   Done done_;
 };

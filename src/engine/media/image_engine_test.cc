@@ -1,5 +1,5 @@
-// Whole engines that see: against transformers (tests/data/vision, made by
-// tools/goldens/make_vision_goldens.py), on every backend, in chunks, alone and beside each other.
+// Whole engines of vision models, compared with transformers (tests/data/vision, made by
+// tools/goldens/make_vision_goldens.py): on every backend, in chunks, alone and batched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ using testing::HasSubstr;
 
 std::string pixels_of(const media::Image& tile) { return {tile.pixels.begin(), tile.pixels.end()}; }
 
-// A golden's conversation about two pictures.
+// A golden conversation about two images.
 struct Conversation {
   explicit Conversation(const std::string& name) : golden(name) {
     prompt = golden.values<TokenId>("ids");
@@ -54,7 +54,7 @@ struct Conversation {
     }
   }
 
-  // Of a picture; their places are open.
+  // Media parts of an image, without positions.
   std::vector<MediaPart> parts(const std::string& picture) const {
     const int tokens = static_cast<int>(golden.tensor(fmt::format("rows.{}", picture)).shape[1]);
     std::vector<MediaPart> parts;
@@ -113,8 +113,8 @@ struct Conversation {
   }
 
   static constexpr TokenId kImageToken = 259;
-  int unit;  // of those that take any size
-  // Tokens of the smallest steps: of images that steps do not cut, more than they have.
+  int unit;  // for models that take any image size
+  // Tokens of the smallest steps. If steps cannot cut an image, this exceeds its tokens.
   int small_step() const {
     return golden.directory.ends_with("gemma3") ? 25 : golden.directory.ends_with("gemma4-whole") ? 79 : 13;
   }
@@ -122,7 +122,7 @@ struct Conversation {
   std::vector<TokenId> prompt, answer;
   bool any_size, row_breaks, tiled, padded;
   std::vector<MediaPart> images;
-  std::vector<float> logits, bf16_kl;  // of the last positions
+  std::vector<float> logits, bf16_kl;  // for the last positions
   std::size_t vocab;
 
   Request request() const {
@@ -172,7 +172,7 @@ Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& back
   return ImageEncoder::create(tower, backend);
 }
 
-// Its first layer, then all of it from the beginning on, layer by layer.
+// Encodes its first layer, then starts again and encodes all of it, layer by layer.
 Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());
@@ -222,7 +222,7 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     if (auto cuda = make_cuda_backend()) check("cuda", *std::move(cuda));
 }
 
-// Slices of other sizes within one image, as steps of other lengths beside it make them.
+// Slices of different sizes within one image, as they occur beside steps of different lengths.
 TEST_P(ImageEngine, RowsDoNotDependOnSlices) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
@@ -282,7 +282,8 @@ TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
   EXPECT_LE(ours, 1.5 * theirs);
 }
 
-// With several conversations at a time, cut by small steps, with the prefix cache and without; and preempted.
+// Several conversations at a time, cut by small steps, with and without the prefix cache, and with
+// preemption.
 TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   const auto alone = image_engine_of(directory_, {.prefix_caching = false});
   ASSERT_TRUE(alone.has_value());
@@ -293,12 +294,12 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   text.media.clear();
   std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
   for (Request& request : requests)
-    request.sampling.max_tokens = 40;  // blocks that two prompts leave no room for
+    request.sampling.max_tokens = 40;  // more blocks than two prompts leave
   const std::vector<CollectedAnswer> expected = answers_one_by_one(**alone, requests);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};
   if (!GetParam().starts_with("gemma"))
-    rooms.push_back(scarce);  // whose layers with windows need other numbers of blocks
+    rooms.push_back(scarce);  // layers with windows need other numbers of blocks
   for (const int blocks : rooms) {
     const auto engine = image_engine_of(
         directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});
@@ -319,7 +320,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                                          "phi4_multimodal", "phi4_mm", "mistral3", "pixtral"),
                          image_test_name);
 
-// Another picture at the same place is another prefix from its block on; the same one is found.
+// Another image at the same position makes another prefix from its block on. The same image is found.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   const Conversation conversation("idefics3");
   const auto engine = image_engine_of(conversation.golden.directory);
@@ -393,8 +394,8 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 
-// Some of an image's tokens may be found in the prefix cache: the others still see them, and each other, and
-// have their own rows of deep layers.
+// Some of an image's tokens may come from the prefix cache. The other tokens still see them and each other,
+// and have their own rows of deep layers.
 class ImagePrefixIn : public testing::TestWithParam<std::string> {};
 
 TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
@@ -414,7 +415,7 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   EXPECT_EQ(record.tokens, conversation.answer);
 }
 
-// Against PEFT, and beside the base model, whose images are the same.
+// Compared with PEFT, and beside the base model with the same images.
 TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   const Conversation conversation("qwen2_vl");
   const std::string folder = conversation.golden.directory + "/adapter";
@@ -439,7 +440,7 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   const Result<> loaded = done.get_future().get();
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   const std::size_t positions = conversation.bf16_kl.size() - 1;
-  for (int round = 0; round < 2; ++round) {  // then from the prefix cache
+  for (int round = 0; round < 2; ++round) {  // the second round uses the prefix cache
     Request request = conversation.request();
     request.identity.adapter = "a";
     EXPECT_LE(difference(last_logprobs(*engine, request, positions, conversation.vocab),
@@ -454,7 +455,7 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
                          image_test_name);
 
-// Under names that know the pictures: the same words about another one are not taken for them.
+// Block names depend on the images: the same words about another image do not match.
 TEST(ImageModels, PromptsComeBackFromATier) {
   for (const char* name : {"gemma3", "qwen2_5_vl"}) {
     const Conversation conversation(name);
@@ -464,7 +465,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
                            .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
     const auto engine = image_engine_of(conversation.golden.directory, options).value();
     std::int64_t generated = 0;
-    // Its answer, and the tokens that were loaded for it; afterwards nothing is on its way or in the cache.
+    // Returns its answer and the number of loaded tokens. Afterwards no transfer is in flight and the cache
+    // is empty.
     const auto ask = [&](Request request) {
       const std::int64_t before = engine->own_stats().kv_transfer.hits;
       const std::vector<TokenId> tokens = run(*engine, std::move(request)).tokens;

@@ -13,8 +13,8 @@ MediaTable::Entry* MediaTable::find(Hash128 digest) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-// A free place, after those used longest ago have left as far as memory is needed; null: all others are in
-// use.
+// Finds a free slot, after freeing the least recently used media until the memory suffices. null: all others
+// are in use.
 MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
   while (tokens_ + tokens > tokens_max_) {
     Entry* oldest = nullptr;
@@ -30,8 +30,8 @@ MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
   return free != entries_.end() ? &*free : &entries_.emplace_back();
 }
 
-// False: there is more to do, or no memory for it yet. One that nobody waits for any more is given up when
-// the next begins.
+// False: encoding is not finished, or waits for memory. An unfinished part without a waiting request is
+// dropped when the next begins.
 Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
   if (!begun_ || begun_->digest != part.digest) {
     begun_.reset();

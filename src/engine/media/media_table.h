@@ -1,9 +1,9 @@
-// The images, or sounds, that an engine has encoded, and the requests that wait for theirs.
+// The images and sounds that an engine has encoded, and the requests that wait for theirs.
 //
-// The encoder runs between two steps, for some layers of one image at a time: answers of others stop for no
-// longer than that. An image is known by its digest, so that one that comes again, in the next turn of a
-// conversation or for somebody else, is not encoded again. Images of unfinished requests stay, since a
-// preempted sequence needs them again; of the others the one that was used longest ago goes first.
+// The encoder runs between two steps, for some layers of one image at a time, so that decoding pauses only
+// briefly. An image is identified by its digest. So an image that a later turn or another client sends again
+// is not encoded again. Images of unfinished requests stay, since a preempted sequence needs them again. The
+// least recently used one among the others is freed first.
 #pragma once
 
 #include <cstdint>
@@ -19,40 +19,40 @@ namespace octavo {
 
 class MediaTable {
  public:
-  // tokens_max: of all images in memory, at least as many as one request may have. A sound or a prompt counts
-  // as one: places are below tokens_max where there is nothing else. encoder: null for models without media.
+  // tokens_max: maximum tokens of all media in memory, at least those of one request. A sound or a prompt
+  // counts as one if only those exist; slots are below tokens_max. encoder: null for models without media.
   MediaTable(MediaEncoder* encoder, std::int64_t tokens_max) : encoder_(encoder), tokens_max_(tokens_max) {}
 
-  // All below: on the engine's thread.
+  // Call all functions below on the engine's thread.
 
-  // A request with images. Requests take turns: where memory is short, those behind wait until others have
-  // ended.
+  // Adds a request with media. Requests are served in order: if memory is short, later ones wait until others
+  // have ended.
   void add(std::shared_ptr<Accepted> accepted) { waiting_.push_back(std::move(accepted)); }
 
-  // A request whose images are all there now (Accepted::encoded), or the error for it.
+  // A request whose images are all encoded (Accepted::encoded), or its error.
   struct Ready {
     RequestId id;
     Result<> result;
   };
-  // Runs the encoder on one part at most: a slice of so many rows (MediaEncoder::advance_media), and further
-  // ones that are likely to end by then.
+  // Runs the encoder on at most one part: a slice of `rows` rows (MediaEncoder::advance_media), and further
+  // slices that probably end within the given time.
   struct Slices {
     int rows = 0;
     std::int64_t until_us = 0;
   };
   std::optional<Ready> advance(const Slices& slices);
-  // Whether advance() has something to do.
+  // True if advance() has work.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
 
  private:
   struct Entry {
     Hash128 digest;
-    std::shared_ptr<const EncodedMedia> image;  // null: the place is free
+    std::shared_ptr<const EncodedMedia> image;  // null: the slot is free
     std::int64_t tokens = 0;
     std::uint64_t last_used = 0;
   };
 
-  // The image that the executor has begun with.
+  // The image that the executor is encoding.
   struct Begun {
     Hash128 digest;
     int place = 0;
@@ -68,10 +68,10 @@ class MediaTable {
   const std::int64_t tokens_max_;
   std::int64_t tokens_ = 0;
   std::uint64_t uses_ = 0;
-  bool blocked_ = false;        // the first that waits needs memory of requests that run
-  std::vector<Entry> entries_;  // by place
+  bool blocked_ = false;        // the first waiting request needs memory that running requests use
+  std::vector<Entry> entries_;  // by slot
   std::optional<Begun> begun_;
-  std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted ones are gone
+  std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted requests have expired
 };
 
 }  // namespace octavo

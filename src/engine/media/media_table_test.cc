@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Knows which pixels lie where.
+// Stores the pixels of each slot.
 class FakeEncoder final : public MediaEncoder {
  public:
   Result<> begin_media(int place, const MediaPart& part) override {
@@ -32,7 +32,7 @@ class FakeEncoder final : public MediaEncoder {
 
   std::map<int, std::string> places;
   std::pair<int, std::string> begun;
-  int slices = 1, slices_done = 0;  // of an image
+  int slices = 1, slices_done = 0;  // per image
   int encoded = 0;
 };
 
@@ -50,7 +50,7 @@ class MediaTableTest : public testing::Test {
     return accepted;
   }
 
-  // Requests that become ready, until there is nothing to do.
+  // Returns the requests that become ready, until there is no work.
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {
@@ -110,7 +110,7 @@ TEST_F(MediaTableTest, WhatNobodyWaitsForIsGivenUp) {
   EXPECT_EQ(encoder_.encoded, 3);
 }
 
-// For whomever it was begun.
+// An unfinished part continues for any request that waits for it.
 TEST_F(MediaTableTest, WhatSomebodyElseWaitsForGoesOn) {
   encoder_.slices = 2;
   auto first = request(1, {"a"});
@@ -136,7 +136,7 @@ TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
   advance();
   first.reset();
   advance();
-  request(2, {"a"});  // gone at once
+  request(2, {"a"});  // aborted at once
   auto third = request(3, {"a"});
   advance();
   auto fourth = request(4, {"d"});
@@ -146,7 +146,7 @@ TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
   fourth.reset();
   const auto fifth = request(5, {"b"});
   advance();
-  EXPECT_EQ(encoder_.encoded, 5);  // b had left
+  EXPECT_EQ(encoder_.encoded, 5);  // b was evicted
 }
 
 TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
@@ -154,7 +154,7 @@ TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
   EXPECT_THAT(advance(), ElementsAre(1));
   const auto second = request(2, {"c", "d"});
   auto third = request(3, {"a"});
-  EXPECT_THAT(advance(), ElementsAre());  // not the third either: requests take turns
+  EXPECT_THAT(advance(), ElementsAre());  // the third is not ready either: requests are served in order
   EXPECT_FALSE(table_.encoding());
   third.reset();
   EXPECT_THAT(advance(), ElementsAre());

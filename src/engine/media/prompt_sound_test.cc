@@ -1,5 +1,5 @@
-// Whole engines that hear in their prompts: against transformers (tests/data/sound, made by
-// tools/goldens/make_sound_goldens.py), on every backend, in chunks, alone and beside each other.
+// Whole engines with sound in prompts, compared with transformers (tests/data/sound, made by
+// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and batched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,14 +18,14 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t kSoundVocab = 272;
-constexpr int kRows = 100;  // of the encoder
+constexpr int kRows = 100;  // rows of the encoder
 
 struct SoundCase {
   const char* name;
-  TokenId token;                   // that stands for sound
-  int joined;                      // rows of a token
-  std::vector<std::string> parts;  // of the golden's conversation
-  bool whole = false;              // windows are seen whole
+  TokenId token;                   // placeholder of sound
+  int joined;                      // encoder rows joined into one token
+  std::vector<std::string> parts;  // parts of the golden conversation
+  bool whole = false;              // each window is seen whole
   std::string model() const { return std::string(media::kSoundRoot) + name; }
 };
 
@@ -107,7 +107,7 @@ TEST_P(PromptSound, RowsAreThoseOfTransformers) {
     ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
     const std::vector<MediaPart> parts = sounds();
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      ASSERT_TRUE((*encoder)->begin(parts[parts.size() - 1 - i]).has_value());  // which the next gives up
+      ASSERT_TRUE((*encoder)->begin(parts[parts.size() - 1 - i]).has_value());  // the next begin() drops it
       (*encoder)->advance(1);
       ASSERT_TRUE((*encoder)->begin(parts[i]).has_value());
       std::optional<Buffer> encoded;
@@ -172,7 +172,7 @@ TEST_P(PromptSound, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-// Another sound at the same place is another prefix from its block on; the same one is found.
+// Another sound at the same position makes another prefix from its block on. The same sound is found.
 TEST_P(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   const auto engine = engine_of({});
   const auto cached = [&](const Request& request) { return run(*engine, request).ends.at(0).cached_tokens; };

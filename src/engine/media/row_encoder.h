@@ -1,5 +1,5 @@
-// What makes rows of a language model's input of an image or a sound: the seam between the executor and the
-// encoders.
+// Interface between the executor and the encoders: turns an image or a sound into rows of a language model's
+// input.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,20 @@
 
 namespace octavo {
 
-// One part at a time, so that its rows do not depend on others, in slices, so that steps come between.
+// Encodes one part at a time, so that its rows do not depend on others. It works in slices, so that steps run
+// in between.
 class RowEncoder {
  public:
   virtual ~RowEncoder() = default;
 
-  // Gives up what it has begun before. Error: not enough memory.
+  // Begins a part and drops an unfinished one. Error: not enough memory.
   virtual Result<> begin(const MediaPart& part) = 0;
-  // The next slice, of so many rows of the encoder in its layers together, or few more: the rows are the same
-  // bits however they are cut. With the last: f32 [tokens, row_bytes() / 4].
+  // Computes the next slice of about `rows` rows, summed over the encoder's layers. The output bits do not
+  // depend on the slices. The last slice returns f32 [tokens, row_bytes() / 4].
   virtual std::optional<Buffer> advance(int rows) = 0;
 
   virtual std::int64_t row_bytes() const = 0;
-  // What the workspaces of the largest part take, of so many tokens at most, that is not taken yet.
+  // Bytes of workspaces that a part of at most tokens_max tokens still needs to allocate.
   virtual std::int64_t later_bytes(int tokens_max) const = 0;
 
   View rows_of(const Buffer& encoded) const {

@@ -1,4 +1,4 @@
-// Runs the layers of an encoder over one sequence, some of them at a time.
+// Runs the layers of an encoder over one sequence, a few layers at a time.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,20 @@
 
 namespace octavo {
 
-// One sequence at a time, so that its rows do not depend on others. For devices that share the host's memory.
+// Runs one sequence at a time, so that its rows do not depend on others. For devices that share the host's
+// memory.
 class SequenceLayers {
  public:
-  // rows: of the longest sequence. Model and backend live longer. Errors: not enough memory, heads that the
-  // backend cannot compute.
+  // rows: length of the longest sequence. Model and backend live longer. Errors: not enough memory, or the
+  // backend cannot compute the heads.
   static Result<std::unique_ptr<SequenceLayers>> create(const Model& model, int rows, Backend& backend);
 
-  // input: ids or features of so many rows, which see each other; nothing else of it is given. Gives up what
-  // it has begun before.
+  // input: ids or features of `rows` rows, which see each other; its other fields are empty. Drops an
+  // unfinished sequence.
   void begin(std::int64_t rows, ForwardBatch input);
-  // Runs the next layers, as many as have so many rows together, one at least. Whether all have run.
+  // Runs the next layers: as many as have `rows` rows together, and at least one. True: all layers have run.
   bool advance(int rows);
-  // What has run, for what comes behind it.
+  // Decoder with the layers' output, for the next stage.
   Decoder& decoder() { return *decoder_; }
 
  private:
@@ -34,9 +35,9 @@ class SequenceLayers {
   Backend& backend_;
 
   CacheLayout layout_;
-  KvMemory cache_;  // of one sequence
+  KvMemory cache_;  // cache of one sequence
   std::unique_ptr<Decoder> decoder_;
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
   std::vector<GroupBatch> groups_;
   std::vector<std::int32_t> starts_, lengths_, table_;
   ForwardBatch batch_;

@@ -1,5 +1,5 @@
-// Whole engines that hear: against transformers (tests/data/sound, made by
-// tools/goldens/make_sound_goldens.py), on every backend, in chunks, alone and beside each other.
+// Whole engines of speech models, compared with transformers (tests/data/sound, made by
+// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and batched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ std::unique_ptr<Engine> sound_engine_of(const SoundTestOptions& test = {}) {
   return *std::move(engine);
 }
 
-// The greatest distance of a log-probability from transformers', over all of a prompt and the vocabulary.
+// Maximum difference of the log-probabilities from transformers, over a whole prompt and the vocabulary.
 double distance(Engine& engine) {
   const auto ids = golden().values<TokenId>("ids");
   const auto logits = golden().values<float>("logits");
@@ -100,7 +100,7 @@ TEST(SoundEngine, ComputesWhatTransformersComputes) {
   EXPECT_LE(distance(*sound_engine_of({.step_tokens = 5, .sequences = 5})), 1e-4);
 }
 
-// With some tokens suppressed, and others at the beginning.
+// Some tokens are suppressed everywhere, others at the beginning.
 TEST(SoundEngine, SaysWhatTransformersSays) {
   const auto expected = golden().values<TokenId>("greedy");
   const auto ids = golden().values<TokenId>("ids");
@@ -123,7 +123,7 @@ TEST(SoundEngine, BeginSuppressTokensMayComeLater) {
   EXPECT_EQ(run(*engine, std::move(follows)).tokens[0], changed[1]);
 }
 
-// With fewer places than requests, cut by small steps, twice; and preempted.
+// Fewer slots than requests, cut by small steps, twice, and with preemption.
 TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i) {

@@ -1,4 +1,4 @@
-// From log-mel spectrograms to rows of the language model's input.
+// Turns log-mel spectrograms into rows of the language model's input.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace octavo {
 
-// Some of the encoder's rows become one of the text's (SoundInput::joined). The rows of the silence behind
-// the sound are left out.
+// Joins several rows of the encoder into one row of the text (SoundInput::joined). Rows of the silence after
+// the sound are dropped.
 class SoundRows final : public RowEncoder {
  public:
-  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, heads that the backend
-  // cannot compute.
+  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, or the backend cannot
+  // compute the heads.
   static Result<std::unique_ptr<SoundRows>> create(const Model& tower, Backend& backend);
 
   Result<> begin(const MediaPart& sound) override;
@@ -29,7 +29,7 @@ class SoundRows final : public RowEncoder {
   const SoundInput input_;
   Backend& backend_;
   std::unique_ptr<SoundTower> tower_;
-  Buffer starts_;  // i32 [tokens + 1]: where the rows begin that become one
+  Buffer starts_;  // i32 [tokens + 1]: first encoder row of each joined row
   Buffer encoded_;
 };
 

@@ -1,4 +1,4 @@
-// Runs an encoder of sound: from a log-mel spectrogram, through two convolutions, to the rows of its layers.
+// Runs a sound encoder: a log-mel spectrogram passes two convolutions and the layers.
 #pragma once
 
 #include <memory>
@@ -8,19 +8,20 @@
 
 namespace octavo {
 
-// One sound at a time, so that its rows do not depend on others. For devices that share the host's memory.
+// Runs one sound at a time, so that its rows do not depend on others. For devices that share the host's
+// memory.
 class SoundTower {
  public:
-  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, heads that the backend
-  // cannot compute.
+  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, or the backend cannot
+  // compute the heads.
   static Result<std::unique_ptr<SoundTower>> create(const Model& tower, Backend& backend);
 
-  // spectrogram: MediaPart::bytes of a sound; rows: that the encoder makes of its beginning and that see
-  // each other, the others are left out. Gives up what it has begun before.
+  // spectrogram: MediaPart::bytes of a sound. rows: number of leading encoder rows to compute, which see each
+  // other; the others are dropped. Drops an unfinished sound.
   void begin(std::string_view spectrogram, int rows);
-  // Runs the next layers, as many as have so many rows together, one at least. Whether all have run.
+  // Runs the next layers: as many as have `rows` rows together, and at least one. True: all layers have run.
   bool advance(int rows) { return layers_->advance(rows); }
-  // What has run, for what comes behind it.
+  // Decoder with the layers' output, for the next stage.
   Decoder& decoder() { return layers_->decoder(); }
 
  private:
@@ -35,7 +36,7 @@ class SoundTower {
   std::unique_ptr<SequenceLayers> layers_;
   Buffer patches_;   // act [frames, mels * taps], then [rows, dim * taps]
   Buffer products_;  // act [frames, dim]
-  Buffer features_;  // the same, behind the activation
+  Buffer features_;  // act [frames, dim], after the activation
 };
 
 }  // namespace octavo

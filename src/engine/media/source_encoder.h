@@ -1,4 +1,4 @@
-// From sounds, or from prompts, to the keys and values that the layers of a language model read of them.
+// Encodes sounds or prompts to the keys and values that cross attention in a language model reads.
 #pragma once
 
 #include <memory>
@@ -10,25 +10,26 @@
 
 namespace octavo {
 
-// One source at a time, so that its rows do not depend on others. What the layers keep of it lies in a place
-// of its own until another takes the place: a sequence computes none of it again, whatever happens to the
-// sequence. For devices that share the host's memory.
+// Encodes one source at a time, so that its rows do not depend on others. The keys and values stay in a slot
+// until the slot is reused: a sequence never computes them again, even after preemption. For devices that
+// share the host's memory.
 class SourceEncoder {
  public:
-  // layout: of the model's own keys and values; a step has at most so many tokens and sequences. Model and
-  // backend live longer. Errors: not enough memory, heads that the backend cannot compute.
+  // layout: cache layout of the model itself. max_tokens, max_sequences: limits of a step. Model and backend
+  // live longer. Errors: not enough memory, or the backend cannot compute the heads.
   static Result<std::unique_ptr<SourceEncoder>> create(const Model& model, const CacheLayout& layout,
                                                        Backend& backend, int max_tokens, int max_sequences);
 
   std::int64_t place_bytes() const;
-  // Once. Error: not enough memory.
+  // Call once. Error: not enough memory.
   Result<> allocate_places(std::int64_t places);
 
   void encode(int place, const MediaPart& source);
 
-  // The next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the source in places[s].
+  // Plans the next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the source in slot
+  // places[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);
-  // As planned.
+  // The planned step.
   CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = places_.layers()}; }
 
  private:
@@ -37,17 +38,17 @@ class SourceEncoder {
   void keep(int place, const View& rows);
 
   const Model& model_;
-  const int rows_;  // of the longest source
+  const int rows_;  // length of the longest source
   Backend& backend_;
-  std::unique_ptr<SoundTower> sound_;     // one of
-  std::unique_ptr<SequenceLayers> text_;  // these
+  std::unique_ptr<SoundTower> sound_;     // encoder of sounds, or null
+  std::unique_ptr<SequenceLayers> text_;  // encoder of prompts, or null
 
   CacheLayout cross_layout_;
-  std::int64_t blocks_each_;  // of a place
+  std::int64_t blocks_each_;  // blocks of a slot
   KvMemory places_;
-  std::vector<std::int32_t> lengths_;  // rows of the source in each place
+  std::vector<std::int32_t> lengths_;  // by slot: rows of its source
   std::unique_ptr<AttentionPlan> cross_plan_;
-  std::vector<std::int32_t> cross_lengths_, cross_tables_;  // of the step
+  std::vector<std::int32_t> cross_lengths_, cross_tables_;  // arrays of the step
 
   Buffer ids_, positions_, slots_, scratch_;
 };

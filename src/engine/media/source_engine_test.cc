@@ -1,5 +1,5 @@
-// Whole engines that read prompts with an encoder: against transformers (tests/data/source, made by
-// tools/goldens/make_source_goldens.py), on every backend, in chunks, alone and beside each other.
+// Whole engines of encoder-decoder models, compared with transformers (tests/data/source, made by
+// tools/goldens/make_source_goldens.py): on every backend, in chunks, alone and batched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return request;
   }
 
-  // The greatest distance of a log-probability from transformers', over all of the text and the vocabulary.
+  // Maximum difference of the log-probabilities from transformers, over the whole text and the vocabulary.
   double distance(Engine& engine, const std::string& name) {
     const auto ids = tokens("ids");
     const auto logits = golden().values<float>("logits." + name);
@@ -83,7 +83,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return most;
   }
 
-  std::string file_ = {};  // "/model.gguf", or nothing: the folder
+  std::string file_ = {};  // "/model.gguf", or empty for the folder
 
  private:
   std::optional<media::VisionGolden> golden_;
@@ -97,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, SourceEngine, testing::Values("t5", "flan-t5", "
                          });
 
 TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
-  // Nothing scales the scores of T5: rounding counts for more than elsewhere. In double precision
-  // transformers is as far from its own numbers in single precision.
+  // T5 does not scale its attention scores, so rounding matters more than elsewhere. The double and single
+  // precision results of transformers differ as much.
   const double bound = std::string_view(GetParam()).ends_with("bart") ? 1e-4 : 2e-3;
   for (const char* name : {"short", "long"}) {
     EXPECT_LE(distance(*engine_of(), name), bound) << name;
@@ -111,7 +111,7 @@ TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
     }
 }
 
-// GGUF files with their tokenizers: of flan-t5 with the same numbers, made by tools/goldens/gguf_encoders.py.
+// GGUF files with their tokenizers, with the numbers of flan-t5, made by tools/goldens/gguf_encoders.py.
 class SourceGgufFile : public SourceEngine {};
 INSTANTIATE_TEST_SUITE_P(Cases, SourceGgufFile, testing::Values("t5-gguf", "flan-t5"), [](const auto& test) {
   std::string name = test.param;
@@ -143,7 +143,7 @@ TEST_P(SourceEngine, SaysWhatTransformersSays) {
   }
 }
 
-// With fewer places than requests, cut by small steps, in bf16 on one thread and several; and preempted.
+// Fewer slots than requests, cut by small steps, in bf16 on one thread and several, and with preemption.
 TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
   const auto all = tokens("source.long");
   for (const char* dtype : {"float32", "bfloat16"}) {

@@ -16,7 +16,7 @@ struct Tap {
   float weight;
 };
 
-// Which two of `size` places make the one at `place` of `out`, and how much each counts.
+// The two of `size` positions that are interpolated for position `place` of `out`, with their weights.
 std::array<Tap, 2> taps(int place, int out, int size) {
   const float scale = static_cast<float>(size) / static_cast<float>(out);
   const float at = std::max(0.0F, (static_cast<float>(place) + 0.5F) * scale - 0.5F);
@@ -73,7 +73,7 @@ std::int64_t TiledImageEncoder::later_bytes(int tokens_max) const {
   return encoder_->later_bytes(std::min(tokens_max, side * side));
 }
 
-// What whole patches see of it.
+// The part of the tile that whole patches cover.
 std::string TiledImageEncoder::tile(std::size_t index) const {
   const ImageInput& input = *tower_.spec.image;
   const auto row = static_cast<std::size_t>(3 * input.image_size),
@@ -109,7 +109,7 @@ void TiledImageEncoder::begin_tile(Buffer rows) {
                          std::move(rows));
 }
 
-// The whole image, as large as a tile.
+// The whole image, resized to a tile.
 std::vector<float> TiledImageEncoder::shrunk() const {
   const int size = tower_.spec.image->image_size;
   const auto bytes = static_cast<std::size_t>(3 * size * size);
@@ -138,7 +138,7 @@ std::optional<Buffer> TiledImageEncoder::advance(int rows) {
   return std::move(encoded_);
 }
 
-// Of the grid's tokens those that count, [out_rows, out_columns, row].
+// The grid's tokens without padding: [out_rows, out_columns, row].
 std::vector<float> TiledImageEncoder::grid_rows() const {
   const auto side = static_cast<std::size_t>(tower_.spec.image->side()), square = side * side * row_;
   const std::size_t first = tower_.spec.image->whole_last ? 0 : 1;
@@ -156,8 +156,8 @@ std::vector<float> TiledImageEncoder::grid_rows() const {
   return interpolated_rows(grid, grid_.rows, grid_.columns, grid_.out_rows, grid_.out_columns);
 }
 
-// The whole image, then the tiles' grid with the newline behind each of its rows; or that, the separator and
-// the whole image with newlines.
+// Writes the whole image, then the tiles' grid with a newline after each row. With whole_last: the grid, the
+// separator and the whole image with newlines.
 void TiledImageEncoder::join(const View& out) const {
   const auto side = static_cast<std::size_t>(tower_.spec.image->side());
   const std::size_t tiles = static_cast<std::size_t>(grid_.tiles()) - 1;

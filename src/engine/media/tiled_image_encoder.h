@@ -1,4 +1,4 @@
-// From the tiles of an image to one grid of rows of the language model's input (ImageInput::tiled).
+// Encodes the tiles of an image to one grid of rows of the language model's input (ImageInput::tiled).
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace octavo {
 
-// Tile by tile; their rows wait in the host's memory until the last one is there.
+// Encodes tile by tile. Their rows stay in host memory until the last tile is done.
 class TiledImageEncoder final : public RowEncoder {
  public:
-  // As ImageEncoder::create.
+  // See ImageEncoder::create.
   static Result<std::unique_ptr<TiledImageEncoder>> create(const Model& tower, Backend& backend);
 
   Result<> begin(const MediaPart& image) override;
@@ -37,21 +37,21 @@ class TiledImageEncoder final : public RowEncoder {
   const Model& tower_;
   Backend& backend_;
   std::unique_ptr<ImageEncoder> encoder_;
-  std::size_t row_ = 0;           // numbers of one
+  std::size_t row_ = 0;           // number of values in a row
   std::vector<float> newline_;    // [row]
-  std::vector<float> separator_;  // [row], of ImageInput::whole_last
+  std::vector<float> separator_;  // [row], used with ImageInput::whole_last
 
-  // Of the image that has begun.
+  // State of the current image.
   MediaPart::Tiles grid_;
   std::string pixels_;
   std::size_t done_ =
-      0;  // squares: the whole image before the tiles, or with ImageInput::whole_last behind them
+      0;  // squares: the whole image precedes the tiles, or follows them with ImageInput::whole_last
   std::vector<float> tiles_;  // [squares, side * side, row]
   Buffer encoded_;
 };
 
-// A grid of rows [rows, columns, row] with other numbers of them, each between the four that are nearest to
-// its middle, as torch's bilinear interpolation has it.
+// Resizes a grid of rows [rows, columns, row] by bilinear interpolation between the four nearest rows, as
+// torch does.
 std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int columns, int out_rows,
                                      int out_columns);
 

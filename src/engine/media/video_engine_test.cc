@@ -1,5 +1,5 @@
-// Whole engines that see videos: against transformers (video.safetensors of tests/data/vision, made by
-// tools/goldens/make_video_goldens.py), on every backend, in chunks, with the prefix cache.
+// Whole engines with videos, compared with transformers (video.safetensors of tests/data/vision, made by
+// tools/goldens/make_video_goldens.py): on every backend, in chunks, with the prefix cache.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr TokenId kImageToken = 259, kVideoToken = 261;
 constexpr int kUnit = 12;
-constexpr float kStep = 4 * 2 / 5.5F;  // of the axis of time, in Qwen2.5-VL
+constexpr float kStep = 4 * 2 / 5.5F;  // step of the time axis in Qwen2.5-VL
 
 class VideoEngine : public testing::TestWithParam<std::string> {
  protected:
@@ -125,7 +125,7 @@ TEST_P(VideoEngine, LogitsAreThoseOfTransformersInAnyChunks) {
   }
 }
 
-// The same frames at another pace are another prefix.
+// The same frames at another frame rate make another prefix.
 TEST_P(VideoEngine, PrefixesAreSharedAtTheSamePaceAlone) {
   const auto engine = this->engine(2048, kCpuIsas[0]);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
@@ -149,7 +149,7 @@ TEST_P(VideoEngine, PartsThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 3; }), HasSubstr("a part of a video has 3 frames"));
   EXPECT_THAT(error([](auto& parts) { parts[1].time = -1; }), HasSubstr("at time -1"));
   EXPECT_THAT(error([](auto& parts) { parts[1].continues = true; }),
-              HasSubstr("a part of a video"));  // of the image
+              HasSubstr("a part of a video"));  // part of the image
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 1; }), HasSubstr("bytes of pixels"));
 }
 

@@ -1,4 +1,4 @@
-// For tests: a real engine's answers to requests of many kinds, bit for bit.
+// For tests: a real engine's answers to requests of many kinds, compared bit for bit.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ struct CollectedAnswer {
   bool operator==(const CollectedAnswer&) const = default;
 };
 
-// Prompts of many lengths, greedy and drawn, with penalties, log-probabilities of prompt and answer, and ends
-// at different times, so that steps are of all sizes, mixed, and lose sequences while they run.
+// Prompts of many lengths, greedy and sampled, with penalties and log-probabilities of prompt and answer.
+// They end at different times, so that steps have all sizes, are mixed, and lose sequences while they run.
 inline Request request_of(int i, int vocab) {
   Request request;
   for (int t = 0; t < 3 + 7 * i; ++t) request.prompt.push_back((5 * i + 3 * t + 1) % vocab);
@@ -63,7 +63,7 @@ inline Request request_of(int i, int vocab) {
   return request;
 }
 
-// All at once.
+// Sends all requests at once.
 inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::shared_ptr<Collector>> sinks;
   for (const Request& request : requests) {
@@ -79,15 +79,15 @@ inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector
   return all;
 }
 
-// Each alone.
+// Sends the requests one after another.
 inline std::vector<CollectedAnswer> answers_one_by_one(Engine& engine, const std::vector<Request>& requests) {
   std::vector<CollectedAnswer> all;
   for (const Request& request : requests) all.push_back(answers_to(engine, {request}).front());
   return all;
 }
 
-// All at once, twice: the second time with what the prefix cache holds. `scarce`: some are preempted; as that
-// depends on when the others come, until it has happened.
+// Sends all requests at once, twice; the second time the prefix cache serves them. scarce: repeat until some
+// were preempted, which depends on the arrival times.
 inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
                            const std::vector<CollectedAnswer>& expected, bool scarce) {
   const auto preempted = [&] { return engine.own_stats().preemptions > 0; };
@@ -96,7 +96,7 @@ inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
   EXPECT_EQ(preempted(), scarce);
 }
 
-// Of requests 0 to count - 1.
+// Answers to requests 0 to count - 1.
 inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) requests.push_back(request_of(i, engine.info().vocab_size));

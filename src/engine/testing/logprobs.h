@@ -1,4 +1,4 @@
-// For tests: what a whole engine says of a request, beside the logits of a golden file.
+// For tests: log-probabilities of a whole engine, to compare with the logits of a golden file.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// Until all of its answers have ended.
+// Waits until all answers have ended.
 inline Recorder::Record run(Engine& engine, Request request) {
   const auto recorder = std::make_shared<Recorder>();
   const int answers = request.answers();
@@ -22,7 +22,7 @@ inline Recorder::Record run(Engine& engine, Request request) {
   return recorder->record();
 }
 
-// Log-probabilities of the whole vocabulary behind so many of the prompt's last tokens but one, by token:
+// Log-probabilities of the whole vocabulary after the last `positions` prompt tokens but one, by token:
 // [positions, vocab].
 inline std::vector<float> last_logprobs(Engine& engine, Request request, std::size_t positions,
                                         std::size_t vocab) {
@@ -40,7 +40,7 @@ inline std::vector<float> last_logprobs(Engine& engine, Request request, std::si
   return values;
 }
 
-// Of logits [positions + 1, vocab], without the last position.
+// Log-softmax of logits [positions + 1, vocab], without the last position.
 inline std::vector<float> log_softmax(std::span<const float> logits, std::size_t vocab) {
   std::vector<float> values;
   for (std::size_t row = 0; row + 2 * vocab <= logits.size(); row += vocab) {

@@ -1,4 +1,4 @@
-// For tests: an engine over the simulated device, and what it should say.
+// For tests: an engine with the simulated device, and its expected output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@ namespace octavo {
 inline constexpr int kVocab = 1000;
 inline constexpr int kBlock = 16;
 
-// Keeps everything that arrives.
+// Records all output.
 class Recorder final : public OutputSink {
  public:
   struct Record {
     std::vector<TokenId> tokens;
-    std::vector<std::size_t> output_sizes;  // tokens that came together
+    std::vector<std::size_t> output_sizes;  // number of tokens in each output
     std::vector<TokenLogprobs> logprobs, prompt_logprobs;
     std::vector<Output> ends;
   };
@@ -46,7 +46,7 @@ class Recorder final : public OutputSink {
     changed_.notify_all();
   }
 
-  // False: not within the time.
+  // False: timeout.
   bool wait_ended(int answers, std::chrono::seconds at_most = std::chrono::hours(1)) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, at_most, [&] { return ended_ >= answers; });
@@ -68,11 +68,11 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
-// How the engine runs: one step after the other, on a device that works by itself, with draft tokens, or with
-// a draft model's draft tokens; through stages of layers.
+// Mode of the engine: synchronous steps, an asynchronous device, draft tokens of a proposer or of a draft
+// model, pipeline stages.
 enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting, staged };
 
-// Knows the texts that it was told, and proposes how they go on, with mistakes.
+// Knows the given texts and proposes their next tokens, with some errors.
 class Prompter final : public Proposer {
  public:
   void learn(std::vector<TokenId> prompt, std::span<const TokenId> answer) {
@@ -122,8 +122,8 @@ struct Setup {
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
-  Prompter* prompter = nullptr;    // proposing
-  DraftModel* drafting = nullptr;  // drafting
+  Prompter* prompter = nullptr;    // mode proposing
+  DraftModel* drafting = nullptr;  // mode drafting
   std::unique_ptr<Engine> engine;
 
   explicit Rig(const Setup& setup = {}) {
@@ -147,7 +147,7 @@ struct Rig {
       parts.proposer = std::move(proposer);
     }
     if (setup.mode == Mode::drafting) {
-      // The same model, which is always right, with a cache that holds few sequences.
+      // The draft model is the same model, so it is always right; its cache holds few sequences.
       options.max_draft_tokens = 5;
       constexpr int kBlocks = 24;
       auto proposer = std::make_unique<DraftModel>(
@@ -167,7 +167,7 @@ struct Rig {
     engine = Engine::start(options, info, std::move(parts)).value();
   }
 
-  // What a request is going to say.
+  // Teaches the proposer a request's output.
   void learn(const std::vector<TokenId>& prompt, std::span<const TokenId> answer) {
     if (prompter) prompter->learn(prompt, answer);
   }
@@ -177,7 +177,7 @@ struct Rig {
     return std::accumulate(accepted.begin(), accepted.end(), std::int64_t{0});
   }
 
-  // An end reaches its sink before the engine counts anew, so the figures are waited for.
+  // The engine updates its counters after a sink gets its end, so wait for them.
   void expect_empty() {
     engine->reset_prefix_cache();
     const auto empty = [](const EngineStats& s) {
@@ -211,14 +211,14 @@ inline std::vector<TokenId> some_prompt(unsigned seed, int length) {
   return prompt;
 }
 
-// What the simulated device says to a prompt.
+// Output tokens of the simulated device for a prompt.
 inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
   const std::size_t prompt = tokens.size();
   for (int i = 0; i < count; ++i) tokens.push_back(SimulatedExecutor::next(tokens, kVocab));
   return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
 }
 
-// Tests that must hold however the engine runs.
+// Tests for every mode of the engine.
 class EngineModes : public testing::TestWithParam<Mode> {
  public:
   static auto all() {

@@ -1,4 +1,4 @@
-// For tests: the same requests to engines that do the work in different ways.
+// For tests: the same requests to engines with different settings.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,21 +17,21 @@ namespace octavo {
 
 struct Variation {
   const char* name;
-  int threads, tokens, sequences;  // of a step
-  std::optional<int> blocks = {};  // so few that some are preempted
+  int threads, tokens, sequences;  // limits of a step
+  std::optional<int> blocks = {};  // few blocks, so that some answers are preempted
   bool speculates = false;
 };
 
-// So few that some sequences are preempted, where no group has a window. Without attention nothing grows, and
-// nobody gives way: blocks are names.
+// Number of blocks that forces preemption, if no group has a window. Without attention nothing grows, so
+// nothing is preempted.
 inline std::optional<int> few_blocks(const std::string& model_dir) {
   const CacheLayout layout = cache_layout(load_spec(model_dir).value(), {.window_groups = false});
   const auto groups = std::ssize(layout.groups);
   return groups > 0 ? std::optional(6 * static_cast<int>(groups)) : std::nullopt;
 }
 
-// Each variation answers as one engine does that has the requests one by one: to the bit, twice (the second
-// time with what the prefix cache holds), in each format of weights.
+// Each variation returns the same bits as one engine that gets the requests one by one. Each runs twice (the
+// second time from the prefix cache) and in each weight format.
 inline void expect_the_same_answers(EngineOptions options, int requests,
                                     std::span<const Variation> variations) {
   for (const char* dtype : {"auto", "float32"}) {
@@ -48,7 +48,7 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
       varied.num_blocks = v.blocks;
       if (v.speculates) varied.speculation = SpeculativeOptions{};
       const auto engine = load_engine(varied).value();
-      // Whether one is preempted depends on when the others come: until it has happened.
+      // Preemption depends on the arrival times, so repeat until it has happened.
       const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
       for (int round = 0; round < 2 || (v.blocks && !preempted() && round < 100); ++round)
         EXPECT_EQ(answers_of(*engine, requests), alone) << v.name << ", " << dtype << ", round " << round;
@@ -57,7 +57,7 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
   }
 }
 
-// What was computed for some requests serves the same ones again, and their answers stay.
+// Cached blocks of some requests serve the same requests again, with equal answers.
 inline void expect_shared_prefixes(const EngineOptions& options, int requests) {
   const auto engine = load_engine(options).value();
   const std::vector<CollectedAnswer> cold = answers_of(*engine, requests);

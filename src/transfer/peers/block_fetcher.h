@@ -1,7 +1,6 @@
-// The consumer's side: fetches blocks of other engines, on threads of its own.
+// Consumer side: fetches blocks from other engines, on separate threads.
 //
-// The blocks that are written belong to nobody else meanwhile: whoever posts a task keeps them for it until
-// its result is there.
+// The caller of post() keeps the destination blocks of a task reserved until its result arrives.
 #pragma once
 
 #include <array>
@@ -25,26 +24,26 @@ namespace octavo {
 
 class BlockFetcher {
  public:
-  // (block, contents) into the cache. Any thread.
+  // Writes (block, contents) into the cache. Any thread.
   using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: on a fetching thread, once for each task that wants blocks. one_host: false: everything goes over
-  // TCP, also between processes of one host. ucx: native blocks go over UCX, where the producer has it.
+  // done: called on a fetching thread, once for each task that has blocks. one_host: false: use TCP even
+  // between processes of one host. ucx: native blocks use UCX if the producer has it.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
-  // Ends fetches in progress; what waits is forgotten, and `done` not called for it.
+  // Ends running fetches and drops waiting ones without calling `done`.
   ~BlockFetcher();
 
-  void post(LoadTask task);  // never waits; without blocks: the lease is given back
+  void post(LoadTask task);  // never waits; without blocks it returns the lease
 
  private:
   static constexpr int kThreads = 4;
 
   struct Worker {
-    std::optional<TransferSlots> slots;  // of its thread alone
-    std::unique_ptr<UcxChannel> ucx;     // as well
-    const PeerSocket* socket = nullptr;  // while it is connected; under mutex_
+    std::optional<TransferSlots> slots;  // used only by its thread
+    std::unique_ptr<UcxChannel> ucx;     // used only by its thread
+    const PeerSocket* socket = nullptr;  // set while connected; guarded by mutex_
     std::thread thread;
   };
 
@@ -58,14 +57,14 @@ class BlockFetcher {
   bool set_socket(Worker& worker, const PeerSocket* socket);
 
   const BlockFormat format_;
-  const Hash128 digest_;  // of the format
+  const Hash128 digest_;  // digest of the format
   const bool one_host_, ucx_;
   const PeerTimes times_;
   const WriteBlock write_;
   const NativeBlocks native_;
   const OnResult done_;
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
   std::deque<LoadTask> tasks_;
   bool stopping_ = false;

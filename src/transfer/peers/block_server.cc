@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kConnectionsMax = 64;
 
-// Null: blocks go another way.
+// Null: use another transport.
 std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   if (address.empty()) return nullptr;
   auto channel = open_ucx_channel();
@@ -29,8 +29,7 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Names of the pieces as the other engine has them; of those, too, that it asks for and this one does not
-// hold.
+// Keys of the requested pieces in the other engine's format, including pieces that this engine does not hold.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;
@@ -64,7 +63,7 @@ BlockServer::~BlockServer() {
     stopping_ = true;
     for (const Connection& connection : connections_) connection.socket.interrupt();
   }
-  if (listening_ >= 0) shutdown(listening_, SHUT_RDWR);  // wakes accept()
+  if (listening_ >= 0) shutdown(listening_, SHUT_RDWR);  // wakes up accept()
   if (accepting_.joinable()) accepting_.join();
   for (Connection& connection : connections_) connection.thread.join();
   if (listening_ >= 0) close(listening_);
@@ -80,12 +79,12 @@ void BlockServer::accept_all() {
       return;
     }
     if (fd < 0) {
-      // No descriptor or no memory now: somebody will give some back.
+      // No descriptors or memory at the moment: retry later.
       if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     if (connections_.size() >= kConnectionsMax) {
-      close(fd);  // who asked computes by itself
+      close(fd);  // the consumer computes the prompt itself
       continue;
     }
     Connection& connection = connections_.emplace_back(fd);
@@ -112,7 +111,7 @@ void BlockServer::drop_ended() {
 
 void BlockServer::serve(PeerSocket& socket) {
   const Result<> served = answer(socket);
-  socket.interrupt();  // the object itself lives until the next connection comes
+  socket.interrupt();  // the object lives until the next accept()
   if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
 }
 
@@ -131,7 +130,7 @@ Result<> BlockServer::answer(PeerSocket& socket) {
   return give_blocks(socket, *pull);
 }
 
-// Until the other engine has named all that it wants to last.
+// Renews leases until the other engine has sent all of them.
 Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   for (;;) {
     leases_.use(next.request_id, now_us(), [](const Lease&) {});
@@ -142,7 +141,7 @@ Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   }
 }
 
-// Why the blocks are not given; "": they are.
+// Reason to refuse the blocks; "": accepted.
 std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
   reason = KvTransferFailure::mismatch;
   if (std::string what = difference(options_.format, pull.format);
@@ -162,7 +161,7 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   Result<> given;
-  // All the time that somebody may read the blocks.
+  // The lease is in use for as long as the blocks may be read.
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
   if (!leased)
@@ -171,7 +170,7 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   return given;
 }
 
-// Until the other engine is done. Blocks of another size are made of those that are there.
+// Serves pieces until the other engine is done. Converts blocks of another size.
 Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease) {
   const BlockFormat& own = options_.format;
   const bool regroups = pull.format.block_size != own.block_size;

@@ -1,7 +1,7 @@
-// The producer's side: lets other engines fetch the blocks that are leased to them.
+// Producer side: serves leased blocks to other engines.
 //
-// A thread for each connection, so that each is a straight line (messages.h); there are few, and each lasts
-// as long as one fetch. Blocks are read on those threads: leased ones are not written.
+// Each connection has a thread that runs the protocol (messages.h) in sequence. Connections are few and last
+// for one fetch. These threads read the blocks, which are not written while they are leased.
 #pragma once
 
 #include <functional>
@@ -24,17 +24,18 @@ namespace octavo {
 
 struct BlockServerOptions {
   std::string host{};
-  int port = 0;  // 0: the system chooses
+  int port = 0;  // 0: chosen by the system
   std::string engine_id{};
   BlockFormat format{};
 };
 
 class BlockServer {
  public:
-  // (piece, out): its contents, as BlockFormat says. Any thread.
+  // Reads (piece, out): the contents in BlockFormat. Any thread.
   using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
 
-  // Listens. on_finished: a lease has been fetched; any thread. Errors: the address cannot be used.
+  // Starts to listen. on_finished: called on any thread when a lease has been fetched. Errors: the address is
+  // not available.
   static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,
                                                     ReadBlock read, NativeBlocks native,
                                                     std::function<void()> on_finished);
@@ -47,13 +48,13 @@ class BlockServer {
     explicit Connection(int fd) : socket(fd) {}
     PeerSocket socket;
     std::thread thread;
-    bool over = false;  // under mutex_
+    bool over = false;  // guarded by mutex_
   };
 
   BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
               std::function<void()> on_finished);
 
-  using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;  // of a piece, from the first on
+  using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;  // reads piece n of the prompt
 
   void accept_all();
   void drop_ended();
@@ -72,11 +73,11 @@ class BlockServer {
   LeaseTable& leases_;
   const ReadBlock read_;
   const NativeBlocks native_;
-  const Hash128 digest_;  // of the format
+  const Hash128 digest_;  // digest of the format
   const std::function<void()> on_finished_;
   int listening_ = -1;
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::list<Connection> connections_;
   bool stopping_ = false;
 

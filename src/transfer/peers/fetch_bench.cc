@@ -1,6 +1,6 @@
-// What a fetch of KV blocks costs, step by step and whole, beside a plain copy and a plain socket of the
-// loopback that move as many bytes: the demo model's blocks (12 MB, a prompt of 4,096 tokens) and those of a
-// 1B model (134 MB).
+// Time of a fetch of KV blocks, by step and in total, beside a plain copy and a plain loopback socket with
+// the same number of bytes. Blocks are those of the demo model (12 MB, a prompt of 4,096 tokens) and of a 1B
+// model (134 MB).
 #include <benchmark/benchmark.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{6, 4, 32}, {16, 8, 64}};
 
-// An engine's KV memory of one prompt.
+// An engine's KV memory for one prompt.
 class Cache {
  public:
   explicit Cache(const Shape& shape) {
@@ -109,7 +109,7 @@ void plain_socket(benchmark::State& state) {
   count(state, format);
 }
 
-// One step of what happens to a block, for all of them. Packed blocks lie in as much memory as a slot has.
+// Runs one step of a block's transfer for all blocks. Packed blocks use the memory of one slot.
 template <class Step>
 void each_block(benchmark::State& state, Step step) {
   Cache cache(kShapes[state.range(0)]);
@@ -146,7 +146,7 @@ void import_blocks(benchmark::State& state) {
   });
 }
 
-// native: blocks of both look alike.
+// native: both engines have the same layout.
 void fetch(benchmark::State& state, bool one_host, bool native, bool ucx = false) {
   if (ucx && !open_ucx_channel()) return state.SkipWithError("no UCX here");
   Cache from(kShapes[state.range(0)]), to(kShapes[state.range(0)]);

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kMessagesOfALease = 6;  // as vLLM
+constexpr int kMessagesOfALease = 6;  // as in vLLM
 
 Result<> tell(const std::string& host, int port, const std::vector<std::string>& leases) {
   TRY(PeerSocket socket, PeerSocket::connect(host, port));
@@ -46,7 +46,7 @@ void LeaseKeeper::let_go(RequestId id) {
 void LeaseKeeper::run() {
   std::unique_lock lock(mutex_);
   while (!stops_.wait_for(lock, interval_, [&] { return stopping_; })) {
-    std::map<std::pair<std::string, int>, std::vector<std::string>> leases;  // by their producers
+    std::map<std::pair<std::string, int>, std::vector<std::string>> leases;  // lease ids by producer
     for (const auto& [id, from] : kept_)
       leases[{from.remote_host, from.remote_port}].push_back(from.remote_request_id);
     lock.unlock();

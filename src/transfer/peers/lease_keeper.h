@@ -1,5 +1,5 @@
-// The consumer's side of leases that it cannot use yet: tells their producers, a few times in the length of a
-// lease, that somebody still wants the blocks (vLLM's heartbeats).
+// Consumer side: renews leases whose blocks it cannot use yet. It sends messages to their producers several
+// times per lease duration (vLLM's heartbeats).
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@ namespace octavo {
 
 class LeaseKeeper {
  public:
-  // lease: how long leases last; a sixth of it is from message to message.
+  // lease: duration of a lease; a message is sent every sixth of it.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
   ~LeaseKeeper();
 
-  // Any thread; neither waits.
+  // Any thread; both return at once.
   void keep(RequestId id, const KvTransferParams& from);
   void let_go(RequestId id);
 
@@ -27,7 +27,7 @@ class LeaseKeeper {
   void run();
 
   const std::chrono::milliseconds interval_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable stops_;
   std::map<RequestId, KvTransferParams> kept_;
   bool stopping_ = false;

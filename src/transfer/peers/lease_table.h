@@ -1,8 +1,8 @@
-// What an engine holds for other engines: the blocks of prompts, each until it is fetched or its time is
-// over.
+// The blocks of prompts that an engine holds for other engines, each until it is fetched or its lease
+// expires.
 //
-// One thread, the engine's, adds leases and learns which have ended; any thread may read the blocks of one
-// that lasts. Time is an argument.
+// The engine's thread adds leases and takes ended ones. Any thread may read the blocks of an active lease.
+// Time is an argument.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace octavo {
 
 struct Lease {
   std::vector<KvPlace> blocks{};
-  std::vector<Hash128> keys{};  // of each piece
-  std::uint64_t owner = 0;      // the engine's name for it
-  // Of the prompt, as KvPrompt: for engines whose blocks have another size, and other names.
+  std::vector<Hash128> keys{};  // key of each piece
+  std::uint64_t owner = 0;      // the engine's id of the lease
+  // Fields of the prompt, as in KvPrompt: for engines with another block size, and thus other keys.
   std::vector<TokenId> text{};
   Hash128 identity{};
 };
@@ -32,19 +32,19 @@ class LeaseTable {
  public:
   explicit LeaseTable(int seconds) : duration_us_(std::int64_t{seconds} * 1'000'000) {}
 
-  // The engine's thread.
+  // Engine's thread.
   void add(std::string id, Lease lease, std::int64_t now_us);
-  // The owners of leases that have ended; nobody reads their blocks any more.
+  // Owners of ended leases, whose blocks are no longer read.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);
-  // Ends the lease that would end first, because its blocks are needed here. Nothing: there is none, but for
-  // those that are being read.
+  // Ends the lease that would expire first, because the engine needs its blocks. nullopt: all leases are
+  // being read, or none exists.
   std::optional<std::uint64_t> end_first();
-  // When take_ended() has something to do, if nothing happens before; INT64_MAX: never.
+  // Next time at which take_ended() has a result; INT64_MAX: never.
   std::int64_t next_end_us() const;
-  // Leases that ended before anybody had fetched the blocks.
+  // Number of leases that expired before they were fetched.
   std::int64_t expired() const;
 
-  // Any thread: read(lease), and its time begins anew. False: there is no such lease (any more).
+  // Any thread: calls read(lease) and renews the lease. False: unknown or ended lease.
   template <class Read>
   bool use(const std::string& id, std::int64_t now_us, Read&& read) {
     std::unique_lock lock(mutex_);
@@ -59,14 +59,14 @@ class LeaseTable {
     --entry.readers;
     return true;
   }
-  // The blocks are fetched, or nobody will.
+  // Ends the lease: its blocks are fetched, or not needed.
   void finish(const std::string& id);
 
  private:
   struct Entry {
     Lease lease;
     std::int64_t end_us = 0;  // 0: fetched
-    int readers = 0;          // an entry that has any stays
+    int readers = 0;          // an entry with readers is not removed
   };
 
   const std::int64_t duration_us_;

@@ -1,18 +1,18 @@
-// What the engine that decodes and the one that holds the blocks say to each other.
+// Protocol between the engine that decodes (consumer) and the engine that holds the blocks (producer).
 //
 //   consumer              producer
-//   Pull           ->                 which lease, of which model, how many blocks
-//                  <-     Ready       how bytes can go
-//   Get            ->                 blocks [first, first + count), and how; a few may be asked for ahead
-//                  <-     Piece       they are there, or follow
-//   Done           ->                 the lease is over
+//   Pull           ->                 lease id, model, number of blocks
+//                  <-     Ready       transports for the bytes
+//   Get            ->                 blocks [first, first + count) and a transport; Gets may overlap
+//                  <-     Piece       the blocks are written, or follow
+//   Done           ->                 end of the lease
 //
-// Or alone on a connection: Done, where nothing is wanted; Keep, as often as there are leases that are to
-// last. Packed blocks (block_format.h) are written to the slot that the Get names, or follow the Piece: see
-// transport.h. Of native ones (native_blocks.h) the headers follow it, and then their contents, here or over
-// UCX. The lease lasts while the connection does.
+// A connection may also carry only Done, if no block is needed, or only Keep messages, one for each lease to
+// renew. Packed blocks (block_format.h) go to the slot of the Get, or follow the Piece (transport.h).
+// For native blocks (native_blocks.h), the headers follow the Piece, then the contents, on the connection or
+// over UCX. The lease lasts while the connection is open.
 //
-// At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32), a hash of
+// The producer may send Refused at any time, and then closes. A frame is its number of bytes (u32), a hash of
 // the types of all fields below (u64: the version) and a TransferMessage (base/pack.h).
 #pragma once
 
@@ -28,35 +28,35 @@
 
 namespace octavo {
 
-// Memory of the consumer's that a process of the same host can open. slot_bytes 0: there is none.
+// Memory of the consumer that a process of the same host can open. slot_bytes 0: not offered.
 struct SegmentOffer {
   std::int64_t process = 0;
   std::int64_t descriptor = 0;
   std::int64_t slot_bytes = 0;
-  std::string secret{};  // what it begins with
+  std::string secret{};  // secret at the beginning of the memory
 };
 
 struct Pull {
   BlockFormat format{};
   std::string engine_id{};
   std::string request_id{};
-  int blocks = 0;  // pieces of the prompt (kv_pieces.h), from its first on, as this format has them
-  Hash128 key{};   // of the last of them
+  int blocks = 0;  // number of leading pieces of the prompt (kv_pieces.h), in this format
+  Hash128 key{};   // key of the last of them
   SegmentOffer segment{};
-  std::string ucx{};  // where a UCX channel of the consumer's is; "": it has none
+  std::string ucx{};  // address of the consumer's UCX channel; "": none
 };
 struct Ready {
-  int blocks = 0;              // pieces that there are of those that were asked for, from the first on
-  bool shared_memory = false;  // packed blocks go to the slots that were offered
-  std::string layout{};        // of native blocks; "": there are none
-  bool ucx = false;            // their contents go over UCX, to the channel that was offered
+  int blocks = 0;              // number of requested pieces that are available, from the first on
+  bool shared_memory = false;  // packed blocks go to the offered slots
+  std::string layout{};        // layout of native blocks; "": none
+  bool ucx = false;            // contents of native blocks go over UCX, to the offered channel
 };
 enum class BlockWay : std::uint8_t { packed, native };
 inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};
 struct Get {
   int first = 0;
   int count = 0;
-  int slot = 0;  // of packed blocks
+  int slot = 0;  // slot for packed blocks
   BlockWay way = BlockWay::packed;
 };
 struct Piece {
@@ -75,9 +75,9 @@ struct Refused {
 };
 using TransferMessage = std::variant<Pull, Ready, Get, Piece, Done, Keep, Refused>;
 
-// Errors: of the socket (io).
+// Errors: those of the socket (io).
 Result<> send_message(PeerSocket& socket, const TransferMessage& message);
-// Errors: of the socket (io); nonsense (corrupt).
+// Errors: those of the socket (io); an invalid message (corrupt).
 Result<TransferMessage> receive_message(PeerSocket& socket);
 
 }  // namespace octavo

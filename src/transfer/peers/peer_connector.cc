@@ -18,16 +18,16 @@ bool names_blocks(const KvTransferParams& from) {
          from.remote_port != 0 && !from.remote_block_ids.empty() && !from.remote_block_ids[0].empty();
 }
 
-// Of this engine's size, that may be there. An engine whose blocks have another names another number of them,
-// and the prompt's tokens; how many of these its blocks hold it says when it is asked.
+// Maximum number of this engine's blocks that may be available. An engine with another block size sends its
+// own number of blocks and the prompt's tokens. Its Ready message gives the exact number.
 std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   const std::size_t told = from.remote_block_ids[0].size();
   if (format.planes.empty() || from.remote_num_tokens <= 0) return told;
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
-// As vLLM tells them, for each cache group: a block that its window has passed is block 0 (the null block
-// there).
+// Block ids as vLLM reports them, for each cache group. A block outside the window is block 0 (vLLM's null
+// block).
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
   std::vector<std::vector<std::int64_t>> ids(format.windows.size());
@@ -96,7 +96,7 @@ void PeerConnector::wait(const KvPrompt& prompt) {
 }
 
 void PeerConnector::load(LoadTask task) {
-  keeper_->keep(task.id, task.from);  // until its turn has come and it is through
+  keeper_->keep(task.id, task.from);  // until its blocks are loaded
   fetcher_->post(std::move(task));
 }
 
@@ -104,7 +104,7 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Gives the lease back: nobody will fetch its blocks.
+// Returns the lease: its blocks will not be fetched.
 void PeerConnector::decline(const KvPrompt& prompt) {
   if (matched(prompt) == 0) return;
   keeper_->let_go(prompt.id);
@@ -143,7 +143,7 @@ std::vector<std::uint64_t> PeerConnector::take_stored(std::int64_t now_us) {
   return owners;
 }
 
-// The oldest: whoever has not come for it by now is the least likely to come.
+// Ends the oldest lease, which is the least likely to be fetched.
 bool PeerConnector::give_way() {
   const auto owner = leases_.end_first();
   if (owner) given_way_.push_back(*owner);

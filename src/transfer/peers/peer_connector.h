@@ -1,5 +1,6 @@
-// Prefill and decode on two engines: blocks of prompts kept for others until they are fetched, and fetched
-// from others. vLLM's NixlConnector flow: a request's kv_transfer_params say where its blocks are.
+// Prefill and decode on two engines: keeps blocks of prompts until other engines fetch them, and fetches
+// blocks from other engines. This is vLLM's NixlConnector flow: kv_transfer_params of a request name the
+// engine with its blocks.
 #pragma once
 
 #include <memory>
@@ -18,8 +19,8 @@ namespace octavo {
 
 class PeerConnector final : public KvConnector {
  public:
-  // Listens, where blocks are to be kept for others. engine: its number, which moves the port. Errors: the
-  // options are wrong, the address is taken.
+  // Starts to listen if the engine is a producer. engine: its number, which is added to the port. Errors:
+  // invalid options, or the address is in use.
   static Result<std::unique_ptr<KvConnector>> start(KvTransferOptions options, BlockFormat format, int engine,
                                                     CacheAccess cache);
 
@@ -43,15 +44,15 @@ class PeerConnector final : public KvConnector {
   const KvTransferOptions options_;
   const BlockFormat format_;
   const CacheAccess cache_;
-  std::vector<std::uint64_t> given_way_;  // owners of leases that take_stored() has not named yet
+  std::vector<std::uint64_t> given_way_;  // owners of ended leases that take_stored() has not returned yet
 
   mutable std::mutex mutex_;
-  KvTransferStats loads_;  // under mutex_: the histograms alone
+  KvTransferStats loads_;  // guarded by mutex_; only the histograms are used
 
   LeaseTable leases_;
-  std::unique_ptr<BlockServer> server_;    // where it produces
-  std::unique_ptr<LeaseKeeper> keeper_;    // where it consumes
-  std::unique_ptr<BlockFetcher> fetcher_;  // where it consumes
+  std::unique_ptr<BlockServer> server_;    // producers only
+  std::unique_ptr<LeaseKeeper> keeper_;    // consumers only
+  std::unique_ptr<BlockFetcher> fetcher_;  // consumers only
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Blocks of one size made of blocks of another, for an engine whose blocks have more tokens or fewer.
+// Converts blocks of one size to another, for engines with different block sizes.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,29 @@
 
 namespace octavo {
 
-// Whether blocks of `to` can be made of those of `from`, which differ in nothing but their size, at most
-// kRegroupMost times as large. Not where a cache group has a window or the model keeps states: those end
-// where blocks do.
+// Maximum ratio of block sizes. can_regroup: true if blocks of `to` can be made from those of `from`, which
+// differ only in their size. False if a cache group has a window or the model keeps states, because these end
+// with a block.
 inline constexpr int kRegroupMost = 16;
 bool can_regroup(const BlockFormat& from, const BlockFormat& to);
 
 class BlockRegrouper {
  public:
-  // (number of a block of `from` in its prompt, out): its contents.
+  // Reads (block number of `from` in its prompt, out).
   using ReadBlock = std::function<void(std::size_t, std::span<std::byte>)>;
 
-  // can_regroup(from, to); both outlive this.
+  // Requires can_regroup(from, to); both outlive this object.
   BlockRegrouper(const BlockFormat& from, const BlockFormat& to, ReadBlock read);
 
-  // Contents of block `number` of `to`, all of whose tokens there are.
+  // Makes the contents of block `number` of `to`; all its tokens must be available.
   void make(std::size_t number, std::span<std::byte> out);
 
  private:
   const BlockFormat& from_;
   const BlockFormat& to_;
   const ReadBlock read_;
-  std::vector<std::byte> block_;  // the last that was read
-  std::size_t number_;            // of it
+  std::vector<std::byte> block_;  // contents of the last block read
+  std::size_t number_;            // number of the last block read
 };
 
 }  // namespace octavo

@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Three planes of 4 bytes a token and one of scales, of two layers.
+// Two layers, with three planes of 4 bytes a token and one plane of scales.
 BlockFormat format_of(int block_size) {
   return {.fingerprint = "model",
           .dtype = "i8",
@@ -14,7 +14,7 @@ BlockFormat format_of(int block_size) {
           .planes = {{3, 4}, {1, 1}, {3, 4}, {1, 1}}};
 }
 
-// Every byte of a prompt has a number of its own, but for what 256 leave out.
+// Every byte of a prompt has a different number, modulo 256.
 std::vector<std::byte> block_of(const BlockFormat& format, std::size_t number) {
   std::vector<std::byte> block;
   int plane = 0;

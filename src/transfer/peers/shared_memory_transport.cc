@@ -1,8 +1,8 @@
-// The producer writes where the consumer reads.
+// The producer writes into memory of the consumer.
 //
-// The consumer offers memory as (process, descriptor, secret): what a process of the same host, user and
-// process namespace can open in /proc. Whether it is the same is seen by the secret that the memory begins
-// with.
+// The consumer offers the memory as (process, descriptor, secret). A process on the same host, with the same
+// user and process namespace, can open it in /proc. The secret at the beginning of the memory proves that it
+// is the right one.
 #include <unistd.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kHead = 64;  // before the first slot
+constexpr std::size_t kHead = 64;  // space before the first slot
 constexpr std::size_t kSecretBytes = 32;
 
 class SharedMemorySender final : public BlockSender {

@@ -1,4 +1,4 @@
-// A server of blocks and one that fetches them, over all transports, and with peers that fail.
+// A block server and a fetcher, over all transports, and with failing peers.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ std::vector<Hash128> some_keys(int count = kBlocks) {
   return keys;
 }
 
-// How bytes go. native: blocks of both engines look alike, and are a little longer than what is in them.
+// Transport. native: both engines have the same layout; native blocks are slightly larger than their
+// contents.
 struct Way {
   const char* name;
   bool one_host = true;
@@ -140,7 +141,7 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
     EXPECT_EQ(result.bytes, (kBlocks - first) * kFormat.bytes);
     EXPECT_TRUE(consumer.right);
     EXPECT_EQ(std::ssize(consumer.written), kBlocks - first);
-    // The lease is over; another one for the next round.
+    // Waits for the end of the lease, and adds another for the next round.
     while (producer.finished == 0) std::this_thread::yield();
     EXPECT_EQ(producer.leases.take_ended(now_us()), std::vector<std::uint64_t>{9});
     producer.finished = 0;
@@ -177,11 +178,11 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   LoadTask engine = task_for(port);
   engine.from.remote_engine_id = "another";
   EXPECT_EQ(failure(std::move(engine)), KvTransferFailure::expired);
-  // None of this has cost the lease.
+  // None of these failures ended the lease.
   EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
 }
 
-// A block of 16 tokens here, of more or fewer at the consumer.
+// Blocks of 16 tokens here, and of more or fewer at the consumer.
 TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
   constexpr int kPlanes = 4, kTokenBytes = 1024, kHeld = kBlocks * 16;
   BlockFormat own = kFormat;
@@ -201,7 +202,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
           [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
           [] {})
           .value();
-  std::vector<TokenId> text(kHeld + 70);  // of a prompt that is not held whole
+  std::vector<TokenId> text(kHeld + 70);  // a prompt that is only partly held
   std::iota(text.begin(), text.end(), 1);
   for (const auto& [size, one_host] :
        {std::pair(32, true), std::pair(8, false), std::pair(48, true), std::pair(256, false)}) {
@@ -247,7 +248,7 @@ TEST(Transfer, ALeaseLastsWhileSomebodyWants) {
   LeaseKeeper keeper(std::chrono::milliseconds(60));
   KvTransferParams unknown = task_for(producer.server->port()).from;
   unknown.remote_request_id = "another";
-  keeper.keep(1, unknown);  // costs nobody anything
+  keeper.keep(1, unknown);  // an unknown lease is ignored
   keeper.keep(2, task_for(producer.server->port()).from);
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (producer.leases.next_end_us() == first_end && std::chrono::steady_clock::now() < until)
@@ -274,7 +275,7 @@ TEST(Transfer, NothingWantedGivesTheLeaseBack) {
   EXPECT_EQ(producer.leases.take_ended(now_us()).size(), 1u);
 }
 
-// A peer that does as it is told with one connection, then closes it.
+// A peer that follows a script for one connection, then closes it.
 class BadPeer {
  public:
   explicit BadPeer(std::function<void(PeerSocket&)> act) {
@@ -302,7 +303,7 @@ std::vector<std::byte> packed_block(int number, std::int32_t block) {
   return packed;
 }
 
-// Answers with `good` blocks of the first piece, then with `last` in place of the next one.
+// Sends `good` blocks of the first piece, then `last` instead of the next one.
 void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
   (void)receive_message(socket);
   (void)send_message(socket, Ready{.blocks = kBlocks, .shared_memory = false});
@@ -312,7 +313,7 @@ void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> la
   if (!last) return;
   (void)socket.send(*last);
   for (int i = good + 1; i < get.count; ++i) (void)socket.send(packed_block(i, 100 + i));
-  std::byte rest;  // a close with something unread would take back what was sent
+  std::byte rest;  // closing with unread data would discard the sent data
   while (socket.receive(std::span(&rest, 1))) {
   }
 }
@@ -337,11 +338,11 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
   }
 }
 
-// It is never silent for long.
+// The peer is never silent for long.
 TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
   BadPeer peer([](PeerSocket& s) {
     (void)receive_message(s);
-    const std::uint32_t size = 60'000;  // of a message, a byte of which comes now and then
+    const std::uint32_t size = 60'000;  // size of a message, sent byte by byte
     (void)s.send(std::as_bytes(std::span(&size, 1)));
     const std::byte letter{'{'};
     while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -389,7 +390,7 @@ TEST(Transfer, WrongBytesInPlaceAreNotTakenEither) {
   EXPECT_EQ(result.loaded, 0);
 }
 
-// A channel, or none where there is no UCX.
+// A channel, or null if UCX is not installed.
 std::unique_ptr<UcxChannel> ucx_channel() {
   auto channel = open_ucx_channel();
   return channel ? *std::move(channel) : nullptr;
@@ -409,7 +410,7 @@ TEST(Transfer, APeerThatDiesWhileItSendsOverUcxIsNoticed) {
     const BlockHeader header = header_of(kFormat.digest(), some_keys()[0], block);
     for (int i = 0; i < get.count; ++i) (void)s.send(header);
     const std::span<const std::byte> one = block;
-    (void)channel->send(std::span(&one, 1), s.fd());  // of several
+    (void)channel->send(std::span(&one, 1), s.fd());  // only some of the pieces
   });
   const LoadResult result = Consumer().fetch(task_for(peer.port), way);
   EXPECT_EQ(result.failure, KvTransferFailure::lost);
@@ -436,7 +437,7 @@ TEST(Transfer, AConsumerThatDiesWhileItIsSentToOverUcxIsNoticed) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port()), way).failure, std::nullopt);
 }
 
-// What another engine answers, instead of Ready.
+// Failure after another engine's response that replaces Ready.
 KvTransferFailure failure_after(const std::function<void(PeerSocket&)>& answer) {
   BadPeer peer([&](PeerSocket& s) {
     (void)receive_message(s);
@@ -460,7 +461,7 @@ TEST(Transfer, NonsenseIsAnError) {
   for (const TransferMessage& message : out_of_range)
     EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }),
               KvTransferFailure::corrupt);
-  // And to a server, which goes on.
+  // A server gets the same, and continues to work.
   Producer producer;
   for (const std::uint32_t size : {0u, 3u, 1u << 31}) {
     PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();
@@ -484,7 +485,7 @@ TEST(Transfer, NonsenseIsAnError) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port())).failure, std::nullopt);
 }
 
-// Memory that another process offers is only used when it is what it is said to be.
+// Memory of another process is used only if it contains the secret.
 TEST(Transfer, AnotherSegmentThanOfferedIsNotOpened) {
   const TransferSlots slots = TransferSlots::create(4096).value();
   EXPECT_NE(shared_memory_sender(slots.offer()), nullptr);

@@ -1,5 +1,5 @@
-// How the bytes of blocks get from one engine to another, once the two have agreed over their connection. One
-// file for each way. The consumer owns the memory: a few slots, so that one fills while another is read.
+// Transports for the bytes of blocks, after two engines have agreed over their connection. Each transport is
+// one file. The consumer owns the memory: a few slots, so that one is filled while another is read.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
 inline constexpr std::size_t kPieceBytes = std::size_t{512}
-                                           << 10;  // which fit in a cache; one block where that is larger
+                                           << 10;  // fits into a CPU cache; larger if one block is larger
 
-// Blocks of a piece, and the bytes of a slot.
+// Blocks in a transfer, and the bytes of a slot.
 inline int piece_blocks(const BlockFormat& format) {
   return static_cast<int>(std::max<std::size_t>(1, kPieceBytes / format.stride()));
 }
@@ -27,25 +27,25 @@ inline std::size_t slot_bytes(const BlockFormat& format) {
   return format.stride() * static_cast<std::size_t>(piece_blocks(format));
 }
 
-// At the producer, for one connection.
+// Producer side of one connection.
 class BlockSender {
  public:
   virtual ~BlockSender() = default;
-  // Where the blocks of a slot are to be written.
+  // Memory for the blocks of a slot.
   virtual std::span<std::byte> slot(int number, std::size_t bytes) = 0;
-  // They are, and the consumer knows. Errors: io.
+  // The slot is written: sends or announces it. Errors: io.
   virtual Result<> send(std::span<const std::byte> slot) = 0;
 };
 
-// At the consumer.
+// Consumer side.
 class BlockReceiver {
  public:
   virtual ~BlockReceiver() = default;
-  // The blocks of a slot, which the producer says are written. Errors: io.
+  // Returns the blocks of a slot that the producer has written. Errors: io.
   virtual Result<std::span<const std::byte>> receive(int number, std::size_t bytes) = 0;
 };
 
-// The consumer's slots. Shared memory in any case; who else can open it is found out by trying.
+// The consumer's slots, in shared memory. The producer tries to open it.
 class TransferSlots {
  public:
   // Errors: io.
@@ -58,7 +58,7 @@ class TransferSlots {
   std::size_t slot_bytes_ = 0;
 };
 
-// Null: this process cannot open the segment, which is of another host, of another container or of nobody.
+// Null: this process cannot open the segment, for example on another host or in another container.
 std::unique_ptr<BlockSender> shared_memory_sender(const SegmentOffer& offer);
 std::unique_ptr<BlockReceiver> shared_memory_receiver(const TransferSlots& slots);
 

@@ -1,5 +1,5 @@
-// UCX, where it is installed: RDMA where there is hardware for it, else what UCX finds. Its channel is a
-// library beside this program, built where UCX's headers are, so that the program itself needs none.
+// Optional UCX transport: it uses RDMA if the hardware supports it. The channel is a separate library, built
+// if UCX's headers are installed, so the program itself does not depend on UCX.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,28 @@
 
 namespace octavo {
 
-// One end, for a thread that waits. `beside`: a socket to the other end, which tells when that one is gone;
-// its owner may shut it down to end a wait. After an error the channel is of no use, and nothing is written
-// any more when it is gone.
+// One end of a channel, for a blocking thread. `beside`: a socket to the other end, which shows that the
+// other end is gone; its owner may shut it down to end a wait. After an error the channel is unusable. No
+// memory is written after its destruction.
 class UcxChannel {
  public:
   virtual ~UcxChannel() = default;
 
-  // What the other end sends to; bytes.
+  // Address for the other end's connect(), in bytes.
   virtual std::string address() const = 0;
-  // Where send() goes. Errors: unavailable, with what UCX says.
+  // Connects send() to the other end. Errors: unavailable, with UCX's message.
   virtual Result<> connect(std::string_view address) = 0;
 
-  // All of them, in order; as many and as long ones as the other end says. Errors: io, when the other end has
-  // gone or nothing happened for some seconds.
+  // Transfer all pieces, in order. Number and lengths must match on both ends. Errors: io, when the other end
+  // is gone or there is no progress for some seconds.
   virtual Result<> send(std::span<const std::span<const std::byte>> pieces, int beside) = 0;
   virtual Result<> receive(std::span<const std::span<std::byte>> pieces, int beside) = 0;
 };
 
-// Errors: unsupported where the library or UCX is not there; unavailable, what UCX says.
+// Errors: unsupported, the library or UCX is not installed; unavailable, with UCX's message.
 Result<std::unique_ptr<UcxChannel>> open_ucx_channel();
 
-// What the library exports: a channel that belongs to the caller, or null and why.
+// Function that the library exports: returns a channel that the caller owns, or null and the reason.
 inline constexpr const char* kOpenUcxChannel = "octavo_open_ucx_channel";
 using OpenUcxChannel = UcxChannel* (*)(char* why, std::size_t why_size);
 

@@ -1,4 +1,4 @@
-// A store of octavo_kv_store.h in this process's memory: for tests, and to begin one of your own with.
+// An implementation of octavo_kv_store.h in this process's memory: for tests, and as an example.
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace {
 
-std::mutex mutex;  // guards all below
+std::mutex mutex;  // guards all members below
 std::map<std::string, std::string> values;
 bool broken = false;
 

@@ -1,4 +1,4 @@
-// For tests: a server of the Redis protocol in this process, as faithful or as bad as a test wants it.
+// For tests: a server of the Redis protocol in this process, which can be told to misbehave.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,10 +22,10 @@ class TestRedis {
  public:
   enum class Mood : std::uint8_t {
     good,
-    lying,     // says that it has everything, and hands out what somebody else has stored
-    full,      // stores nothing more
-    silent,    // never answers
-    nonsense,  // answers another protocol
+    lying,     // reports every key as stored, and returns other values
+    full,      // rejects all writes
+    silent,    // never responds
+    nonsense,  // responds in another protocol
   };
 
   TestRedis() : listening_(listen_at("127.0.0.1", port_).value()) {
@@ -49,13 +49,13 @@ class TestRedis {
     const std::lock_guard lock(mutex_);
     return values_.size();
   }
-  // change(value) for each.
+  // Calls change(value) for each value.
   template <class Change>
   void spoil(Change&& change) {
     const std::lock_guard lock(mutex_);
     for (auto& [key, value] : values_) change(value);
   }
-  // Clients that wait for an answer find their connections closed.
+  // Closes the connections of waiting clients.
   void hang_up() {
     const std::lock_guard lock(mutex_);
     for (const PeerSocket& socket : sockets_) socket.interrupt();
@@ -100,7 +100,7 @@ class TestRedis {
     return parts;
   }
 
-  // A client that is idle for longer than a socket's limit finds the connection closed, as with any server.
+  // Closes connections that are idle for longer than a socket's limit, as every server does.
   void serve(PeerSocket& socket) {
     for (;;) {
       const auto parts = command(socket);
@@ -135,7 +135,7 @@ class TestRedis {
 
   int port_ = 0;
   int listening_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::map<std::string, std::string> values_;
   std::list<PeerSocket> sockets_;
   std::list<std::thread> threads_;

@@ -1,5 +1,4 @@
-// For tests: an S3-style store in this process, which checks signatures and is as faithful or as bad as a
-// test wants it.
+// For tests: an S3-style store in this process, which checks signatures and can be told to misbehave.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ class TestS3 {
     const std::lock_guard lock(mutex_);
     return values_.size();
   }
-  // change(value) for each.
+  // Calls change(value) for each value.
   template <class Change>
   void spoil(Change&& change) {
     const std::lock_guard lock(mutex_);
@@ -65,7 +64,7 @@ class TestS3 {
             .body = std::string("<Error><Code>") + code + "</Code></Error>"};
   }
 
-  // As the request says when it was signed.
+  // Checks the signature against the time in the request.
   bool is_signed(const http::Request& request) const {
     std::tm parts{};
     const std::string time(request.headers.find("x-amz-date").value_or(""));
@@ -100,7 +99,7 @@ class TestS3 {
     return {.content_type = "application/octet-stream", .body = found->second};
   }
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::map<std::string, std::string> values_;
   std::vector<std::shared_ptr<http::Exchange>> unanswered_;
 

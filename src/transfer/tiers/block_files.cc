@@ -45,7 +45,7 @@ std::unexpected<Error> refused(std::string_view what, const fs::path& path) {
 
 int direct_flag(std::size_t alignment) { return alignment == 1 ? 0 : O_DIRECT; }
 
-// Closes itself.
+// Owns a file descriptor.
 class File {
  public:
   File(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
@@ -104,7 +104,7 @@ fs::path BlockFiles::path_of(Hash128 key) const {
   return folder_ / name.substr(0, 2) / (name + std::string(kSuffix));
 }
 
-// What another process has left: whole files in the order of their use, and what it was writing.
+// Finds the files of earlier processes: complete ones in the order of their use, and incomplete ones.
 Result<> BlockFiles::find_all() {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
   std::error_code error;
@@ -141,8 +141,7 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Those that make room: the engine's thread, which asks what is there, does not wait for what happens to
-// their files.
+// Chooses the blocks to evict. The engine's thread calls contains(), so it must not wait for file operations.
 std::vector<Hash128> BlockFiles::evict(std::size_t most) {
   std::vector<Hash128> evicted;
   const std::lock_guard lock(mutex_);
@@ -181,7 +180,7 @@ std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
 void BlockFiles::touch(std::span<const Hash128> keys) {
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     utimensat(AT_FDCWD, path_of(*key).c_str(), nullptr,
-              0);  // without it a restart knows the order less exactly
+              0);  // without it, the order after a restart is less exact
     const std::lock_guard lock(mutex_);
     order_->use(*key);
   }
@@ -204,7 +203,7 @@ Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
   return good;
 }
 
-// Until the block is there: what is behind it in the file may be there or not.
+// Reads until the block is complete: the padding after it may be missing.
 Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
   const std::span<std::byte> packed = room.first(format_.stride());
@@ -217,7 +216,8 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return refused("read", path);
     done += static_cast<std::size_t>(got);
-    const bool ends = got == 0 || done % alignment_ != 0;  // only the end of the file cuts a multiple short
+    // Only the end of the file is not a multiple of the alignment.
+    const bool ends = got == 0 || done % alignment_ != 0;
     if (ends && done < packed.size())
       return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
   }
@@ -228,14 +228,16 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
-  std::ranges::fill(room.subspan(packed.size()), std::byte{});  // this thread has read other files into it
+  // The buffer contains other files of this thread.
+  std::ranges::fill(room.subspan(packed.size()), std::byte{});
   const fs::path path = path_of(key);
   const fs::path unfinished = path.string() + std::string(kUnfinished);
   std::error_code error;
   fs::create_directory(path.parent_path(), error);
   if (error)
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
-  // Before the file is there, so that the folder never holds more. Nobody begins to read what is evicted.
+  // Evicts before the file exists, so that the folder never exceeds its size. No read of an evicted block can
+  // start.
   std::vector<Hash128> evicted = evict(most_ - 1);
   if (!evicted.empty() && !is_read(evicted.back()) &&
       rename(path_of(evicted.back()).c_str(), unfinished.c_str()) == 0)

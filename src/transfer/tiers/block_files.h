@@ -1,14 +1,12 @@
-// KV blocks as files of a folder, a file for each, some of them evicted where they would take more than so
-// many bytes.
+// KV blocks as files of a folder, one file per block, with a maximum total size.
 //
 //   FOLDER/<digest of the format>-<engine>/<first 2 digits of the key>/<key>.kv
 //
-// A file is a packed block (block_format.h). It is written under another name and renamed when it is whole;
-// what a crash or a full disk has left of one is told by its key and checksum. Where there is room for no
-// more files, the one of the block that makes room is overwritten: making and deleting files is most of what
-// writing small blocks costs. The order of use outlives the process as the files' times. With direct I/O a
-// file is filled up to a multiple of what that asks for; what is behind the block is read by nobody, so that
-// files of both ways are those of either. Any thread.
+// A file is a packed block (block_format.h). It is written under another name and renamed when it is
+// complete. Key and checksum detect what a crash or a full disk has left. If the folder is full, the evicted
+// block's file is overwritten, because creating and deleting files costs most of the time of small writes.
+// File times store the order of use across restarts. With direct I/O, a file is padded to the required
+// alignment. Readers ignore the padding, so both modes read each other's files. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +27,9 @@ namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Makes the folder, or finds what is in it. engine: its number; each has its own files. Errors: no room for
-  // a single block; another process has these files open; the system refuses; with direct_io, which goes past
-  // the page cache, a file system that has none (field use_odirect, unsupported).
+  // Creates the folder, or reads its contents. engine: number of the engine, which has separate files.
+  // direct_io: bypass the page cache. Errors: no space for a single block; another process has these files
+  // open; a system error; direct_io on a file system without it (field use_odirect, unsupported).
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max, int engine,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
@@ -43,11 +41,11 @@ class BlockFiles final : public BlockStore {
   using BlockStore::contains;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   void touch(std::span<const Hash128> keys) override;
-  // A full disk is an error of io, too.
+  // A full disk is also an io error.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
-  void forget_all() override;  // their files stay
+  void forget_all() override;  // the files stay on the disk
 
   BlockStore* own(KvMedium medium) override { return medium == KvMedium::storage ? this : nullptr; }
   std::vector<Hash128> take_gone() override;
@@ -67,13 +65,13 @@ class BlockFiles final : public BlockStore {
 
   const std::filesystem::path folder_;
   const BlockFormat format_;
-  const std::size_t most_;       // files
-  const std::size_t alignment_;  // of direct I/O; 1: through the page cache
-  const int lock_;               // an open file, locked
+  const std::size_t most_;       // maximum number of files
+  const std::size_t alignment_;  // alignment of direct I/O; 1: page cache
+  const int lock_;               // descriptor of the locked lock file
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<EvictionOrder> order_;
-  std::vector<Hash128> reading_;  // their files are not overwritten
+  std::vector<Hash128> reading_;  // blocks being read, whose files must not be overwritten
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
 };

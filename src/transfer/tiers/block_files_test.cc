@@ -20,7 +20,7 @@
 namespace octavo {
 namespace {
 
-// How many of the first are known to be there.
+// Number of leading keys that are known to be stored.
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
   const std::vector<bool> there = store.contains(keys);
   return static_cast<int>(std::ranges::find(there, false) - there.begin());
@@ -39,7 +39,7 @@ std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
   return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
 }
 
-// As a file.
+// The packed block, as in a file.
 std::vector<std::byte> block(int i) {
   std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
   seal(kFormat, key(i), packed);
@@ -78,7 +78,7 @@ struct Files {
       if (entry.path().filename() == name) return entry.path();
     return {};
   }
-  // Numbers of the inodes.
+  // Inode numbers of the files.
   std::set<ino_t> on_disk() const {
     std::set<ino_t> numbers;
     struct stat status;
@@ -91,7 +91,7 @@ struct Files {
   int count_on_disk() const { return static_cast<int>(on_disk().size()); }
 };
 
-// Through the page cache and past it.
+// With the page cache and with direct I/O.
 class BothWays : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -148,7 +148,7 @@ TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
 
 TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
   Files f(4, GetParam());
-  const int turns = GetParam() ? 300 : 3000;  // every write goes to the disk
+  const int turns = GetParam() ? 300 : 3000;  // with direct I/O, every write goes to the disk
   std::atomic<int> last = 0;
   int seen = 0;
   std::thread reader([&] {
@@ -169,7 +169,7 @@ TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
 TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
   Files f;
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(f.put(i));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file systems count time coarsely
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times have a coarse resolution
   const std::vector<Hash128> used{key(0), key(3)};
   f.files->touch(used);
   f.open(2);
@@ -199,7 +199,7 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
   EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
   EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
-  // A crash of the system: the file has its name, but not all that was written.
+  // A system crash: the file has its final name, but part of its data is missing.
   const auto half_of_another = [](std::ptrdiff_t begin, std::ptrdiff_t end) {
     return [=](std::fstream& file) {
       const auto other = block(7);
@@ -208,7 +208,7 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(8, half_of_another(0, 4096)), ErrorCode::invalid_argument);
   EXPECT_EQ(spoil(9, half_of_another(4096, kStride)), ErrorCode::corrupt);
-  // A good block under another's name.
+  // A valid block under another block's name.
   EXPECT_EQ(spoil(6,
                   [&](std::fstream& file) {
                     const auto other = block(7);
@@ -238,7 +238,7 @@ TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
 TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   Files f(100, GetParam());
   ASSERT_TRUE(f.put(1));
-  // Files cannot grow beyond this: as on a full disk, a write is cut short and the next one fails.
+  // Limits the file size: as on a full disk, a write is cut short and the next one fails.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -255,7 +255,7 @@ TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   EXPECT_TRUE(f.get(1));
 }
 
-// How many pages of a file are in the page cache.
+// Number of a file's pages in the page cache.
 std::ptrdiff_t pages_in_memory(const fs::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   const std::size_t bytes = fs::file_size(path);
@@ -291,13 +291,13 @@ TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
     f.direct_io = GetParam();
     f.open(8);
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
-    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // into the files of both
+    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // overwrites the files of both modes
     for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
     EXPECT_EQ(f.count_on_disk(), 8);
   }
 }
 
-// Of direct I/O: files are multiples of what it asks for, and all bytes of them count.
+// With direct I/O, files are padded to the alignment, and the padding counts.
 TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
   Files f(3, GetParam());
   std::uintmax_t bytes = 0;

@@ -1,5 +1,6 @@
-// Where a tier has its blocks: memory of the host, files of a folder, a server on the network. What is known
-// of it is said at once; what moves bytes, or has to ask, waits and is called on threads of the tier's own.
+// Interface of a tier's storage: host memory, files of a folder, or a server on the network. Functions on
+// known state return at once. Functions that copy bytes or send requests may wait; the tier calls them on its
+// own threads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace octavo {
 
-// The contents of a block, BlockFormat::bytes of them: written by who has them, or read by who wants them.
+// Contents of a block, BlockFormat::bytes long: FillBlock writes them, TakeBlock reads them.
 using FillBlock = std::function<void(std::span<std::byte>)>;
 using TakeBlock = std::function<void(std::span<const std::byte>)>;
 
@@ -24,41 +25,40 @@ class BlockStore {
 
   // --- Any thread; none of these waits ---
 
-  // Which are there, as far as is known.
+  // For each key, whether the block is known to be stored.
   virtual std::vector<bool> contains(std::span<const Hash128> keys) const = 0;
   bool contains(Hash128 key) const { return contains(std::span(&key, 1))[0]; }
-  // Whether what is known is only what look_up() has found out: others write and remove, too.
+  // True if only look_up() finds stored blocks, because other engines also write and remove them.
   virtual bool must_look_up() const { return false; }
-  // False: it cannot be reached for the moment.
+  // False: currently not reachable.
   virtual bool reachable() const { return true; }
-  virtual std::size_t most() const = 0;  // blocks that it can hold
-  // As if there were none.
+  virtual std::size_t most() const = 0;  // maximum number of blocks
+  // Treats the store as empty.
   virtual void forget_all() = 0;
 
-  // The store that has its blocks in that medium and is this engine's alone; null: there is none.
+  // The store in this medium that only this engine uses; null: none.
   virtual BlockStore* own(KvMedium) { return nullptr; }
-  // Of such a store:
+  // For such a store:
   virtual std::int64_t count() const { return 0; }
   virtual std::int64_t evicted() const { return 0; }
-  // Those that were there since the last call, and are not any more.
+  // Blocks removed since the last call.
   virtual std::vector<Hash128> take_gone() { return {}; }
-  // What has gone from one of its stores to another, and the blocks that came to the farther one since the
-  // last call.
+  // Bytes copied between its stores, and the blocks that arrived in the lower store since the last call.
   virtual KvTierStats moved() const { return {}; }
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
   // --- Any thread; may wait ---
 
-  // Up to the first that is not there.
+  // Looks up the keys, up to the first missing one.
   virtual void look_up(std::span<const Hash128>) {}
   virtual void look_up_each(std::span<const Hash128>) {}
-  // They are used now, in one go: tails are removed before what they continue.
+  // Marks the blocks as used, as one group: the last blocks of a prompt are evicted before the first ones.
   virtual void touch(std::span<const Hash128> keys) = 0;
-  // Calls `take` with a block that is good; what it is given ends with the call. Errors: not_found (gone
-  // meanwhile); corrupt, invalid_argument: not the block, it is removed; unavailable: not for the moment; io:
-  // never again.
+  // Calls `take` with a valid block; its argument is valid during the call. Errors: not_found (removed in the
+  // meantime); corrupt, invalid_argument: not the block, it is removed; unavailable: temporary; io:
+  // permanent.
   virtual Result<> read(Hash128 key, const TakeBlock& take) = 0;
-  // Has `fill` write all of the contents. Errors: unavailable and io, as above.
+  // Calls `fill` to write all of the contents. Errors: unavailable and io, as above.
   virtual Result<> write(Hash128 key, const FillBlock& fill) = 0;
   virtual void remove(std::span<const Hash128> keys) = 0;
 };

@@ -1,17 +1,16 @@
-// KV blocks that lie in another store with 8 bits a number: half of what bf16 takes, and a little less
-// precise.
+// KV blocks that another store keeps with 8 bits a number: half of bf16, and a little less precise.
 //
-// A token's vector of a head becomes an f32 scale and a byte for each number, which times the scale is the
-// number again: int8 (vLLM's int8_per_token_head) or fp8 (e4m3), rounded to nearest. Off what it was by at
-// most
+// The vector of a token and head becomes an f32 scale and one byte for each number; scale times byte gives
+// the number. Formats are int8 (vLLM's int8_per_token_head) and fp8 (e4m3), rounded to nearest. The maximum
+// error is
 //
 //   int8   1/254 of the vector's largest magnitude
-//   fp8    1/16 of itself, or 1/458,752 of the largest where that is more
+//   fp8    1/16 of the number, or 1/458,752 of the largest magnitude if that is more
 //
-// and what f32 rounds, before it is rounded to the cache's format, which at most doubles that for bf16 and
-// f16. Where a vector's largest is below 5.3e-36 (int8: 1.5e-36) its numbers become 0; one that has infinity
-// or NaN becomes NaN. Blocks that are compressed are of a format of their own: nobody takes them for plain
-// ones. Any thread.
+// plus f32 rounding, before rounding to the cache's format; for bf16 and f16 that at most doubles the error.
+// If the largest magnitude is below 5.3e-36 (int8: 1.5e-36), all numbers become 0. A vector with infinity or
+// NaN becomes NaN. Compressed blocks have a separate format, so they are never read as plain ones. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +26,16 @@
 namespace octavo {
 
 enum class BlockCompression : std::uint8_t { none, int8, fp8 };
-// As options write them; without a value there is none.
+// Names in options; no compression has no name.
 inline constexpr std::string_view kBlockCompressionNames[] = {"none", "int8", "fp8"};
 
-// What blocks of `format` are when they are compressed. Errors (unsupported): the cache's numbers have 8 bits
-// already; blocks are more than vectors of numbers (windows, states, entries for several tokens).
+// Format of compressed blocks of `format`. Errors (unsupported): the cache already has 8 bits a number;
+// blocks contain more than vectors of numbers (windows, states, entries for several tokens).
 Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by);
 
 class CompressedBlocks final : public BlockStore {
  public:
-  // store: of blocks of compressed(format, by), which is there; not none.
+  // store: holds blocks of the format compressed(format, by); not null. by: not none.
   CompressedBlocks(BlockFormat format, BlockCompression by, std::unique_ptr<BlockStore> store);
 
   using BlockStore::contains;
@@ -45,7 +44,7 @@ class CompressedBlocks final : public BlockStore {
   bool reachable() const override { return store_->reachable(); }
   std::size_t most() const override { return store_->most(); }
   void forget_all() override { store_->forget_all(); }
-  // Whose blocks are counted and told of, not read.
+  // For counts and events of its blocks, not for reading.
   BlockStore* own(KvMedium medium) override { return store_->own(medium); }
 
   void look_up(std::span<const Hash128> keys) override { store_->look_up(keys); }

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHeadDim = 24, kTokens = 4, kVectors = 3, kLayers = 2;
-constexpr int kAll = kLayers * kVectors * kTokens;  // vectors of a block
+constexpr int kAll = kLayers * kVectors * kTokens;  // number of vectors in a block
 constexpr Hash128 kKey{1, 2};
 
 BlockFormat format_of(DType dtype) {
@@ -37,7 +37,7 @@ BlockFormat format_of(DType dtype) {
           .planes = std::vector<BlockFormat::Planes>(kLayers, {kVectors, bytes})};
 }
 
-// A block's numbers in the cache's format, and back.
+// Converts a block's numbers to the cache's format, and back.
 std::vector<std::byte> block_of(DType dtype, const std::vector<float>& numbers) {
   std::vector<std::byte> block(numbers.size() * size_of(dtype));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -101,7 +101,7 @@ class CompressedBlocksOf : public testing::TestWithParam<std::tuple<DType, Block
   const DType dtype_ = std::get<0>(GetParam());
   const BlockCompression by_ = std::get<1>(GetParam());
 
-  // That the error is at most what compressed_blocks.h says.
+  // Checks the error limits of compressed_blocks.h.
   void expect_near(std::span<const float> before, std::span<const float> after) const {
     double largest = 0;
     for (const float x : before) largest = std::max(largest, std::abs(static_cast<double>(x)));
@@ -125,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
              std::string(kBlockCompressionNames[static_cast<std::size_t>(std::get<1>(each.param))]);
     });
 
-// Of each vector another size, from the least numbers to the largest; some of one number, some of all sizes.
+// Vectors of different magnitudes, from the smallest numbers to the largest; some constant, some of mixed
+// magnitudes.
 std::vector<float> some_numbers(DType dtype, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -235,7 +236,7 @@ TEST_P(CompressedBlocksOf, PlainAndCompressedOnesAreNotTakenForEachOther) {
   ASSERT_TRUE(files->write(Hash128{3, 4}, [](std::span<std::byte>) {}));
   EXPECT_FALSE(c.blocks->contains(Hash128{3, 4}));
 
-  // Of the same size, under the same name: the header still says what it is.
+  // A block of the same size and name: the header still identifies its format.
   BlockFormat same = plain;
   same.bytes = small.bytes;
   std::vector<std::byte> packed(small.stride());

@@ -1,4 +1,4 @@
-// Files that are read and written past the system's page cache (O_DIRECT).
+// Files that bypass the system's page cache (O_DIRECT).
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,8 @@
 
 namespace octavo {
 
-// What addresses, offsets and sizes have to be multiples of, in files of that folder: what the file system
-// says (statx), 4096 where it says nothing. Errors: it has no direct I/O (unsupported); the system refuses
-// (io).
+// Required alignment of addresses, offsets and sizes for files in that folder: the value of statx, or 4096 if
+// it has none. Errors: no direct I/O (unsupported); a system error (io).
 Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder);
 
 }  // namespace octavo

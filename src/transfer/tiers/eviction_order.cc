@@ -8,9 +8,9 @@
 namespace octavo {
 namespace {
 
-using Keys = std::list<Hash128>;  // the next to go first
+using Keys = std::list<Hash128>;  // first: the next to evict
 
-// The least recently used goes.
+// Evicts the least recently used block.
 class Lru final : public EvictionOrder {
  public:
   void add(Hash128 key) override {
@@ -41,9 +41,9 @@ class Lru final : public EvictionOrder {
   std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
 };
 
-// ARC (Megiddo and Modha, FAST 2003): blocks that one prompt has used apart from those that several have, and
-// of each as many of those that went, without their bytes. One of these that comes again says which part was
-// too small. Prompts that never come again do not drive out what many begin with.
+// ARC (Megiddo and Modha, FAST 2003). It separates blocks used by one prompt from blocks used by several. For
+// each part it also remembers the same number of evicted keys. If an evicted key returns, its part was too
+// small and grows. So prompts that occur once do not evict common prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
@@ -112,7 +112,7 @@ class Arc final : public EvictionOrder {
   }
 
   const std::size_t most_;
-  std::size_t share_once_ = 0;  // of most_, the goal
+  std::size_t share_once_ = 0;  // target size of the part used once, at most most_
   std::array<Keys, 4> keys_;
   std::unordered_map<Hash128, Place, HashOfHash> places_;
 };

@@ -1,4 +1,4 @@
-// Which of a tier's blocks makes room for the next one.
+// Eviction policies: they choose the block that makes room for the next one.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ class EvictionOrder {
  public:
   virtual ~EvictionOrder() = default;
 
-  // A new one, which nobody has used yet.
+  // Adds a new, unused block.
   virtual void add(Hash128 key) = 0;
-  // By the prompt that it was written for, or by one that it was loaded for; where it is there.
+  // Marks the block as used by the prompt that it was written or loaded for. Unknown blocks are ignored.
   virtual void use(Hash128 key) = 0;
-  // Takes out the one that makes room. There is one.
+  // Removes and returns the block to evict. Must not be empty.
   virtual Hash128 evict() = 0;
-  // False: it was not there.
+  // False: unknown block.
   virtual bool remove(Hash128 key) = 0;
 
   virtual bool contains(Hash128 key) const = 0;
   virtual std::size_t size() const = 0;
 };
 
-// most: blocks that there is room for.
+// most: maximum number of blocks.
 std::unique_ptr<EvictionOrder> make_eviction_order(EvictionPolicy policy, std::size_t most);
 
 }  // namespace octavo

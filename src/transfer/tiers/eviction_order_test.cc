@@ -12,7 +12,7 @@ Hash128 key(std::uint64_t i) { return {.low = i, .high = i * 0x9E3779B97F4A7C15}
 
 class EvictionOrders : public testing::TestWithParam<EvictionPolicy> {};
 
-// Against a set: nothing is lost, named twice or made up.
+// Compares with a set: no block is lost, returned twice or made up.
 TEST_P(EvictionOrders, NameEachBlockThatIsThereOnce) {
   constexpr std::size_t kMost = 20;
   const auto order = make_eviction_order(GetParam(), kMost);
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, EvictionOrders, testing::Values(EvictionPolicy::lr
                            return std::string(kEvictionPolicyNames[static_cast<std::size_t>(param.param)]);
                          });
 
-// How many blocks of some prompts were there when they came.
+// Counts the cached blocks of each prompt.
 struct Tier {
   static constexpr std::size_t kMost = 100;
   std::unique_ptr<EvictionOrder> order;
@@ -82,7 +82,7 @@ TEST(Arc, LearnsThatWhatIsNewComesAgain) {
     for (int again = 0; again < 3; ++again)
       for (std::uint64_t i = 0; i < 80; ++i) tier->ask(i);
     tier->hits = 0;
-    // Each comes again once, after 40 others.
+    // Each prompt occurs twice, 40 prompts apart.
     for (std::uint64_t i = 1000; i < 9000; ++i) {
       tier->ask(i);
       tier->ask(i - 40);

@@ -1,9 +1,9 @@
-// KV blocks in memory of the host, some of them evicted where they would take more than so many bytes.
+// KV blocks in host memory, with a maximum total size.
 //
-// All memory is reserved when the tier is made, as whoever makes it has it: a GPU's is pinned, so that copies
-// need not stop over, and taken at once; plain memory is taken by the thread that writes a block there first,
-// never by the one that schedules. Blocks lie one beside the other, as they travel but without header and
-// checksum: what never left this process needs neither more than the cache itself does. Any thread.
+// All memory is reserved at the start by the engine's allocator. A GPU's memory is pinned, so that copies are
+// direct, and it is taken at once. Plain memory is taken at the first write of a block by the writing thread,
+// never by the engine's thread. Blocks are contiguous and in the transfer layout, but without header and
+// checksum: they never leave the process, so they need no more checks than the cache itself. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -27,8 +27,8 @@ using AllocateHost = std::function<Result<Buffer>(std::size_t bytes)>;
 
 class HostBlocks final : public BlockStore {
  public:
-  // Of block_bytes each. machine_bytes: of memory that this process may have; 0: not known. Errors: no room
-  // for a single block; more than the machine has; the system refuses.
+  // block_bytes: size of a block. machine_bytes: memory that this process may have; 0: unknown. Errors: no
+  // room for a single block; more than the machine has; a system error.
   static Result<std::unique_ptr<HostBlocks>> open(std::int64_t block_bytes, std::int64_t bytes_max,
                                                   EvictionPolicy policy, std::uint64_t machine_bytes,
                                                   const AllocateHost& allocate);
@@ -36,7 +36,7 @@ class HostBlocks final : public BlockStore {
   using BlockStore::contains;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   void touch(std::span<const Hash128> keys) override;
-  // Whoever reads a block sees it as it was, whatever is evicted meanwhile.
+  // The block that is read stays unchanged, even if it is evicted meanwhile.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -49,10 +49,10 @@ class HostBlocks final : public BlockStore {
   std::int64_t evicted() const override;
 
  private:
-  // Of a block, in memory_.
+  // Location of a block in memory_.
   struct Place {
     int readers = 0;
-    bool gone = false;  // free when nobody reads it any more
+    bool gone = false;  // freed when the last reader ends
   };
 
   HostBlocks(std::int64_t block_bytes, std::size_t most, EvictionPolicy policy, Buffer memory);
@@ -64,13 +64,13 @@ class HostBlocks final : public BlockStore {
   const std::size_t block_bytes_;
   const Buffer memory_;
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable freed_;
   std::unique_ptr<EvictionOrder> order_;
-  std::unordered_map<Hash128, std::size_t, HashOfHash> place_of_;  // of those in order_
+  std::unordered_map<Hash128, std::size_t, HashOfHash> place_of_;  // locations of the blocks in order_
   std::vector<Place> places_;
-  std::vector<std::size_t> free_;  // that were used before
-  std::size_t used_ = 0;           // places that ever were
+  std::vector<std::size_t> free_;  // free places that were used before
+  std::size_t used_ = 0;           // number of places used so far
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
 };

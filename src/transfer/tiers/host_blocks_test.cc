@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t kBytes = 5000;  // of a block
+constexpr std::int64_t kBytes = 5000;  // bytes of a block
 
 Hash128 key(int i) {
   return {static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15, static_cast<std::uint64_t>(i)};
@@ -35,7 +35,7 @@ struct Host {
       std::ranges::fill(contents, static_cast<std::byte>(i));
     }));
   }
-  // Whether it is there; then it is what was put.
+  // True if the block is stored; also checks its contents.
   bool get(int i) {
     return blocks
         ->read(key(i),
@@ -108,7 +108,7 @@ TEST(HostBlocks, WhatIsRemovedMakesRoom) {
   EXPECT_TRUE(host.get(4));
 }
 
-// The writer needs its place meanwhile.
+// The writer needs the block's place meanwhile.
 TEST(HostBlocks, ABlockThatIsEvictedWhileItIsReadStaysWhatItIs) {
   Host host(2 * kBytes);
   host.put(1);
@@ -153,7 +153,7 @@ TEST(HostBlocks, WhereAllIsBeingWrittenAWriterWaitsForTheFirst) {
   go_on.set_value();
   one.join();
   EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  host.blocks->forget_all();  // frees its place, if it still waits
+  host.blocks->forget_all();  // frees a place that the writer may wait for
   other.wait();
   EXPECT_EQ(host.blocks->evicted(), 1);
 }

@@ -1,4 +1,4 @@
-// A store in a shared library (octavo_kv_store.h), loaded when it is asked for.
+// A store in a shared library (octavo_kv_store.h), loaded at run time.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace octavo {
 std::string library_url(std::string_view path, std::string_view config);
 bool is_library_url(std::string_view text);
 
-// Errors (invalid_argument): the library cannot be loaded, or is of another version of the interface.
+// Errors (invalid_argument): the library cannot be loaded, or has another version of the interface.
 Result<ConnectStore> library_store_at(std::string_view url);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// A connection to a server that speaks the Redis protocol (Redis, Valkey and others), for a thread that
-// waits: as much of RESP2 as values of a known size need.
+// A blocking connection to a server with the Redis protocol (Redis, Valkey and others). It implements the
+// part of RESP2 that values of a known size need.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,18 @@ struct RedisAddress {
   int port = 6379;
   std::string user{}, password{};  // "": none
   int database = 0;
-  int silence_ms = 5'000;  // of the server, then an error
+  int silence_ms = 5'000;  // maximum silence of the server before an error
 };
 
-// redis://[[user]:password@]host[:port][/database], and valkey:// alike. Errors say what is wrong with it.
+// redis://[[user]:password@]host[:port][/database], or valkey:// with the same form. Errors explain what is
+// invalid.
 Result<RedisAddress> parse_redis_url(std::string_view url);
-// Whether a text is meant as one.
+// True if the text has the scheme of such a URL.
 bool is_redis_url(std::string_view text);
 
 class RedisClient final : public StoreClient {
  public:
-  // Errors: as those of StoreClient.
+  // Errors: those of StoreClient.
   static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
@@ -49,7 +50,7 @@ class RedisClient final : public StoreClient {
   Result<> expect_ok();
 
   PeerSocket socket_;
-  std::string line_{};  // the last one, without its end
+  std::string line_{};  // last line, without its end
 };
 
 }  // namespace octavo

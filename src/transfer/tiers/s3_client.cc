@@ -16,7 +16,7 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"http://", "https://"};
-constexpr std::int64_t kHungUpUs = 1'000'000;  // an error that comes later is another
+constexpr std::int64_t kHungUpUs = 1'000'000;  // a later failure is not retried
 constexpr std::size_t kErrorBytesMax = 64 << 10;
 
 Result<http::Client> connected(const S3Address& address) {
@@ -26,7 +26,7 @@ Result<http::Client> connected(const S3Address& address) {
   return client;
 }
 
-// What an answer that is none of the expected ones says.
+// Error for an unexpected status.
 std::unexpected<Error> refused(int status, std::string_view body) {
   if (status < 400) return failure(ErrorCode::corrupt, "the store answers nonsense: {}", status);
   std::string_view code = body;
@@ -66,8 +66,8 @@ Result<std::unique_ptr<StoreClient>> S3Client::connect(const S3Address& address,
   return std::unique_ptr<StoreClient>(new S3Client(address, keys, std::move(client)));
 }
 
-// The head of the answer. On a connection that has been idle the server may have hung up: then over a new
-// one.
+// Sends a request and reads the response's head. If the server has closed an idle connection, retries on a
+// new one.
 Result<http::Response> S3Client::open(std::string_view method, std::string_view key,
                                       std::span<const std::byte> body) {
   std::string path = address_.folder + std::string(key);
@@ -89,7 +89,7 @@ Result<http::Response> S3Client::open(std::string_view method, std::string_view 
   return failure(ErrorCode::io, "{}", head.error().message);
 }
 
-// What is left of an answer that is not a value.
+// Reads the remaining body of a response without a value.
 Result<std::string> S3Client::rest() {
   std::string body;
   for (;;) {
@@ -101,7 +101,7 @@ Result<std::string> S3Client::rest() {
   }
 }
 
-// Whether it is there, or has been done.
+// True: the object exists, or the operation succeeded.
 Result<bool> S3Client::ask(std::string_view method, std::string_view key, std::span<const std::byte> body) {
   TRY(const http::Response head, open(method, key, body));
   TRY(const std::string text, rest());

@@ -1,5 +1,5 @@
-// A connection to an S3-style store over HTTP: objects of a bucket, under a prefix. As much of it as values
-// of a known size need: HEAD, GET, PUT, DELETE, with the bucket in the path.
+// A connection to an S3-style store over HTTP, for objects of a bucket under a prefix. It implements HEAD,
+// GET, PUT and DELETE for values of a known size, with the bucket in the path.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,18 @@ struct S3Address {
   std::uint16_t port = 80;
   bool tls = false;
   std::string folder{};    // "/bucket/prefix/"
-  int silence_ms = 5'000;  // of the server, then an error
+  int silence_ms = 5'000;  // maximum silence of the server before an error
 };
 
-// http://host[:port]/bucket[/prefix], or https. Errors say what is wrong with it.
+// http://host[:port]/bucket[/prefix], or https. Errors explain what is invalid.
 Result<S3Address> parse_s3_url(std::string_view url);
-// Whether a text is meant as one.
+// True if the text has the scheme of such a URL.
 bool is_s3_url(std::string_view text);
 
-// A key's colons are slashes there.
+// Colons of a key become slashes in the object's name.
 class S3Client final : public StoreClient {
  public:
-  // Errors: as those of StoreClient.
+  // Errors: those of StoreClient.
   static Result<std::unique_ptr<StoreClient>> connect(const S3Address& address, const StoreKeys& keys);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
@@ -48,7 +48,7 @@ class S3Client final : public StoreClient {
   const S3Address address_;
   const StoreKeys keys_;
   http::Client client_;
-  bool used_ = false;  // before: the server may have closed the connection meanwhile
+  bool used_ = false;  // it was used before, so the server may have closed it
 };
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
 // AWS Signature Version 4 for requests to an S3-style store (docs.aws.amazon.com, "Authenticating Requests:
-// Authorization Header"): the whole body is signed.
+// Authorization Header"). The whole body is signed.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace octavo {
 
 struct S3Request {
   std::string_view method{};
-  std::string_view host{};   // as the Host header says it
-  std::string_view path{};   // as it is sent
-  std::string_view query{};  // as it is sent, parameters by name, each with '='
+  std::string_view host{};   // as in the Host header
+  std::string_view path{};   // as sent
+  std::string_view query{};  // as sent: sorted by name, each with '='
   std::span<const std::byte> body{};
 };
 
-// The headers to send beside Host. `now`: the store refuses times that are far from its own.
+// Headers to send in addition to Host. `now`: the store refuses times far from its own clock.
 http::Headers s3_headers(const S3Request& request, const StoreKeys& keys, std::time_t now);
 
 }  // namespace octavo

@@ -12,8 +12,8 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kAwayUs = 10'000'000;
-constexpr std::int64_t kIdleUs = 60'000'000;  // after which somebody may have closed a connection
-constexpr std::size_t kAtOnce = 128;          // keys of one question
+constexpr std::int64_t kIdleUs = 60'000'000;  // an older connection may have been closed
+constexpr std::size_t kAtOnce = 128;          // maximum keys per lookup
 
 std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
@@ -23,7 +23,7 @@ Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, co
                                                       BlockFormat format, int silence_ms) {
   TRY(ConnectStore connect, store_at(url, keys, silence_ms));
   std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
-  blocks->look_up({});  // warns where it is not there: it may come later
+  blocks->look_up({});  // logs a warning if the store is not reachable; it may come later
   return blocks;
 }
 
@@ -77,8 +77,8 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
   return connect_();
 }
 
-// On a connection of its own meanwhile. An answer that is nonsense costs the connection; else what fails says
-// nothing of blocks: unavailable.
+// Runs `act` on a connection that no other thread uses. An invalid response closes the connection. Other
+// failures do not depend on the block and become `unavailable`.
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
   if (!reachable()) return failure(ErrorCode::unavailable, "the store is left alone for a while");
@@ -87,7 +87,7 @@ auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient
   const std::lock_guard lock(mutex_);
   if (done) idle_.push_back({*std::move(client), now_us()});
   if (done || done.error().code == ErrorCode::corrupt) return done;
-  idle_.clear();  // they have come to nothing, too, or will be made anew
+  idle_.clear();  // drops the idle connections, which are broken too
   if (reachable()) log_warning("KV blocks in a store: {}", done.error().message);
   away_until_us_ = now_us() + kAwayUs;
   return failure(ErrorCode::unavailable, "{}", done.error().message);
@@ -148,7 +148,7 @@ Result<> StoreBlocks::write(Hash128 key, const FillBlock& fill) {
   return {};
 }
 
-// From the store, too, so that somebody writes them again.
+// Also removes the blocks from the store, so that they are written again.
 void StoreBlocks::remove(std::span<const Hash128> keys) {
   {
     const std::lock_guard lock(mutex_);

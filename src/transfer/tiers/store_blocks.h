@@ -1,11 +1,11 @@
-// KV blocks in a server that engines share, one of the Redis protocol or an S3-style one: what one engine has
-// computed the others load.
+// KV blocks on a server that engines share, with the Redis protocol or S3-style: the other engines load what
+// one has computed.
 //
 //   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
 //
-// Which of them stay is the server's business (maxmemory-policy, a rule for old objects). What it answers is
-// believed only as far as the block's header and checksum say the same. A server that fails or is silent is
-// left alone for a while; nothing that it does costs more than time. Any thread.
+// The server decides which blocks stay (maxmemory-policy, a rule for old objects). Header and checksum of a
+// block are always verified. A server that fails or is silent is not used for a while. Its failures cost only
+// time. Any thread.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ namespace octavo {
 
 class StoreBlocks final : public BlockStore {
  public:
-  // Errors: the URL is none. A server that is not there may come later.
-  // silence_ms: of the server, after which it counts as failed.
+  // Errors: an invalid URL. A server that is not reachable is retried later. silence_ms: maximum silence of
+  // the server before it counts as failed.
   static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
                                                   BlockFormat format, int silence_ms = 5'000);
 
@@ -37,7 +37,7 @@ class StoreBlocks final : public BlockStore {
 
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
-  void touch(std::span<const Hash128>) override {}  // the server has seen them used
+  void touch(std::span<const Hash128>) override {}  // the server tracks the use itself
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -63,10 +63,10 @@ class StoreBlocks final : public BlockStore {
   const std::string prefix_;
   std::atomic<std::int64_t> away_until_us_ = 0;
 
-  mutable std::mutex mutex_;                       // guards all below
-  std::vector<Idle> idle_;                         // the last used last
-  std::unordered_set<Hash128, HashOfHash> known_;  // to be there, when last heard of
-  std::deque<Hash128> order_;  // in which they came; may name one twice, or one that is gone
+  mutable std::mutex mutex_;                       // guards all members below
+  std::vector<Idle> idle_;                         // most recently used last
+  std::unordered_set<Hash128, HashOfHash> known_;  // keys known to be stored, at the last contact
+  std::deque<Hash128> order_;  // keys in the order of arrival; may contain duplicates and removed keys
 };
 
 }  // namespace octavo

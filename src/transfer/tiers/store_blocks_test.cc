@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// How many of the first are known to be there.
+// Number of leading keys that are known to be stored.
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
   const std::vector<bool> there = store.contains(keys);
   return static_cast<int>(std::ranges::find(there, false) - there.begin());
@@ -39,7 +39,7 @@ Result<> write_to(BlockStore& blocks, Hash128 key) {
   return blocks.write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents_of(key), to.begin()); });
 }
 
-// That it is good and the right one.
+// Reads the block and checks its contents.
 Result<> read_from(BlockStore& blocks, Hash128 key) {
   bool same = false;
   const Result<> good = blocks.read(key, [&](std::span<const std::byte> contents) {
@@ -145,7 +145,7 @@ TYPED_TEST(StoreBlocksOf, WhatIsNotTheBlockIsRemoved) {
   const std::vector<Hash128> keys = some_keys(3);
   store.write(keys);
   store.server.spoil(
-      [](std::string& value) { value[64] = static_cast<char>(value[64] + 1); });  // behind the header
+      [](std::string& value) { value[64] = static_cast<char>(value[64] + 1); });  // after the header
   EXPECT_EQ(store.failure(keys[0]), ErrorCode::corrupt);
   store.server.spoil([](std::string& value) { value.resize(3); });
   EXPECT_EQ(store.failure(keys[1]), ErrorCode::corrupt);
@@ -188,7 +188,7 @@ TEST(StoreBlocks, NobodyIsThereYet) {
   EXPECT_FALSE(blocks->reachable());
 }
 
-// Beside the program of the tests or above it.
+// In the folder of the test program, or above it.
 std::string memory_store() {
   std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   while (!std::filesystem::exists(folder / "libkv_memory_store.so") && folder.has_relative_path())

@@ -16,13 +16,14 @@
 namespace octavo {
 namespace {
 
-constexpr double kNewest = 0.2;  // share of the last load in the running mean
+constexpr double kNewest = 0.2;  // weight of the last load in the running mean
 constexpr int kProbeEvery =
-    32;  // loads that are not worth it are done that often, to see whether they are now
-constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it is known what a store has of it
-constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
+    32;  // every n-th load that is not worth it runs anyway, to measure its time again
+constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup
+// A load that takes longer is given up, and the prompt is computed.
+constexpr std::int64_t kLoadUs = 20'000'000;
 
-// format: of what lies there.
+// format: of the stored blocks.
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format,
                                                int engine) {
   if (is_store_url(options.place))
@@ -33,7 +34,7 @@ Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, con
   return files;
 }
 
-// As open_place(), for blocks of `format`.
+// Opens the tier below host memory for blocks of `format`.
 Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
                                                const BlockFormat& below, int engine) {
   TRY(auto place, open_place(options, below, engine));
@@ -43,7 +44,7 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 
-// The gauges of a tier; own: null for one that others write, too.
+// Fills in the gauges of a tier. own: null if other engines also write to it.
 void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_bytes, KvTierStats& tier) {
   tier.enabled = true;
   tier.block_bytes = block_bytes;
@@ -133,7 +134,7 @@ void TierConnector::decline(const KvPrompt& prompt) {
   look_ups_.erase(prompt.id);
 }
 
-// The oldest first, those that nobody waits for any more not at all.
+// Looks up prompts, the oldest first, and skips prompts that no longer wait.
 void TierConnector::look_up_loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -153,8 +154,8 @@ void TierConnector::look_up_loop() {
   }
 }
 
-// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end,
-// wherever that is.
+// Cache groups without a window need all blocks. Windows and states only need the last ones, so every
+// position is looked up.
 void TierConnector::look_up(std::span<const Hash128> keys) {
   std::vector<KvPiece> whole, ends;
   for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
@@ -175,7 +176,7 @@ std::int64_t TierConnector::wake_at_us() const {
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
   if (!loads_.empty())
-    first = std::min(first, now_us() + options_.stuck_us);  // who takes them may be stuck then
+    first = std::min(first, now_us() + options_.stuck_us);  // a reader may hang by then
   return first;
 }
 
@@ -184,7 +185,7 @@ bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   return since != 0 && now_us - since > options_.stuck_us;
 }
 
-// Where all readers are stuck, nobody comes for what waits.
+// If all readers hang, the waiting loads are given up too.
 std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
   std::vector<RequestId> stuck;
   std::deque<Load> waiting;
@@ -265,13 +266,13 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    store_->touch(std::span(task.keys).first(there));  // which nobody waits for
+    store_->touch(std::span(task.keys).first(there));  // after the result, so that no request waits for it
     lock.lock();
   }
 }
 
-// What stands behind a spoilt block goes with it: it may be spoilt, too, and the prompt, which is computed
-// now, is stored whole again.
+// After an invalid block, the following ones are removed too: they may also be invalid. The prompt is
+// computed now and stored whole again.
 void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
       std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
@@ -315,7 +316,7 @@ void TierConnector::count_uses(std::span<const Hash128> keys) {
   }
 }
 
-// So many of the first blocks that all that are wanted are among them.
+// Number of leading keys that include all pieces to store.
 std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     if (options_.store_threshold <= 1) return true;
@@ -323,7 +324,7 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
     return place != uses_.end() && place->second >= options_.store_threshold;
   };
   std::size_t count =
-      std::min(keys.size(), store_->most());  // a longer one would drive its own beginning out
+      std::min(keys.size(), store_->most());  // a longer prompt would evict its own beginning
   const std::vector<bool> there = store_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
@@ -345,7 +346,7 @@ std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask 
   {
     const std::lock_guard lock(mutex_);
     if (blocks_waiting_ != 0 && blocks_waiting_ + task.blocks.size() > blocks_waiting_max_) {
-      stats_.dropped_stores += std::ssize(task.blocks);  // the disk is slower than what comes
+      stats_.dropped_stores += std::ssize(task.blocks);  // the tier writes more slowly than blocks arrive
       stored_.push_back(task.owner);
     } else {
       blocks_waiting_ += task.blocks.size();
@@ -403,7 +404,7 @@ std::vector<std::uint64_t> TierConnector::take_stored(std::int64_t) {
 bool TierConnector::give_way() {
   const std::lock_guard lock(mutex_);
   give_up_store_ = true;
-  if (stores_.empty()) return false;  // the one that is being written ends with its next block
+  if (stores_.empty()) return false;  // the store being written ends after its next block
   for (const StoreTask& task : stores_) {
     stored_.push_back(task.owner);
     blocks_waiting_ -= task.blocks.size();
@@ -422,7 +423,7 @@ std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
   return own == nullptr ? std::vector<Hash128>() : own->take_gone();
 }
 
-// What goes between the cache and the nearest tier is counted here, the rest by the store.
+// Counts the copies between the cache and the nearest tier; the store counts the rest.
 void TierConnector::add_stats(EngineStats& stats) const {
   const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
   {

@@ -1,11 +1,10 @@
-// Tiers of the KV cache, in host memory, on a disk or in a store that engines share: blocks of prompts that
-// have been computed are written behind, and loaded when a prompt that begins with them comes again and the
-// cache does not have them any more.
+// Tiers of the KV cache in host memory, on a disk, or in a store that engines share. Blocks of computed
+// prompts are written in the background. They are loaded when a later prompt begins with them and the cache
+// has evicted them.
 //
-// What a load takes is measured, from host memory apart, and where computing is faster nothing is loaded. Any
-// error of the system's turns a disk off; a block that is not what it should be costs itself alone. Where
-// nobody knows what is there without asking (a store), a prompt is looked up first, on a thread of its own,
-// and not waited for long.
+// The duration of loads is measured, separately for host memory. If computing is faster, nothing is loaded. A
+// system error turns a disk off; an invalid block affects only itself. A store does not know its blocks in
+// advance: a separate thread looks up each prompt first, with a short time limit.
 #pragma once
 
 #include <array>
@@ -32,8 +31,8 @@ namespace octavo {
 
 class TierConnector final : public KvConnector {
  public:
-  // cache_blocks: of the engine's cache; what waits to be written keeps at most an eighth of them. Errors:
-  // see HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
+  // cache_blocks: number of blocks in the engine's cache; pending writes hold at most an eighth of them.
+  // Errors: see HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
                                                    int engine, int cache_blocks, CacheAccess cache);
   ~TierConnector() override;
@@ -63,20 +62,20 @@ class TierConnector final : public KvConnector {
   };
   struct Load {
     LoadTask task;
-    double seconds;  // that it is expected to take
+    double seconds;  // expected duration
   };
   struct Reader {
     std::thread thread;
-    std::atomic<std::int64_t> since_us = 0;  // that it reads a piece; 0: it does not
-    RequestId id = 0;                        // for whom; these two: under mutex_
-    bool told = false;                       // take_stuck() has named it
+    std::atomic<std::int64_t> since_us = 0;  // start of the read of a piece; 0: not reading
+    RequestId id = 0;                        // its request; this and `told` are guarded by mutex_
+    bool told = false;                       // take_stuck() has returned it
   };
-  // Pieces of a load that came from the same place.
+  // Pieces of a load that came from the same tier.
   struct Loaded {
     int pieces = 0;
     double seconds = 0;
   };
-  using LoadedFrom = std::array<Loaded, 2>;  // [1]: host memory, [0]: below it
+  using LoadedFrom = std::array<Loaded, 2>;  // [1]: host memory, [0]: the tier below
 
   TierConnector(const KvTierOptions& options, BlockFormat format, std::unique_ptr<BlockStore> store,
                 std::size_t below_stride, int cache_blocks, CacheAccess cache);
@@ -97,32 +96,34 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;    // of store_; null: it has nothing in host memory
+  const BlockStore* const host_;    // part of store_; null: no host memory
   const std::size_t below_stride_;  // bytes of a block below host memory
   const std::size_t blocks_waiting_max_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
-  std::atomic<bool> give_up_store_ = false;  // the one that is being written
+  std::atomic<bool> give_up_store_ = false;  // cancels the store being written
 
-  // Of the engine's thread: how many prompts had a block; of too many blocks the first ones are forgotten.
+  // Engine's thread: number of prompts that had a block. If there are too many blocks, the oldest are
+  // dropped.
   std::unordered_map<Hash128, int, HashOfHash> uses_;
   std::deque<Hash128> used_;
   int skipped_in_a_row_ = 0;
-  bool all_stuck_ = false;  // readers: nothing is loaded
+  bool all_stuck_ = false;  // all readers hang: nothing is loaded
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable look_up_came_, load_came_, store_came_;
-  std::map<RequestId, LookUp> look_ups_;  // of prompts that wait for theirs, or for room
+  std::map<RequestId, LookUp> look_ups_;  // lookups of prompts that wait for a result or for free blocks
   std::deque<Load> loads_;
   std::deque<StoreTask> stores_;
-  std::size_t blocks_waiting_ = 0;         // of stores_ and of the one that is being written
-  std::vector<std::uint64_t> stored_;      // owners
-  std::array<double, 2> piece_seconds_{};  // to load one, running means, as LoadedFrom; 0: none has been
+  std::size_t blocks_waiting_ = 0;         // blocks of stores_ and of the store being written
+  std::vector<std::uint64_t> stored_;      // owners of completed stores
+  // Running mean of a piece's load time, as in LoadedFrom; 0: unknown.
+  std::array<double, 2> piece_seconds_{};
   KvTierStats stats_;
   bool stopping_ = false;
 
   std::array<Reader, kReaders> readers_;
-  std::thread asker_;  // where the store must be asked
+  std::thread asker_;  // only if the store needs lookups
   std::thread writer_;
 };
 

@@ -1,4 +1,4 @@
-// The tier beside a cache that is a list of numbers.
+// The tier connector, with a list of numbers as the cache.
 #include "transfer/tiers/tier_connector.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ struct Tier {
   explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
   ~Tier() { slow = false; }
 
-  // Blocks first, first + 1, .. of the cache; whether the tier wanted any.
+  // Stores the cache's blocks first, first + 1, ... True: the tier wants some of them.
   bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.keys = keys})) return false;
     StoreTask task{.owner = ++last_owner, .keys = keys};
@@ -122,7 +122,7 @@ TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
 }
 
-// Two numbers of bf16 to a block; host memory keeps them as they are.
+// A block has two bf16 numbers; host memory stores them unchanged.
 TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   Tier tier;
   tier.format = {.fingerprint = "model", .dtype = "bf16", .block_size = 1, .bytes = 4, .planes = {{1, 4}}};
@@ -170,7 +170,7 @@ TEST(TierConnector, FilesPastThePageCacheAreFoundThroughIt) {
   }
 }
 
-// Of a tier for 20 blocks.
+// For a tier of 20 blocks.
 void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
   tier.options.eviction = policy;
   tier.open();
@@ -192,7 +192,7 @@ TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
   }
 }
 
-// What the tier knows once it has asked.
+// The result after the tier's lookup.
 int matched(Tier& tier, const KvPrompt& prompt) {
   for (;;)
     if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
@@ -275,7 +275,7 @@ TEST(TierConnector, BehindABlockThatIsGoneNothingIsRead) {
 TEST(TierConnector, AnErrorOfTheSystemTurnsItOff) {
   Tier tier;
   tier.store(some_keys(4), 100);
-  // A file stands where a folder has to be.
+  // Puts a file in the place of a folder.
   for (const auto& entry : std::filesystem::directory_iterator(tier.folder.path()))
     std::ofstream(entry.path() / "01") << "";
   std::vector<Hash128> keys = some_keys(4);
@@ -318,7 +318,7 @@ TEST(TierConnector, CountsOfFewBlocksAreKept) {
   tier.options.max_tracker_size = 4;
   tier.open();
   EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
-  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // the first are forgotten
+  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // the oldest counts are dropped
   EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
   EXPECT_TRUE(tier.store(some_keys(4, 1), 0));
 }
@@ -327,7 +327,7 @@ TEST(TierConnector, ADiskThatIsTooSlowIsGivenNoMore) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(60, 1), 0));
-  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));  // 100 of 800 blocks may wait
+  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));  // at most 100 of 800 blocks may wait
   EXPECT_EQ(tier.connector->take_stored(0), (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(tier.stats().dropped_stores, 50);
   tier.slow = false;
@@ -339,7 +339,7 @@ TEST(TierConnector, WhatWaitsGivesWay) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(20, 1), 0));
-  // The first has begun when the second is the only one that can give way.
+  // The first store has begun when only the second one can end.
   ASSERT_TRUE(tier.post(some_keys(20, 2), 0));
   EXPECT_TRUE(tier.connector->give_way());
   EXPECT_FALSE(tier.connector->give_way());
@@ -452,7 +452,7 @@ TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
   redis.hang_up();
 }
 
-// What host memory has is loaded although the disk is slower than computing.
+// Host memory is used even if the disk is slower than computing.
 TEST(TierConnector, RatesOfHostMemoryAndOfTheDiskAreKeptApart) {
   Tier tier;
   tier.options.host_bytes = 10 * kFormat.bytes;

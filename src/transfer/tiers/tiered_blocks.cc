@@ -57,9 +57,9 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
   return std::exchange(written_, {});
 }
 
-// A prompt's blocks are in host memory now, or were read: those that the tier below lacks are written there.
-// What waits is bounded by what host memory holds: what came before that has been evicted. Prompts that are
-// there already come for the order of use alone: they do not wait behind others.
+// A prompt's blocks were written to host memory or read. Queues those that the tier below lacks. The queue is
+// limited to the capacity of host memory: older blocks have been evicted. A prompt without missing blocks
+// only updates the order of use and does not wait in the queue.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
@@ -83,7 +83,7 @@ void TieredBlocks::touch(std::span<const Hash128> keys) {
   came_.notify_one();
 }
 
-// With the lock.
+// Requires the lock.
 std::vector<Hash128> TieredBlocks::take_waiting() {
   std::vector<Hash128> first = std::move(waiting_.front());
   waiting_.pop_front();
@@ -117,7 +117,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
             below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
-    if (off_) return below_->forget_all();  // somebody who reads has turned it off meanwhile
+    if (off_) return below_->forget_all();  // a reader has turned it off in the meantime
     const std::lock_guard lock(mutex_);
     if (!read || !written) {
       ++moved_.dropped_stores;

@@ -33,7 +33,7 @@ std::vector<Hash128> keys(int first, int count) {
   return all;
 }
 
-// A disk that writes when it may, and gives nothing back.
+// A disk that writes only when allowed, and whose reads fail.
 class BadDisk final : public BlockStore {
  public:
   using BlockStore::contains;
@@ -99,7 +99,7 @@ struct Tiers {
   BlockStore& host() { return *blocks->own(KvMedium::host); }
   BlockStore& disk() { return *blocks->own(KvMedium::storage); }
 
-  // As the connector does for a prompt's blocks.
+  // Writes and touches a prompt's blocks, as the connector does.
   void put(int first, int count) {
     for (int i = first; i < first + count; ++i)
       EXPECT_TRUE(blocks->write(key(i), [&](std::span<std::byte> contents) {
@@ -150,7 +150,7 @@ TEST(TieredBlocks, ARestartFindsAllOfIt) {
   EXPECT_EQ(tiers.host().count(), 10);
 }
 
-// A store that nobody hears from: what waits for it is bounded, and what host memory has works on.
+// A store that hangs: its queue is limited, and host memory continues to work.
 TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   TestRedis redis;
   redis.mood = TestRedis::Mood::silent;
@@ -163,7 +163,7 @@ TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   EXPECT_EQ(tiers.get(0).error().code, ErrorCode::unavailable);
 }
 
-// Who hits what waits, or what is there, adds nothing to what waits.
+// Repeated prompts, queued or stored, add nothing to the queue.
 TEST(TieredBlocks, PromptsThatComeAgainDriveNoneOutThatWait) {
   auto below = std::make_unique<BadDisk>();
   BadDisk& disk = *below;
@@ -211,7 +211,7 @@ TEST(TieredBlocks, AnErrorOfTheDiskLeavesHostMemory) {
   EXPECT_TRUE(tiers.written_below(4));
   tiers.put(4, 4);
   EXPECT_TRUE(tiers.written_below(8));
-  // Folders stand where files were.
+  // Replaces the files by folders.
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(tiers.folder.path()))
     if (entry.path().extension() == ".kv") files.push_back(entry.path());

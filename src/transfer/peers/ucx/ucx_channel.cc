@@ -1,8 +1,7 @@
-// Channels over UCX: a library of its own, which the program loads when blocks are to go that way
-// (ucx_plugin.h).
+// Channels over UCX: a separate library, which the program loads on first use (ucx_plugin.h).
 //
-// Messages with one tag, which UCX keeps in order. Whether the other end lives its socket tells, so that UCX
-// may choose transports that do not notice by themselves (shared memory).
+// All messages have one tag, and UCX keeps their order. The socket shows whether the other end is alive. So
+// UCX may choose transports that cannot detect it (shared memory).
 #include <poll.h>
 #include <ucp/api/ucp.h>
 
@@ -15,13 +14,13 @@ namespace octavo {
 namespace {
 
 constexpr ucp_tag_t kTag = 1;
-constexpr int kSpins = 500;  // looks before a thread sleeps
+constexpr int kSpins = 500;  // polls before the thread sleeps
 constexpr int kSilenceMs = 5'000;
-constexpr int kGoneMs = 200;  // in which what the other end has sent before it went comes over UCX
+constexpr int kGoneMs = 200;  // time for data that the other end sent before it went
 
 Result<> said(ucs_status_t status) { return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status)); }
 
-// One for the process; workers are each of one thread.
+// One context for the process; each worker belongs to one thread.
 ucs_status_t context(ucp_context_h& out) {
   static ucp_context_h made = nullptr;
   static const ucs_status_t status = [] {
@@ -52,7 +51,7 @@ class Channel final : public UcxChannel {
     return ucp_worker_get_efd(worker_, &wakes_);
   }
   ~Channel() override {
-    if (worker_ != nullptr) ucp_worker_destroy(worker_);  // and what it was about to do
+    if (worker_ != nullptr) ucp_worker_destroy(worker_);  // cancels its operations
   }
 
   std::string address() const override {
@@ -100,7 +99,7 @@ class Channel final : public UcxChannel {
   }
 
  private:
-  // What has been sent, and what UCX answers to what came, may need this thread.
+  // Makes progress until all sends are complete. UCX's replies to received data may also need this thread.
   Result<> flush(int beside) {
     ucp_request_param_t plain{};
     void* request = ucp_worker_flush_nbx(worker_, &plain);
@@ -127,9 +126,9 @@ class Channel final : public UcxChannel {
     return {};
   }
 
-  // Until something has come.
+  // Waits for an event.
   Result<> sleep(int beside) {
-    if (ucp_worker_arm(worker_) != UCS_OK) return {};  // it has
+    if (ucp_worker_arm(worker_) != UCS_OK) return {};  // an event has arrived
     pollfd both[] = {{wakes_, POLLIN, 0}, {beside, POLLRDHUP, 0}};
     if (poll(both, 2, kSilenceMs) == 0)
       return failure(ErrorCode::io, "UCX: nothing has come for {} s", kSilenceMs / 1000);
