@@ -15,7 +15,7 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
-constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write a group too many
+constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write an extra group
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
 // Keys and values as operands of the tiles.

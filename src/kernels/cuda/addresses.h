@@ -1,6 +1,5 @@
-// Where things lie in device memory. All products are of 64-bit numbers: a KV cache, a logits array or a
-// weight may have more than 2^31 elements. For host and device alike, so that tests can ask for addresses far
-// beyond.
+// Addresses in device memory. All products are 64-bit: a KV cache, a logits array or a weight may have more
+// than 2^31 elements. Host code can call these functions, so that tests cover such addresses.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int6
   return row * stride + column;
 }
 
-// A block of the KV cache, as kv_exchange.h lays it out: [keys, values][kv_heads][block_size][head_dim], without the
-// values where they are in the keys; behind them, where there are scales, f32 [keys, values][kv_heads][block_size].
+// Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]; without values
+// if they are in the keys. With scales, f32 [keys, values][kv_heads][block_size] follows.
 struct KvLayout {
   std::int64_t stride_bytes;  // from block to block
   int kv_heads;
@@ -50,7 +49,7 @@ struct KvLayout {
   OCTAVO_HOST_DEVICE constexpr std::int64_t vectors() const {
     return std::int64_t{parts()} * kv_heads * block_size;
   }
-  // Of a vector in its block.
+  // Index of a vector in its block.
   OCTAVO_HOST_DEVICE constexpr std::int64_t number_of(int which, std::int64_t head, std::int64_t token) const {
     const std::int64_t part = values_in_keys > 0 ? 0 : which;
     return (part * kv_heads + head) * block_size + token;

@@ -1,12 +1,11 @@
-// Latent attention on tensor cores: keys of up to any size, whose first numbers are the values, one key head
-// for all heads of queries. A block takes a tile of rows, the heads of one query or of some, through pieces
-// as attention.cu does. Keys are too wide to lie in shared memory whole, so columns of queries and keys come
-// through a ring, kTileColumns at a time, and those with the values come a second time when they are mixed.
+// Latent attention on tensor cores. Keys may have any size; their first numbers are the values; and one key
+// head serves all heads of queries. A block takes a tile of rows, which are heads of one query, through
+// pieces as attention.cu does. Keys do not fit in shared memory, so columns of queries and keys come through
+// a ring, kTileColumns at a time. Columns with values come a second time for the weighted sum.
 //
-// Four warps share the rows of a tile: each has a quarter of a piece's tokens while scores are made, and of
-// every kTileColumns of the values a quarter while they are mixed. Between the two, probabilities go through
-// shared memory. Who has which tokens does not depend on the tile's rows, so that decoding has the same bits
-// as a prompt.
+// Four warps share the rows of a tile. Each computes the scores of a quarter of a piece's tokens, and a
+// quarter of every kTileColumns of the values. Probabilities go through shared memory. The assignment of
+// tokens to warps does not depend on the tile's rows, so that decoding and prompts give the same bits.
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -51,7 +50,7 @@ struct LatentTile {
   // The next chunk to come, and the next to be used.
   int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;
 
-  // Of rows lane / 4 and lane / 4 + 8 of the group: the state, and what a piece brings.
+  // State of rows lane / 4 and lane / 4 + 8 of the group.
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
   float values[2 * kValueChunks][4];
   float of_state[2], of_piece[2];         // weights

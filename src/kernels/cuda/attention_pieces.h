@@ -1,6 +1,6 @@
-// What a warp does with its 16 rows of a piece, for the kernels whose warps have whole keys and values at hand
-// (attention.cu, attention_wgmma.cu): products to scores, scores to probabilities, and what becomes of the mixed values.
-// Every sum has one order here, so that a row has the same bits in both kernels.
+// Work of one warp on its 16 rows of a piece, for kernels that hold complete keys and values (attention.cu,
+// attention_wgmma.cu): products to scores, scores to probabilities, and merging of weighted values. Every sum
+// has one order, so that a row has the same bits in both kernels.
 //
 // Products and results lie as D in mma.h and wgmma.h: a lane has rows lane / 4 and lane / 4 + 8, and of every tile of 8
 // columns two of each: [tile][2 * i + e].
@@ -109,8 +109,8 @@ __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4
     }
 }
 
-// kTiles * 8 columns of a piece's mixed values, by the warp alone. Where a value lies in shared memory:
-// at(token, column); eight columns lie side by side.
+// Computes kTiles * 8 columns of a piece's weighted values, in one warp. at(token, column) is the address of
+// a value in shared memory; eight columns are contiguous.
 template <class T, int kTiles, class At>
 __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at, bool finite_alone,
                                   float (&mixed)[kTiles][4]) {

@@ -155,8 +155,8 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// A piece's states of 128 rows are twice as many bytes as its keys and values; and blocks of wgmma have a processor for
-// themselves, so that more of them take more turns.
+// The states of a piece for 128 rows are twice as many bytes as its keys and values. A wgmma block occupies a
+// whole processor, so that more blocks take more turns.
 TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;

@@ -1,6 +1,7 @@
-// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one sequence and one
-// key head, 64 to a warpgroup, through pieces as attention.cu does: wgmma makes the scores of a whole piece from queries
-// and keys in shared memory, and mixes values by probabilities that never leave their registers.
+// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one
+// sequence and one key head, 64 per warpgroup, through pieces as attention.cu does. wgmma computes the scores
+// of a whole piece from queries and keys in shared memory. The weighted sum of values reads probabilities
+// from registers.
 //
 // Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores one after the
 // other, so that one has tensor cores to itself while others make probabilities.

@@ -11,7 +11,7 @@ constexpr int kScoreThreads = 128, kChooseThreads = 512;
 constexpr int kChooseWarps = kChooseThreads / kWarp;
 constexpr std::int32_t kNoToken = 0x7fffffff;
 
-// A query of the step: its sequence, and how many tokens it may see; none: it is padding.
+// A query of the step: its sequence, and the number of tokens it may see. Padding sees no tokens.
 struct Query {
   std::int64_t sequence, tokens = 0;
 
@@ -66,7 +66,7 @@ __device__ std::uint32_t rank_of(float score) {
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
 }
 
-// Of some tokens: how many lie above a rank, and how many at it.
+// Number of tokens above a rank, and at it.
 struct Counts {
   std::int32_t above, at;
 };

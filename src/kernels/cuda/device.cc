@@ -7,7 +7,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 16;
-// What partial states of attention may take of the device's memory.
+// Maximum device memory for partial states of attention.
 constexpr std::int64_t kMostStateBytes = std::int64_t{128} << 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }

@@ -44,14 +44,14 @@ class CudaStream final : public Stream {
   // reserved before the first step, because recordings know where it lies.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
-  // What products on Hopper share; once, before the first operator.
+  // Reserves memory that all products on Hopper share; called once, before the first operator.
   Result<> reserve_products();
 
  private:
   StreamHandle handle_;
   Hopper hopper_;
-  // Mark m is event m % size. Who waits for a mark as old as that waits for a later one instead: so there are
-  // many more than the marks of the two steps that staging looks back on.
+  // Mark m is event m % size. A wait for an overwritten mark waits for a later one instead. So the array is
+  // much larger than the marks of the two steps that staging needs.
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
@@ -106,13 +106,13 @@ class CudaWeight final : public Weight {
 // Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
-// The schedule and the step's tables, in one piece of memory. For recorded steps, everything but the tables,
-// which come last, lies where the number of sequences alone puts it.
+// The schedule and the step's tables, in one allocation. In recorded steps, only the number of sequences
+// decides the offsets of everything except the tables, which come last.
 class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
   void fill(CudaStream& stream, const AttentionShape& shape);
-  // What the plan gives to a layer's attention.
+  // Fills in the plan's parameters of a layer's attention.
   void describe(AttentionParams& params) const;
   // Room for what an indexer scores; its choice is made before attention uses the same memory.
   void describe_scores(ChooseParams& params) const;

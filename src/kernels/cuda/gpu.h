@@ -1,5 +1,5 @@
-// What kernels stand on: CUDA's language where nvcc compiles them, its emulation on the host elsewhere (the
-// tests of machines without a device), and the few helpers that all of them share.
+// Base of all kernels: CUDA's language under nvcc, or its emulation on the host (for tests without a device),
+// and a few shared helpers.
 //
 // nvcc sees C++20 and no header of the rooms but the light ones named here.
 #pragma once
@@ -273,7 +273,7 @@ __device__ inline T warp_max(T x) {
 // `partials` is shared memory of kWarp items; every thread of the block must call.
 template <class T, class Combine>
 __device__ inline T block_combine(T mine, T* partials, Combine combine) {
-  __syncthreads();  // nobody reads what was there
+  __syncthreads();  // all reads of the old values are done
   if (lane() == 0) partials[warp()] = mine;
   __syncthreads();
   T all = partials[0];

@@ -1,5 +1,5 @@
-// The kernels by name, with plain arguments: addresses of device memory, sizes and formats. What lies between
-// ops.h and nvcc, which need not understand each other's headers.
+// The kernels by name, with plain arguments: device addresses, sizes and formats. This interface keeps the
+// headers of ops.h and of nvcc apart.
 //
 // Sizes are 64-bit; addresses are worked out in addresses.h.
 #pragma once
@@ -31,14 +31,15 @@ constexpr std::int64_t kWeightColumns = 32;
 // The same of codes by lanes.
 constexpr std::int64_t kLaneColumns = 128;
 
-// Of the codes of some columns of a row: number = scale * (code - zero) - min, where `offset` is the zero if
-// WeightRows::zeros says so, and the min, beside one zero for all, if not. f8, e2m1: number = scale * value.
+// Scale of a group of columns in a row: number = scale * (code - zero) - min. If WeightRows::zeros is set,
+// `offset` is the zero; otherwise it is the min, and all groups share one zero. f8, e2m1: number = scale *
+// value.
 struct GroupScale {
   float scale, offset;
 };
 
-// A matrix of weights: numbers (f32, f16, bf16); or in each row a GroupScale for every group of columns, and codes
-// (q4, e2m1, q8, f8) behind them.
+// A matrix of weights: numbers (f32, f16, bf16), or quantised rows. A quantised row has a GroupScale for
+// every group of columns, followed by the codes (q4, e2m1, q8, f8).
 struct WeightRows {
   const std::byte* data = nullptr;
   Format format = Format::f32;
@@ -49,7 +50,7 @@ struct WeightRows {
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // codes lie in the order of wgmma's fragments: place_of(). There are no mins
+  bool by_lanes = false;  // codes are in the order of wgmma's fragments (place_of()), without mins
 };
 
 // Where the code of a column lies among those of its row. By lanes: within 128 columns, of 8 bits 64, lane t of four has
@@ -287,7 +288,8 @@ struct MatmulParams {
   const float* bias;  // optional
   Rows y;
   const std::int32_t* x_rows = nullptr;  // row i of y is of row x_rows[i] of x; optional: of row i
-  // Products side by side: number h of x and y, so many elements behind those before it, with rows [h * rows, ..) of w.
+  // Independent products: head h of x and y is at this element offset times h, and uses rows [h * rows, ..)
+  // of w.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
   Hopper hopper = {};
@@ -358,7 +360,7 @@ struct QkvStoreParams {
   std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
   bool norm_whole_row, norm_turned;
   NormParams v_norm = {};
-  bool stores = true;  // keys and values; else there are none
+  bool stores = true;  // true: writes keys and values; false: qkv has none
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;

@@ -1,4 +1,5 @@
-// What the kernels of products share: which rows of x and w a block multiplies, and where its results go.
+// Code shared by the product kernels: the rows of x and w that a block multiplies, and the address of its
+// results.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -98,7 +99,7 @@ void wgmma_codes(StreamHandle stream, const MatmulParams& p);
 // wgmma_wide.cu: many rows of x. How long that takes, as schedule_of() counts it; the largest number where it cannot be.
 std::int64_t wide_time(const MatmulParams& p);
 void wgmma_wide(StreamHandle stream, const MatmulParams& p);
-// An expert has about so many rows.
+// rows_each: expected rows per expert.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 

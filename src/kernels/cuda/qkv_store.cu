@@ -68,8 +68,8 @@ __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const floa
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
-// What an rms norm behind the rotation multiplies the head by. The rotation may change its length: that of
-// some ropes scales, too.
+// Factor of an rms norm after the rotation. The rotation may change the length of a head, because some ropes
+// scale.
 __device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, std::int64_t token,
                               const float* head, int dim) {
   float squares = 0;
@@ -85,7 +85,7 @@ __device__ void put(std::byte* vector, std::int64_t i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
 }
 
-// What the magnitude of a number counts for in its vector's scale (kv_quant.h): infinite for those that spoil it.
+// Magnitude of a number for its vector's scale (kv_quant.h); infinite for NaN and infinity.
 __device__ float magnitude(float value) {
   const float size = fabsf(value);
   return size <= 3.40282347e38f ? size : INFINITY;

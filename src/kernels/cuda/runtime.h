@@ -1,5 +1,5 @@
-// The little that the backend needs of CUDA's runtime, so that host code can be built and tested where there
-// is none: runtime.cc is the device's, emulator/runtime.cc the tests'.
+// The part of CUDA's runtime that the backend uses, so that host code builds and runs without CUDA.
+// runtime.cc implements it for the device, emulator/runtime.cc for tests.
 //
 // Errors of a running device cannot be recovered from: a function that returns nothing ends the process with
 // CUDA's own text.

@@ -1,9 +1,10 @@
 // From logits to tokens: one block a row, without sorting.
 //
-// What min_p, top_k and top_p keep is a beginning of the order of tokens, so its last token says all. It is
-// found by bisection: over the logits, as integers of the same order, and among equal ones over the ids; each
-// step adds up the tokens or the integer masses above a bound. After a few steps the tokens that it can still be
-// lie in shared memory. Sums of integers know no order, so the tokens are those of every other backend.
+// min_p, top_k and top_p keep a beginning of the order of tokens, so the last kept token defines the set.
+// Bisection finds it: over the logits as integers of the same order, and among ties over the ids. Each step
+// adds up the number or the integer mass of the tokens above a bound. After a few steps the remaining
+// candidates fit in shared memory. Integer sums do not depend on order, so every backend keeps the same
+// tokens.
 //
 // This file is compiled without fused multiply-adds (sampling_math.h).
 #include "kernels/cuda/gpu.h"
@@ -17,7 +18,7 @@ using Key = std::uint32_t;
 using Mass = std::uint64_t;
 
 constexpr int kThreads = 1024;
-constexpr int kFew = 4096;       // tokens that lie in shared memory, once no more than these can be the last kept one
+constexpr int kFew = 4096;       // tokens in shared memory, once at most this number can be the last kept one
 constexpr int kByValue = 16;     // steps of a search that halve a range of logits and not of their keys
 constexpr int kWarps = kThreads / kWarp;
 

@@ -26,7 +26,7 @@ void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::by
     std::memcpy(out + 2 * k, from + k * part.values.stride[1], 2);
 }
 
-// What the codes of a part are like.
+// Format of the codes of a part.
 struct PartCodes {
   Format format;
   std::int64_t group;
@@ -93,7 +93,7 @@ class CodedRow {
 
   void put(const MatrixPart& part, std::int64_t row, std::byte* out) {
     const PartCodes own = codes_of(part);
-    // Of q8: what makes them signed. A zero of each group moves with its codes.
+    // For q8: the shift that makes codes signed. A zero of each group shifts with its codes.
     shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
     values_ = to_.format == Format::e2m1 ? nullptr : values_of(part.encoding);
     const auto* bytes = part.values.row<std::uint8_t>(row);

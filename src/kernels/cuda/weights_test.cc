@@ -60,7 +60,7 @@ class CudaWeights : public testing::Test {
     ASSERT_EQ(w->activation(), activation);
     const TestTensor x = random.tensor(activation, {m, parts[0].cols});
     const TestTensor y = multiply(x, *w);
-    // Some kernels round the numbers that codes stand for to those of the activations, Hopper's do not.
+    // Some kernels round the dequantised numbers to the format of the activations; Hopper's do not.
     const auto difference_to = [&](DType numbers) {
       return difference(y, expected(x, parts, numbers), 3e-4, 1e-4);
     };

@@ -58,7 +58,7 @@ struct CodeRing {
 
   __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
 
-  // Of step `step` of those that the team has in all its slices.
+  // First column of a step, counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
   }
@@ -117,7 +117,7 @@ struct RowCodes {
         for (int c = 0; c < 4; ++c)
           pairs[c] = subtract_pairs<T>((word >> (4 * c) & 0x000f000f) | (kBf16 ? 0x43004300 : 0x64006400), base);
       } else {
-        // The bits of e2m1 are those of a 16-bit number that is so many times smaller, subnormals too.
+        // The bits of e2m1, read as a 16-bit number, give the value divided by kTimes, subnormals included.
         constexpr float kTimes = kBf16 ? 0x1p127f : 0x1p15f;
         const std::uint32_t times = pack<T>(kTimes, kTimes);
 #pragma unroll
@@ -162,7 +162,7 @@ __device__ inline void multiply_step(const CodeRing<kFormat, S>& ring, std::int6
                                      float (&part)[S::kN / 2], float (&sum)[S::kN / 2]) {
   using At = Stage<kFormat, S>;
   const unsigned char* const x = ring.stage(step);
-  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // and 8 rows behind it
+  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // and row r + 8
   const RowCodes<kFormat, S> top(x + At::kCodesAt, r), bottom(x + At::kCodesAt, r + 8);
   const auto scale_of = [&](int row, int quarter) {
     return reinterpret_cast<const GroupScale*>(x + At::kScalesAt + row * kScaleBytes)[quarter];
@@ -253,7 +253,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
 template <Format kFormat, class S>
 constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(Stage<kFormat, S>::kBytes);
 
-// Of experts, or, where there are none, of the product alone, where a block has `slices_each` slices of a tile.
+// Kernel for experts, or for a single product, in which a block has `slices_each` slices of a tile.
 template <class T, Format kFormat, int kN, int kTall, int kTeams, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
                                   (kBlocks<kFormat, Shape<kN, kTall, kTeams, kStages>>))
@@ -286,8 +286,8 @@ void for_codes(Format format, Body&& body) {
   body(std::integral_constant<Format, Format::q8>());
 }
 
-// Calls body() with kN, kTall, kTeams and kStages for so many rows of x that a block finds. Where they are one product's,
-// blocks share its tiles, else the teams of a block do.
+// Calls body() with kN, kTall, kTeams and kStages for this number of rows of x per block. For a single
+// product, blocks share a tile; for experts, the teams of a block do.
 template <class Body>
 void for_shape(std::int64_t m, bool experts, Body&& body) {
   if (!experts && m <= 8) return body.template operator()<8, 1, 1, 6>();

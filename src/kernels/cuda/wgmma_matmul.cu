@@ -47,7 +47,7 @@ struct Stages {
   const std::int64_t first_slice, end;  // slices from this one on, columns before that one
 
   __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes<S>; }
-  // Of step `step` of those that the team has in all its slices.
+  // First column of a step, counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
   }
@@ -156,7 +156,7 @@ void for_shape(const MatmulParams& p, Body&& body) {
   body.template operator()<128, 2, 6>();
 }
 
-// The same with kN, kTall, kTeams and kStages for so many rows of x to an expert.
+// The same with kN, kTall, kTeams and kStages for this number of rows of x per expert.
 template <class Body>
 void for_shape_of_expert(std::int64_t m, Body&& body) {
   if (m <= 8) return body.template operator()<8, 1, 4, 5>();

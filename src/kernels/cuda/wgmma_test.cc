@@ -19,7 +19,7 @@ class Wgmma : public testing::Test {
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
     return to;
   }
-  // Of the numbers that codes stand for, none of them rounded.
+  // Product of the dequantised numbers, without rounding.
   TestTensor exact_product(const TestTensor& x, const TestPart& part) {
     TestTensor numbers(DType::f32, {part.rows, part.cols});
     std::vector<float> row(static_cast<std::size_t>(part.cols));
@@ -131,7 +131,7 @@ TEST_F(Wgmma, ExpertsGetTheirRows) {
   }
 }
 
-// Of every format and every way to share scales out; batches and slices as above.
+// Covers every format and every split of scales, with the batches and slices above.
 TEST_F(Wgmma, CodesAreNeverRounded) {
   struct Case {
     Encoding encoding;
@@ -159,7 +159,7 @@ TEST_F(Wgmma, CodesAreNeverRounded) {
   }
 }
 
-// What this layout cannot have goes another way, and whoever reads numbers one by one finds them.
+// Matrices without this layout use the plain one, and reads of single numbers work in both.
 TEST_F(Wgmma, CodesAreFoundInBothLayouts) {
   for (const Encoding encoding : kQuantisedEncodings) {
     const TestPart part = random_part(random, encoding, 40, 700);
@@ -213,7 +213,7 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
   }
 }
 
-// Of x that begins at any number, which copies of 16 bytes cannot take.
+// x begins at any element, where copies of 16 bytes are impossible.
 TEST_F(Wgmma, RowsOfXMayLieAnywhere) {
   const TestTensor matrix = random.tensor(DType::bf16, {64, 200}), wide = random.tensor(DType::bf16, {9, 203});
   const std::vector<MatrixPart> parts{{.values = matrix.view()}};

@@ -1,8 +1,8 @@
 // y = x * w^T + bias on Hopper for many rows of x, numbers of 16 bits: a block has 128 outputs of 192 rows.
 //
-// Blocks of such products wait for L2. So those of a cluster have the same rows of x, and each brings its share of them to
-// all; tiles come by the tensor memory accelerator, for which a warpgroup of its own asks as soon as all blocks of the
-// cluster have read what was there. Sums as in wgmma_matmul.cu.
+// Blocks of such products are limited by L2. So the blocks of a cluster have the same rows of x, and each
+// block loads a share of them for all. A separate warpgroup starts the copies (tensor memory accelerator) as
+// soon as all blocks of the cluster have read the previous tile. Sums are in the order of wgmma_matmul.cu.
 #include "kernels/cuda/tile_copies.h"
 #include "kernels/cuda/wgmma_ring.h"
 
@@ -20,7 +20,8 @@ constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup brings
 
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
 
-// Registers of a thread: at first as many for each, then those of the last warpgroup are shared out.
+// Registers per thread. All warpgroups start with the same number; then the last one gives most of its
+// registers away.
 constexpr int kBringing = 24, kMultiplying = 240;
 
 // Stages of a block, and their barriers.

@@ -1,4 +1,4 @@
-// What the emulated device finds: shared memory that nobody has written, and races between barriers.
+// Errors that the emulated device detects: reads of unwritten shared memory, and races between barriers.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -154,7 +154,7 @@ void live() {
     CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
     thread.ended = true;
     --m.left;
-    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // nobody waits for a thread that has ended
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // no thread waits for one that has ended
       --barrier->members;
       barrier->release_if_full();
     }
