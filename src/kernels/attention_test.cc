@@ -86,7 +86,7 @@ class Sequences {
   TestTensor weights, cos, sin, sinks, slopes, distance_bias;
 };
 
-// Runs sequences through one backend, as many tokens of each at a time as asked.
+// Runs sequences through one backend, with a given number of tokens per call.
 class Runner {
  public:
   // With `whole_plan`, the plan does not know of the window.
@@ -151,7 +151,7 @@ class Runner {
       for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[first + d]);
       for (std::int64_t d = 0; d < key_dim; ++d) kv.set(i * key_dim + d, qkv[first + dim() + d]);
     }
-    // Of an indexer: small whole numbers, so that scores are exact and many are equal.
+    // Inputs of an indexer: small integers, so that scores are exact and ties are frequent.
     const std::int64_t index_dim = shape.spec.index_dim;
     TestTensor index_keys(shape.activation, {n, index_dim}), index_weights(DType::f32, {n, kIndexHeads});
     TestTensor index_q(shape.activation, {n, kIndexHeads, index_dim}), chosen(DType::f32, {n, kChosen});
@@ -327,7 +327,8 @@ Shape random_shape(TestRandom& random) {
   return shape;
 }
 
-// Beside all others a Hopper, whose prompts have a kernel of their own: in builds with CUDA it may be the device itself.
+// Adds a Hopper, which has a separate kernel for prompts: the emulator, or the device itself in builds with
+// CUDA.
 std::vector<TestBackend> attention_backends() {
   std::vector<TestBackend> list = test_backends();
 #ifdef OCTAVO_CUDA_EMULATED
@@ -389,7 +390,8 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
-// Ropes with an attention factor scale what they turn: norms behind them see the heads as they are then.
+// Rotary embeddings with an attention factor also scale heads, so norms after the rotation see the scaled
+// heads.
 TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -466,7 +468,7 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   }
 }
 
-// Shapes whose prompts have tiles of their own on tensor cores.
+// Shapes whose prompts use separate tiles on tensor cores.
 std::vector<Shape> prompt_shapes() {
   std::vector<Shape> shapes;
   for (const int head_dim : {64, 128, 96})
@@ -485,8 +487,8 @@ std::vector<Shape> prompt_shapes() {
   return shapes;
 }
 
-// What a row gets in a prompt it gets when it is decoded, and in whatever chunk between the two: of up to 4 tokens, whose
-// rows fit a tile of decoding, and of more, that have one wide tile with few rows or several.
+// A row has the same bits in a prompt, in decoding and in any chunk. Chunks of up to 4 tokens fit a tile of
+// decoding; larger ones have one or more wide tiles.
 TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -601,7 +603,7 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
         << "head_dim " << shape.spec.head_dim << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
     const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
-    // The largest f8_e4m3 stands for infinity; and a query need not choose its own token.
+    // The largest f8_e4m3 represents infinity, and sparse attention may not choose the query's own token.
     ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || shape.spec.index_dim > 0 ||
                 !std::isfinite(spoilt.outputs[0][last]));
   }

@@ -148,7 +148,7 @@ TEST_P(Recurrent, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(x, ba, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(x, ba, length, all);
-    // What the delta rule reads has been rounded to bf16 behind the convolution, once differently.
+    // The input of the delta rule is rounded to bf16 after the convolution, and may differ by one rounding.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 3e-2 : 2e-5, 3 * last_place(layer.type)),
               1)
         << layer.key_dim << " x " << layer.value_dim << ", " << name(layer.type);

@@ -125,7 +125,7 @@ TEST_P(Wkv, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(given, decay, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(given, decay, length, all);
-    // What the rule reads has been rounded to bf16 behind the mixtures, once differently.
+    // The input of the rule is rounded to bf16 after the mixtures, and may differ by one rounding.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 1e-1 : 1e-4, 4 * last_place(layer.type)),
               1)
         << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);

@@ -1,5 +1,5 @@
-// What a query does not see must not reach it: its probability is 0, but what times 0 is not 0 (a slot that
-// was never written, a later token whose values overflowed) would still get through.
+// Removes values that a query must not see. Their probability is 0, but 0 times infinity or NaN is NaN. Such
+// values are in unwritten slots, and in later tokens that overflowed.
 #include <cstring>
 
 #include "kernels/cpu/attention_unit.h"

@@ -51,8 +51,7 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   merges_.reserve(row_blocks);
   parts_.reserve(row_blocks + 4 * sequences);  // prefixes of prefixes: four deep when all share
   jobs_.reserve(parts_.capacity());
-  // A unit does a quarter of the wanted cost at least, but for what is left over at the end of a job's
-  // pieces.
+  // A unit has at least a quarter of the wanted cost, except the last one of a job's pieces.
   units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
                  static_cast<std::size_t>(4 * threads * kUnitsPerThread));
 }

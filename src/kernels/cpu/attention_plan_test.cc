@@ -109,7 +109,7 @@ TEST(CpuAttentionPlan, ReadsASharedPrefixOnce) {
   EXPECT_EQ(head_pieces, kSpec.kv_heads * (7 + kSequences * 2));
 }
 
-// Of 512 pieces, a window of 1,024 tokens reaches into five: those are shared out to all threads.
+// A window of 1,024 tokens reaches into five of 512 pieces; all threads share these five.
 TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
   constexpr int kThreads = 4, kWindow = 1024, kLength = 1 << 17;
   const std::vector<std::int32_t> table(kLength / 16, 0);

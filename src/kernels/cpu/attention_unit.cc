@@ -169,7 +169,7 @@ void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
   }
 }
 
-// For tiles of so many rows, whose shape the matrix tiles take.
+// Score function for tiles of this number of rows; sets the shape of the matrix tiles.
 TileFunction AttentionUnitRun::score_function(std::int64_t rows) {
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
   in_use_.shape(rows, kMatrixBytes);
@@ -184,7 +184,7 @@ TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   return call_.matrix->short_bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// Queries times the keys of a group, or of two where two vectors hold as many.
+// Multiplies queries by the keys of one group, or of two groups where they fit two vectors.
 void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t g) {
   const KvLayout& layout = kv_.layout;
   const bool pair = 2 * call_.kernels.lanes > kGroupTokens;

@@ -85,7 +85,7 @@ class Chooser {
            spec().score_dim() * kGroupTokens * layout_.element_bytes;
   }
 
-  // Of the tokens of a piece, which begins at group `first`; there are `end` groups in all.
+  // Scores the tokens of a piece from group `first` on; there are `end` groups in total.
   void score(std::int64_t query, std::int32_t sequence, std::int64_t first, std::int64_t end,
              Choice& memory) const {
     end = std::min(end, first + kPieceTokens / kGroupTokens);
@@ -99,7 +99,7 @@ class Chooser {
             memory.scores + first * kGroupTokens);
     }
     if (spec().dtype ==
-        DType::i8)  // a token's keys have one scale, and it is no part of what is compared yet
+        DType::i8)  // a token's keys have one scale, applied later
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));

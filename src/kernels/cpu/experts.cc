@@ -16,7 +16,7 @@ constexpr std::int64_t kGrainLogits = 4096;  // that make it worth waking anothe
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
-// Of scores that are each a function of the expert's own logit.
+// True if a score depends only on the expert's own logit.
 bool by_expert(RouterScores scores) { return scores == RouterScores::sigmoid || scores == RouterScores::sqrt_softplus; }
 float score_of(RouterScores scores, float logit) {
   return scores == RouterScores::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
@@ -99,7 +99,7 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
   }
 }
 
-// Of token i, whose choice is not by its logits alone.
+// Chooses the experts of token i if logits alone do not decide.
 void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);

@@ -60,8 +60,8 @@ Vector<T> unzip(Vector<T> a, Vector<T> b) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// to[c][r] = from[r][c] for as many rows and columns as a vector has lanes; rows are a stride apart. Zipping
-// the halves of the rows, log2 times, is a transposition.
+// to[c][r] = from[r][c] for a square of `lanes` rows and columns; rows are one stride apart. Zipping the
+// halves of the rows log2(lanes) times is a transposition.
 template <class T>
 void transpose_tile(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
   constexpr auto n = static_cast<std::size_t>(kLanes<T>);

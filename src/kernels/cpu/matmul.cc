@@ -1,8 +1,8 @@
 // y = x W^T + bias, for any number of rows with one arithmetic.
 //
-// Each element of y is one accumulator that meets k in order (isa.h), so blocking (matmul.h) changes nothing
-// but speed. Where there are matrix tiles, they multiply all bf16, single rows too: their sums have an order
-// of their own (matrix_tiles.h).
+// Each element of y is one accumulator that adds in the order of k (isa.h), so blocking (matmul.h) affects
+// only speed. Matrix tiles have a different order of sums (matrix_tiles.h). So if they exist, they multiply
+// all bf16, also single rows.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay w
 
 constexpr std::int64_t kPieceUnits = 128;  // of a tile of x, laid out at a time
 
-// Of any instruction set.
+// Maximum over all instruction sets.
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 
@@ -203,7 +203,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
-  // Of several tiles the last one is as high as the others: x, sums and c have the room.
+  // If there are several tiles, the last one is as high as the others; x, sums and c have enough memory.
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
 

@@ -48,7 +48,7 @@ DType dtype_of(const MatrixPart& part) {
   return part.encoding == Encoding::fp8 ? DType::f8_e4m3 : part.values.dtype;
 }
 
-// The scales of fp8 parts, which must have as many groups.
+// The scales of fp8 parts, which must all have the same number of groups.
 Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& layout) {
   const std::int64_t groups = source.parts[0].scales.size(1);
   const std::int64_t columns = layout.cols / groups;

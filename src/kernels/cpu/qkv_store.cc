@@ -88,7 +88,7 @@ struct CacheWriter {
     }
     return scale;
   }
-  // Gives cached numbers to use() as words of so many bytes.
+  // Passes cached numbers to use() as words of this size.
   template <class Use>
   static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
     if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
@@ -109,8 +109,8 @@ struct TokenStore {
            (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
   }
 
-  // Heads [begin, end) of the `count` that lie in row i from `first` on, normalised and turned, each given to
-  // use(head, values).
+  // Normalises and rotates heads [begin, end) of row i and passes each to use(head, values). The row has
+  // `count` heads from `first` on.
   template <class Use>
   void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
                     std::int64_t end, const Norm& norm, Use&& use) const {
@@ -190,7 +190,7 @@ struct TokenStore {
   }
 };
 
-// Of latent attention: the one key head of a token, and what turns of its queries.
+// Writes the key head of latent attention, and rotates the end of its queries.
 struct LatentStore {
   const LatentStoreArgs& args;
   const IsaKernels& kernels;

@@ -64,7 +64,7 @@ struct TilePiece {
   const std::byte* codes;  // as tiles meet them
 };
 
-// Rows from `row` on times a piece, into c: as many groups at once as share their scales.
+// Multiplies rows from `row` on by a piece, into c; groups that share their scales are multiplied together.
 void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const QuantisedRows& x,
                     std::int64_t row, std::int64_t rows, const TilePiece& w, std::int64_t tile_columns,
                     float* c, std::int64_t c_stride) {
@@ -128,7 +128,7 @@ void multiply_unit_on_tiles(const IsaKernels& kernels, const MatmulArgs& args, c
   const QuantParts& parts = kernels.matrix->quant_parts[static_cast<int>(layout.kind)];
   const std::int64_t columns = unit.panels() * layout.width, at_once = tile_columns(layout, x);
   std::fill_n(c, unit.rows() * columns, 0.0f);
-  // Of several tiles the last one is as high as the others: of codes there is room for as many rows.
+  // If there are several tiles, the last one is as high as the others; the buffer of codes has enough rows.
   MatrixTilesInUse in_use(kernels.matrix);
   in_use.shape(std::min(unit.rows(), x.tile_rows), at_once);
   for (std::int64_t first = 0; first < layout.groups(); first += kTileGroups) {

@@ -69,7 +69,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     std::copy_n(product, count, x);
   };
   std::int64_t at = 0;
-  // Of the state behind the token before `at`.
+  // Copies the state after the token before `at`.
   const auto put_latest = [&](float* state) {
     for (std::int64_t j = 0; j < width - 1; ++j)
       std::copy_n(latest[(at + 1 + j) % width], count, state + first + j * inputs);

@@ -220,8 +220,8 @@ class RowSampler {
     return static_cast<std::int32_t>(std::find<const float*>(logits, logits_ + vocab_, max_) - logits_);
   }
 
-  // Lists, by id, some tokens that include the first `count` in order, or all there are; none with an
-  // exponent below `least`. At least `count` tokens lie at or above the count-th greatest block maximum.
+  // Lists tokens by id: at least the first `count` in order, or all tokens, without those whose exponent is
+  // below `least`. At least `count` tokens reach the count-th greatest block maximum.
   void list_first(const float* logits, std::size_t count, float least) {
     float bound = -kInfinity;
     if (count <= work_.maxima.size()) {
@@ -327,7 +327,7 @@ class RowSampler {
   ThreadPool* const pool_;
 
   float max_ = 0;          // of the logits as they are now
-  Softmax softmax_;        // of what is kept
+  Softmax softmax_;        // of the kept tokens
   float least_ = 0;        // exponent that min_p asks for
   Candidate last_ = kEnd;  // the last that is kept, in order
   std::size_t listed_ = 0;

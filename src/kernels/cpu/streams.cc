@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 256;  // of each stream, at a time
 
-// Of each row of coefs the product with the tanh of token t's router.
+// Product of each row of coefs and the tanh of token t's router.
 void coefficients(const View& coefs, const View& router, std::int64_t t, float* out) {
   float modes[kMaxStreams];
   const std::int64_t streams = router.size(1);

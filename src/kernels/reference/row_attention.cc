@@ -1,4 +1,4 @@
-// Attention whose keys are its values, over the last tokens and entries that stand for several tokens each.
+// Attention whose keys are its values, over the last tokens and over compressed entries of several tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
