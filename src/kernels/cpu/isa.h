@@ -131,7 +131,7 @@ struct SoftmaxRow {
   float soft_cap;
   float slope;                 // ALiBi: increase of scores per token, divided by scale
   std::int64_t query;          // last visible token, where the slope adds 0
-  const float* distance_bias;  // [-furthest, furthest]: what they grow by so far from `position`; or nullptr
+  const float* distance_bias;  // [-furthest, furthest]: increase of scores by distance; or nullptr
   std::int64_t furthest;
   std::int64_t position;       // the query's own token
   const float* key_scales;     // per token, [first, last): factor of its score; or nullptr

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kMostTurns = 3;  // of blocks: tiles are not shared out into more
 constexpr std::int64_t kBeginning = 1;  // what a unit costs before its first piece, in pieces
-// Number of rows whose states of a piece, written and read once, are as many bytes as the piece's keys and
+// For this number of rows, one write and one read of a piece's states costs the same bytes as the piece's
+// keys and values.
 // values.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 

@@ -155,7 +155,7 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// The states of a piece for 128 rows are twice as many bytes as its keys and values. A wgmma block occupies a
+// The states of a piece for 128 rows have twice the bytes of its keys and values. A wgmma block occupies a
 // whole processor, so that more blocks take more turns.
 TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
