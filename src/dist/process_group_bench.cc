@@ -67,7 +67,7 @@ BENCHMARK(all_reduce)
     ->ArgNames({"ranks", "bytes"})
     ->UseRealTime();
 
-// A step's plan. The copy has the bytes of a sum that another processor has just written.
+// Broadcasts of the size of a step's plan.
 void broadcast(benchmark::State& state) {
   run(state, [&](SharedMemoryGroup& group) {
     thread_local std::vector<std::byte> plan;

@@ -89,7 +89,7 @@ class Sequences {
 // Runs sequences through one backend, with a given number of tokens per call.
 class Runner {
  public:
-  // With `whole_plan`, the plan does not know of the window.
+  // With `whole_plan`, the plan does not know the window.
   Runner(Backend& backend, const Sequences& sequences, bool whole_plan = false)
       : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
@@ -372,8 +372,8 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     Runner expected(reference, sequences);
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
-    // Keys and values are rounded to the cache's format by both; probabilities by the tested one alone. A key or value in
-    // the middle between two numbers of fp8 may become either, which few results show.
+    // Both backends round keys and values to the cache's format; only the tested one rounds probabilities. A
+    // value halfway between two numbers of fp8 may become either, which affects few results.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
     const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -521,7 +521,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   }
 }
 
-// DeepSeek-V2, V3 and V3.2, at the sizes that they have.
+// DeepSeek-V2, V3 and V3.2, at their published sizes.
 TEST_P(AttentionOf, LatentsOfPublishedSizes) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -561,7 +561,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   for (int round = 0; round < rounds(12, 3); ++round) {
     Shape shape = random_shape_of(one, random);
     shape.spec.block_size = random.pick({16, 32, 64});
-    // Prefixes within prefixes, and one sequence on its own.
+    // Nested prefixes, and one independent sequence.
     std::vector<int> lengths{1100, 1030, 900, 1000, 700, 600, 800};
     for (int& length : lengths) length += random.integer(0, 40);
     Sequences sequences(shape, lengths, random);
@@ -573,7 +573,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
     alone.run_alone();
     for (Backend* backend : {&one, &four}) {
       Runner together(*backend, sequences);
-      std::vector<int> tokens;  // all but the last few; those then together, one after the other
+      std::vector<int> tokens;  // all but the last few; those then in one call
       for (const int length : lengths) tokens.push_back(length - 5);
       together.step(tokens);
       for (const int more : {1, 1, 2, 1}) together.step(std::vector<int>(lengths.size(), more));
@@ -583,7 +583,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   }
 }
 
-// A token whose values overflowed spoils its own result and those that see it, and no others.
+// A token with overflowed values affects its own result and later ones, and no others.
 TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);

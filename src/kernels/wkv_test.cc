@@ -1,5 +1,5 @@
-// Mixtures of neighbouring tokens and the delta rule of RWKV-7: every backend against the specification; and
-// the same bits however a sequence is cut and what runs beside it.
+// Mixtures of neighbouring tokens and the delta rule of RWKV-7: every backend against the specification.
+// Results must have the same bits for any split of a sequence and any other work.
 #include <gtest/gtest.h>
 
 #include "kernels/test_backends.h"
@@ -56,7 +56,7 @@ class Session {
         last_(DType::f32, {slots, 1, layer.inner()}),
         state_(DType::f32, {slots, layer.heads, layer.dim, layer.dim}) {
     for (TestTensor* t : {&last_, &state_})
-      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a beginning forgets what was there
+      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a new sequence ignores old contents
   }
 
   // given, decay: of all sequences' tokens, row by row [slot * stride + position]

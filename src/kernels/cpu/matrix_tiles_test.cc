@@ -61,7 +61,7 @@ struct Operands {
 std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
   const std::int64_t room = o.rows > kMatrixRows ? 32 : 16, columns = o.columns();
   std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * columns * room), BFloat16{0});
-  // Behind each segment lie numbers that must not be met.
+  // The numbers after each segment must not be read.
   std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
   for (std::int64_t segment = 0; segment < 2; ++segment)
     for (std::int64_t k = 0; k < 2 * o.steps; ++k) {

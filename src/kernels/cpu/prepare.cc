@@ -10,7 +10,7 @@
 namespace octavo::cpu {
 namespace {
 
-// Rows [first, last) of the matrix, all in one panel, into that panel. T is as wide as an element.
+// Copies rows [first, last) of the matrix, all in one panel, to that panel. T has the size of an element.
 template <class T, std::int64_t kUnit>
 void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, std::int64_t last,
                const PanelLayout& layout, std::byte* data) {

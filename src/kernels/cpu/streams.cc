@@ -83,7 +83,8 @@ float dot(const float* a, const float* b, std::int64_t n) {
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Each of `streams` lines of a matrix is divided by its sum: those of numbers `step` apart, `next` from line to line.
+// Divides each of `streams` lines of a matrix by its sum. Numbers of a line are `step` apart, and lines are
+// `next` apart.
 void divide_by_sums(float* matrix, std::int64_t streams, std::int64_t step, std::int64_t next, float eps) {
   for (std::int64_t line = 0; line < streams; ++line) {
     float sum = eps;

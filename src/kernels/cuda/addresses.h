@@ -31,7 +31,7 @@ struct KvLayout {
   OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
   OCTAVO_HOST_DEVICE constexpr int parts() const { return values_in_keys > 0 ? 1 : 2; }
 
-  // Bytes from the cache's begin to a token's key (which = 0) or value (1) of one head.
+  // Byte offset of a token's key (which = 0) or value (1) of one head in the cache.
   OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
                                                    std::int64_t token) const {
     return block * stride_bytes + number_of(which, head, token) * head_dim * element_bytes;
@@ -56,7 +56,7 @@ struct KvLayout {
   }
 };
 
-// First float of a row's partial state for one piece: states lie [kv_heads][rows][pieces] from first_state
+// First float of a row's partial state for one piece: states are [kv_heads][rows][pieces] from first_state
 // on.
 OCTAVO_HOST_DEVICE constexpr std::int64_t state_at(std::int64_t first_state, std::int64_t rows,
                                                    std::int64_t pieces, std::int64_t head, std::int64_t row,

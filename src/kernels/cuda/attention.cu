@@ -102,7 +102,7 @@ struct Tile {
     }
   }
 
-  // Where a piece's tokens are, for all threads behind the next barrier.
+  // Addresses of a piece's tokens, visible to all threads after the next barrier.
   __device__ void locate(int piece) {
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int token = piece * kPieceTokens + i;
@@ -110,8 +110,8 @@ struct Tile {
     }
   }
 
-  // Has keys (0) or the block's columns of the values (1) of a piece come; tokens that no row of the unit sees
-  // are zeros and not looked at.
+  // Starts copies of a piece's keys (0) or of the block's columns of its values (1). Tokens that no row of
+  // the unit sees become zeros and are not read.
   template <int kWhich>
   __device__ void begin_tokens(int piece, int past_piece) {
     if (piece < past_piece) {
@@ -135,8 +135,8 @@ struct Tile {
     }
     commit_copies();
   }
-  // The same for numbers of 8 bits, which go through registers: as many as fit are read before the first is written, so that
-  // reading them takes little time.
+  // The same for 8-bit numbers, which go through registers. Each thread reads as many as fit before the first
+  // write, to overlap the latencies.
   template <int kWhich, int kChunks>
   __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
     constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
@@ -188,8 +188,9 @@ struct Tile {
     }
   }
 
-  // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the piece.
-  // Gives each row's maximum and sum. Has the next tokens come as soon as no warp needs the keys any more.
+  // Converts scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the
+  // piece. Computes each row's maximum and sum. Starts the copy of the next keys when no warp needs the
+  // current ones.
   __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
@@ -339,7 +340,7 @@ void run_dim(StreamHandle stream, const AttentionParams& p) {
     run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
-// The states of a row's pieces, one after the other. A block does one row.
+// Merges the states of a row's pieces in order, one block per row.
 constexpr int kMergeThreads = 128;
 
 template <class T>

@@ -16,7 +16,7 @@ constexpr int kSharers = 4;                             // warps
 constexpr int kSharedTokens = kPieceTokens / kSharers;  // of each
 constexpr int kTokenTiles = kSharedTokens / 8;
 constexpr int kSlots = 3;    // of the ring
-constexpr int kLocated = 3;  // pieces whose tokens' places are known at a time
+constexpr int kLocated = 3;  // pieces whose token addresses are computed at a time
 constexpr int kValueChunks = kMaxTiledLatent / kTileColumns;
 
 // kGroups of four warps, each with 16 rows. kBytes: numbers of the cache have 8 bits.
@@ -47,7 +47,7 @@ struct LatentTile {
   const int chunks, value_chunks;
   const T* queries[kRows / kCopiedRows];  // of the rows that this thread copies; null: none
   int first_piece, past_piece;
-  // The next chunk to come, and the next to be used.
+  // The next chunk to copy, and the next to use.
   int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;
 
   // State of rows lane / 4 and lane / 4 + 8 of the group.
@@ -90,10 +90,10 @@ struct LatentTile {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // A row of the block's, of those that this lane has sums of.
+  // Row of the block for sum i of this lane.
   __device__ int row_of(int i) const { return group * kTileRows + lane() / 4 + 8 * i; }
 
-  // Where the keys of a piece lie, for all threads behind the next barrier.
+  // Addresses of a piece's keys, visible to all threads after the next barrier.
   __device__ void locate(int piece) {
     const SequenceRows rows(p, unit.sequence);
     const int first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
@@ -106,7 +106,7 @@ struct LatentTile {
     }
   }
 
-  // Has the next chunk come: of queries and keys, or of the values.
+  // Starts the copy of the next chunk: queries and keys, or values.
   __device__ void begin_chunk() {
     if (coming_piece < past_piece) {
       const bool keys = coming_chunk < chunks;
@@ -171,10 +171,10 @@ struct LatentTile {
     }
   }
 
-  // Scores of the warp's tokens to the probabilities of all tokens of its rows, the piece being merged into
-  // the state's maximum and sum. A number of a key that is not finite makes every product with it not finite:
-  // whoever sees it gets NaN, and values are mixed without it, because zero times it would be NaN for the
-  // others, too.
+  // Converts scores of the warp's tokens to the probabilities of all tokens of its rows, and merges the piece
+  // into the state's maximum and sum. A non-finite number in a key makes its products non-finite, so rows
+  // that see it get NaN. The weighted sum omits such values, because zero times them would be NaN in other
+  // rows.
   __device__ void soften(int piece, float (&scores)[kTokenTiles][4]) {
     bool spoilt = false;
 #pragma unroll

@@ -2,8 +2,8 @@
 // attention_wgmma.cu): products to scores, scores to probabilities, and merging of weighted values. Every sum
 // has one order, so that a row has the same bits in both kernels.
 //
-// Products and results lie as D in mma.h and wgmma.h: a lane has rows lane / 4 and lane / 4 + 8, and of every tile of 8
-// columns two of each: [tile][2 * i + e].
+// Products and results have the layout of D in mma.h and wgmma.h. A lane has rows lane / 4 and lane / 4 + 8,
+// and two columns of every tile of 8: [tile][2 * i + e].
 #pragma once
 
 #include "kernels/cuda/attention_tiles.h"
@@ -13,7 +13,7 @@ namespace octavo::cuda {
 constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
 constexpr int kPartTiles = kTokenTiles / kParts;
-constexpr int kAllTokens = 0x7fffffff;  // what a row that is not there sees: pieces need not be looked through for it
+constexpr int kAllTokens = 0x7fffffff;  // tokens of a missing row: no piece is processed for it
 
 // A lane's two rows of a unit, and the tokens [begin, end) that they see.
 struct LaneRows {
@@ -56,7 +56,7 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
   return plain ? p.scale : 1;
 }
 
-// Each row's largest score. Some chains, so that one comparison need not wait for another.
+// Each row's largest score, in several chains, so that comparisons do not wait for each other.
 template <int kTiles>
 __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
   static_assert(kTiles >= 4);

@@ -288,8 +288,8 @@ struct MatmulParams {
   const float* bias;  // optional
   Rows y;
   const std::int32_t* x_rows = nullptr;  // row i of y is of row x_rows[i] of x; optional: of row i
-  // Independent products: head h of x and y is at this element offset times h, and uses rows [h * rows, ..)
-  // of w.
+  // Number of independent products. Head h of x and y starts at element h * x_head and h * y_head, and uses
+  // rows [h * rows, ..) of w.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
   Hopper hopper = {};

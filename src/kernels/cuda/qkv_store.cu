@@ -1,5 +1,6 @@
-// Splits the fused projection, normalises and rotates queries and keys, writes queries out and keys and
-// values into the pages. A warp does one head of one token; of latent attention, a block all of a token.
+// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
+// and values to the pages. A warp processes one head of one token; in latent attention a block processes one
+// token.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -55,7 +56,7 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
   }
 }
 
-// Number i of the head, turned; `head` holds all of it.
+// Number i of the rotated head; `head` holds the whole head.
 __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const float* head, int i) {
   const int half = p.rotary_dim / 2;
   if (i >= p.rotary_dim) return head[i];

@@ -1,4 +1,4 @@
-// From logits to tokens: one block a row, without sorting.
+// The sample operator: one block per row, without sorting.
 //
 // min_p, top_k and top_p keep a beginning of the order of tokens, so the last kept token defines the set.
 // Bisection finds it: over the logits as integers of the same order, and among ties over the ids. Each step
@@ -58,7 +58,7 @@ struct List {
   __device__ std::int64_t id(std::int64_t i) const { return ids[begin + i]; }
 };
 
-// A block at work on one row; every function is called by all of its threads.
+// A block that processes one row; all of its threads call every function.
 class RowSampler {
  public:
   __device__ RowSampler(const SampleParams& p, std::int64_t row, Shared& shared)
@@ -115,7 +115,7 @@ class RowSampler {
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
   __device__ Mass most(Mass mine) { return block_max(mine, shared_.masses); }
 
-  // Sets max_. False: there is a NaN or plus infinity, or nothing else than minus infinity.
+  // Sets max_. False: a logit is NaN or plus infinity, or all are minus infinity.
   __device__ bool find_max(const float* logits) {
     Key key = 0;
     bool broken = false;
@@ -174,7 +174,7 @@ class RowSampler {
     return {static_cast<Key>(best >> 32), static_cast<std::int64_t>(0xffffffff - (best & 0xffffffff))};
   }
 
-  // ---- What is kept.
+  // ---- Filters.
 
   __device__ Bound last_kept() {
     Bound kept{0, p_.vocab};
@@ -275,7 +275,7 @@ class RowSampler {
         inside.tokens -= upper.tokens;
       }
     }
-    // Tokens of one key weigh the same.
+    // Tokens with the same key have the same weight.
     const Mass each = weight(logit_of(low));
     return {low, nth_of_key(kept, low, (target - above + each - 1) / each, few)};
   }
@@ -311,7 +311,7 @@ class RowSampler {
     return sum(mine);
   }
 
-  // ---- The draw: warps add up a stretch of the ids each; the one that has the point walks its stretch.
+  // ---- The draw: each warp adds up a stretch of the ids; the warp whose stretch has the point walks it.
 
   __device__ Mass kept_mass(const Bound& kept, std::int64_t id) const {
     return kept.keeps(key_of(logits_[id]), id) ? softmax_.mass(logits_[id]) : 0;

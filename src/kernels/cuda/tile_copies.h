@@ -72,7 +72,7 @@ __device__ inline void arrive_at(TileBarrier* barrier, int block) {
       "r"(block)
       : "memory");
 }
-// Until phase number `phase`, from 0 on, has ended; the one before it has.
+// Waits until phase `phase`, counted from 0, has ended.
 __device__ inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
   std::uint32_t done = 0;
   do {
@@ -94,7 +94,7 @@ __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row
       "r"(static_cast<std::int32_t>(row))
       : "memory");
 }
-// The same to all blocks of the cluster, at the same place of each, counted by the barrier of each.
+// Copies the same to the same address in all blocks of the cluster; each block's barrier counts it.
 __device__ inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                         TileBarrier* barrier) {
   asm volatile(

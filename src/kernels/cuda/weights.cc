@@ -54,7 +54,7 @@ constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
 
-// `wgmma`: for a device that has it.
+// `wgmma`: the device supports it.
 Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   const std::int64_t cols = source.parts[0].cols();
   const PartCodes first = codes_of(source.parts[0]);
@@ -153,11 +153,11 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
-  const std::uint8_t* values_ = nullptr;  // what the part's codes are written as; null: as they are
+  const std::uint8_t* values_ = nullptr;  // codes to write for the part's codes; null: no change
 };
 
-// Rows go through two pieces of pinned memory: while one travels, the other is filled. put(part, row, out)
-// writes one into zeros.
+// Rows go through two buffers of pinned memory: one is copied while the other is filled. put(part, row, out)
+// writes one row into zeros.
 template <class Put>
 Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t row_bytes, Put&& put) {
   std::int64_t rows = 0;

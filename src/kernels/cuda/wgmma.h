@@ -6,7 +6,8 @@
 // 1,024 bytes, aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row
 // ("128-byte swizzle"). So eight rows of one chunk are in different banks.
 //
-// The same tile also serves as B turned round ("N-major"): its rows lie along the sum, their 64 numbers are columns of D.
+// The same tile also serves as transposed B ("N-major"): its rows run along the sum, and their 64 numbers are
+// columns of D.
 //
 // In registers A is a warp's 16 rows, in the layout of mma.h. Layout of D, with g = lane / 4, t = lane % 4
 // and w the warp of the warpgroup:
@@ -33,7 +34,7 @@ __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
 
 #ifdef __CUDACC__
 
-// A kernel that uses these is compiled for all targets and runs where they are.
+// Kernels with these instructions are compiled for all targets, and run only on targets that have them.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
 #define OCTAVO_WGMMA 1
 #else
@@ -76,7 +77,7 @@ __device__ inline void named_arrival(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// An operand: 16 columns of a tile from `tile` on, or 16 rows of one that is turned round.
+// An operand: 16 columns of a tile from `tile` on, or 16 rows of a transposed one.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
@@ -202,7 +203,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&
   }
 #endif
 }
-// The same for 64 columns of D, B being a tile that is turned round.
+// The same for 64 columns of D, with a transposed tile as B.
 template <class T>
 __device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA

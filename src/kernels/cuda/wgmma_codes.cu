@@ -1,9 +1,10 @@
-// y = x * w^T + bias on Hopper's tensor cores, of codes that lie by lanes (place_of), and the same for experts.
+// y = x * w^T + bias on Hopper's tensor cores, for codes in fragment order (place_of), and the same for
+// experts.
 //
-// Codes come through the ring as they are. A warp makes its fragments of them in registers, as the whole numbers that they
-// are, code - zero, or as the numbers of their format, either of which 16 bits hold exactly; a group's scale multiplies
-// sums in f32. So no number of w is ever rounded, and a scale costs a multiplication for each output and not for each
-// number. Groups are added in their order, in pieces of 128 columns or, where these have several groups, of 32.
+// Codes come through the ring without conversion. In registers, a warp converts them to fragments: whole
+// numbers code - zero, or numbers of their format. Both are exact in 16 bits. A group's scale multiplies sums
+// in f32. So no number of w is rounded, and a scale costs one multiplication per output. Groups are added in
+// order, in pieces of 128 columns, or of 32 if these contain several groups.
 #include "kernels/cuda/wgmma_ring.h"
 
 namespace octavo::cuda {
@@ -24,14 +25,14 @@ struct Stage {
   static constexpr int kBytes = kScalesAt + S::kOutputs * kScaleBytes;
   static_assert(kBytes % kSwizzleBytes == 0);
 
-  // Byte offset of 16 bytes of a row's codes. Rows of 128 bytes change halves by turns, so that the lanes that read
-  // together, four of each of two rows, read from all banks.
+  // Byte offset of 16 bytes of a row's codes. Every second pair of rows swaps halves of 128 bytes, so that
+  // concurrent lanes read from all banks.
   __device__ static int chunk_at(int row, int chunk) {
     return row * kRowBytes + (kNarrow ? chunk : chunk ^ row % 2 * 4) * 16;
   }
 };
 
-// Codes and scales of one team on their way to shared memory.
+// Copies of codes and scales of one team to shared memory.
 template <Format kFormat, class S>
 struct CodeRing {
   using At = Stage<kFormat, S>;
@@ -110,7 +111,7 @@ struct RowCodes {
       const uint4& all = codes[0];
       const std::uint32_t word = quarter == 0 ? all.x : quarter == 1 ? all.y : quarter == 2 ? all.z : all.w;
       if constexpr (kFormat == Format::q4) {
-        // A number that is so large that its last bits count ones.
+        // A number so large that its last bits count ones.
         constexpr float kLarge = kBf16 ? 128 : 1024;
         const std::uint32_t base = pack<T>(kLarge + zero, kLarge + zero);
 #pragma unroll
@@ -213,7 +214,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
 
-  // Codes come while the kernels before this one still run.
+  // Copies of codes start while the previous kernels still run.
   for (int i = 0; i < kAhead; ++i) ring.begin(i);
   wait_for_kernels();
   const XTiles<T, S, kStepColumns> x_tiles(p, ring.me, row);

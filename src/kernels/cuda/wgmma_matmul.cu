@@ -9,7 +9,7 @@ namespace {
 template <class S>
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 
-// Tiles of w of one team on their way to shared memory.
+// Copies of tiles of w of one team to shared memory.
 template <class S>
 struct WTiles {
   static constexpr int kChunks = kTileColumns / 8;  // of a row of a tile
@@ -40,7 +40,7 @@ struct WTiles {
   }
 };
 
-// A team's stages, and which columns come to them.
+// A team's stages, and the columns of each.
 template <class S>
 struct Stages {
   unsigned char* const memory;
@@ -68,7 +68,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) sum[i] = total[i] = 0;
 
-  // Weights come while the kernels before this one still run.
+  // Copies of weights start while the previous kernels still run.
   for (int i = 0; i < kAhead; ++i)
     if (stages.there(i)) w_tiles.begin(stages.at(i), stages.column(i));
   wait_for_kernels();

@@ -166,7 +166,7 @@ dim3 grid_of(const MatmulParams& p, int slices_each) {
   return {blocks_of<S>(p), pieces(slices_of(p), slices_each), static_cast<unsigned>(p.heads)};
 }
 
-// Where a thread's sums of a slice lie, S::kThreads apart.
+// Address of a thread's sums of a slice, S::kThreads apart.
 template <class S>
 __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
@@ -186,7 +186,7 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
   add_slices<S>(total, together, sum, slice, part.slices);
 }
 
-// Behind all slices of a block: whether `total` has those of the others, too, in their order.
+// Called after all slices of a block. True if `total` includes the slices of the others, in order.
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {

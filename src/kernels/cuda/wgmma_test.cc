@@ -1,5 +1,5 @@
-// Products on Hopper's instructions, as the emulated device models them: against the specification, and the same bits
-// whatever the number of rows beside a row.
+// Products on Hopper's instructions, as the emulated device models them. They are compared with the
+// specification, and a row must have the same bits for any number of rows.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -48,7 +48,7 @@ class Wgmma : public testing::Test {
   TestRandom random{41};
 };
 
-// The first rows of x alone must get the bits that they get among all.
+// The first rows of x must get the same bits alone as among all rows.
 TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   struct Case {
     std::int64_t m, rows, cols;
@@ -96,7 +96,7 @@ TEST_F(Wgmma, SharedTilesAreRecorded) {
   EXPECT_TRUE(recorded == at_once);
 }
 
-// Rows that are gathered, experts without any, and more rows of one than a tile has.
+// Gathered rows, experts without rows, and experts with more rows than a tile.
 TEST_F(Wgmma, ExpertsGetTheirRows) {
   for (const int each : {2, 20, 60}) {
     const std::int64_t experts = 5, rows = 80, cols = 1064, tokens = 40;

@@ -42,11 +42,11 @@ struct WideStages {
     }
   }
   __device__ void wait_for_tiles(int step) const { wait_phase(full + step % S::kStages, step / S::kStages); }
-  // Until all have read what lay where this step's tiles come.
+  // Waits until all have read the previous contents of this step's tiles.
   __device__ void wait_for_room(int step) const {
     if (step >= S::kStages) wait_phase(read + step % S::kStages, step / S::kStages - 1);
   }
-  // The warp has read the step's tiles: its own, and those that the others have brought.
+  // Reports that the warp has read the step's tiles: its own, and those from other blocks.
   __device__ void has_read(int step) const {
     __syncwarp();
     if (lane() == 0)
@@ -54,7 +54,7 @@ struct WideStages {
   }
 };
 
-// By one thread: all tiles of w for this block, and this block's share of those of x for all.
+// Called by one thread: copies all tiles of w for this block, and its share of the tiles of x for all blocks.
 __device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& w, std::int64_t output, const TileMap& x,
                             std::int64_t row) {
   const int first = block_of_cluster() * kSharedRows;

@@ -74,7 +74,7 @@ CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, s
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
-// Elements (a, b) of a head of this token turn by one angle.
+// Rotates elements (a, b) of a head of this token by one angle.
 void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   const std::int64_t half = rope.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {

@@ -1,4 +1,4 @@
-// Layers with a state in place of a cache. States are f32 between tokens, wherever a prompt is cut.
+// Layers with a state instead of a cache. States are f32 between tokens, for any split of a prompt.
 #include <cmath>
 
 #include "kernels/host_device.h"
