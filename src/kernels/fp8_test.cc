@@ -12,7 +12,7 @@ class CpuFp8 : public CpuBesideReference {};
 INSTANTIATE_TEST_SUITE_P(Isa, CpuFp8, testing::ValuesIn(kCpuIsas),
                          [](const auto& test) { return std::string(name(test.param)); });
 
-// One scale per row, or per 128 rows and columns, or per group of odd size.
+// One scale per row, per 128 rows and columns, or per group of another size.
 TestPart random_fp8(TestRandom& random, std::int64_t rows) {
   const std::int64_t group = random.pick({0, 128, 130, 2600});
   if (group == 0) return random_codes(random, Encoding::fp8, rows, random.integer(1, 5000), 1, false);

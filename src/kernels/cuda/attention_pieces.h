@@ -131,8 +131,8 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
-// Zero, which the compiler does not know: what is worked out from it is worked out here, not before the loop around, in
-// registers that the loop needs.
+// A zero that the compiler does not know. It keeps dependent computations inside the loop, where they do not
+// occupy registers that the loop needs.
 __device__ inline int hidden_zero() {
   int zero = 0;
 #ifdef __CUDACC__
@@ -141,8 +141,8 @@ __device__ inline int hidden_zero() {
   return zero;
 }
 
-// Zero times infinity would carry a value to rows that do not see its token: when a result is not finite they are mixed
-// again without such values, and then those who see them get their NaN.
+// Zero times infinity would affect rows that do not see the token. If a result is not finite, the weighted
+// sum is repeated without such values, and rows that see them get NaN.
 template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
@@ -166,7 +166,7 @@ __device__ inline void mend_values(const LaneRows& rows, int piece,
     }
 }
 
-// The states of a lane's rows, those columns of the values that it has, and how a piece comes to them.
+// The states of a lane's rows for its columns of the values, and the merge of a piece into them.
 template <int kTiles>
 struct LaneState {
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
@@ -179,7 +179,7 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // Gives what merge_values takes.
+  // Computes the arguments of merge_values.
   __device__ void merge_sums(const float (&piece_max)[2], const float (&piece_sum)[2], Weights (&weights)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {

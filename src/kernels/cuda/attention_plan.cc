@@ -9,7 +9,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::int64_t kMostTurns = 3;  // of blocks: tiles are not shared out into more
-constexpr std::int64_t kBeginning = 1;  // what a unit costs before its first piece, in pieces
+constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, in pieces
 // For this number of rows, one write and one read of a piece's states costs the same bytes as the piece's
 // keys and values.
 // values.

@@ -13,7 +13,7 @@ constexpr float kMinusInfinity = -INFINITY;
 
 constexpr float kLog2E = 1.44269504f;
 
-// 2^x; what would be subnormal is zero.
+// 2^x; subnormal results are zero.
 __device__ inline float power_of_2(float x) {
 #ifdef __CUDACC__
   float y;
@@ -106,7 +106,7 @@ __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head,
   return 1 / (p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max));
 }
 
-// Where a piece's state of a row goes: value_dim values; at head_dim the maximum and the sum.
+// Address of a row's state for a piece: value_dim values; the maximum and the sum are at head_dim.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,

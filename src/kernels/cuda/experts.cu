@@ -123,7 +123,7 @@ __global__ void choose_kernel(RouteParams p) {
       weights[k] = weights[k] / sum * p.scale * (p.scales != nullptr ? p.scales[-1 - places[k]] : 1);
 }
 
-// One block: a thread counts and places the pairs of its experts, tokens ascending.
+// One block: a thread counts the pairs of its experts and assigns their indices, tokens ascending.
 __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
   wait_for_kernels();
   const std::int64_t pairs = p.n * p.chosen;

@@ -53,9 +53,9 @@ struct WeightRows {
   bool by_lanes = false;  // codes are in the order of wgmma's fragments (place_of()), without mins
 };
 
-// Where the code of a column lies among those of its row. By lanes: within 128 columns, of 8 bits 64, lane t of four has
-// the columns 2t and 2t + 1 of every eight, as wgmma wants them, in 16 bytes. The two are half a register apart, so that
-// one instruction takes both out.
+// Position of a column's code in its row. By lanes: within 128 columns (64 for 8 bits), lane t of four has
+// columns 2t and 2t + 1 of every eight, as wgmma needs them, in 16 bytes. The two codes are half a register
+// apart, so that one instruction extracts both.
 OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int64_t column) {
   if (!w.by_lanes) return column;
   const std::int64_t eight = column / 8, t = column / 2 % 4, second = column % 2;
@@ -264,7 +264,7 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
-// A device with Hopper's instructions, and where blocks that share a tile of a product's outputs meet.
+// A device with Hopper's instructions, and memory through which blocks with a common tile synchronise.
 struct Hopper {
   int processors = 0;               // 0: it is none
   float* sums = nullptr;            // of the tiles' slices
@@ -273,8 +273,8 @@ struct Hopper {
 };
 constexpr std::int64_t kMostSharedTiles = 4096;
 
-// A matrix of 16-bit numbers, of which tiles of 64 columns and `tile_rows` rows are copied. Rows begin at multiples
-// of 16 bytes; what lies beyond the matrix is zero.
+// A 16-bit matrix, copied in tiles of 64 columns and `tile_rows` rows. Rows begin at multiples of 16 bytes;
+// elements outside the matrix read as zero.
 struct TileSource {
   const void* data;
   std::int64_t rows, columns, stride_bytes;

@@ -25,8 +25,8 @@ struct Stage {
   static constexpr int kBytes = kScalesAt + S::kOutputs * kScaleBytes;
   static_assert(kBytes % kSwizzleBytes == 0);
 
-  // Byte offset of 16 bytes of a row's codes. Every second pair of rows swaps halves of 128 bytes, so that
-  // concurrent lanes read from all banks.
+  // Byte offset of 16 bytes of a row's codes. Odd rows swap their halves of 128 bytes, so that concurrent
+  // lanes read from all banks.
   __device__ static int chunk_at(int row, int chunk) {
     return row * kRowBytes + (kNarrow ? chunk : chunk ^ row % 2 * 4) * 16;
   }

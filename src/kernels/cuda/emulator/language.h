@@ -1,5 +1,5 @@
-// CUDA's language on the host, as far as Octavo's kernels use it, so that their logic can be tested without a
-// device: one block after the other, its threads as fibers that change places at barriers.
+// CUDA's language on the host, as far as Octavo's kernels use it, so that tests of their logic need no
+// device. Blocks run one after the other, with threads as fibers that switch at barriers.
 //
 // It checks more than a device does:
 //   - streams run only when a thread waits for them, so that a late copy or an early read always fails
