@@ -1,5 +1,5 @@
-// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Latent
-// attention beside it, and the choice of the tokens that it sees.
+// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Also latent
+// attention, and the choice of its visible tokens.
 #include <algorithm>
 #include <vector>
 
@@ -15,8 +15,8 @@ struct Contexts {
   std::string_view name;
   int sequences, queries, length;
   int window = 0;            // tokens that a query sees; 0: all before it
-  int shared = 0;            // tokens that all sequences begin with, in the same blocks
-  bool device_only = false;  // more than a host's memory is for
+  int shared = 0;            // common prefix of all sequences, in the same blocks
+  bool device_only = false;  // too large for a host's memory
 };
 constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
                                   {"decode", 16, 1, 32},
@@ -33,7 +33,7 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-// Of a cache with an indexer's keys: the choice alone.
+// Measures only the choice, with a cache that holds an indexer's keys.
 Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,
                         const Contexts& x, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
@@ -41,12 +41,13 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   if (!ops.supports(spec, static_cast<int>(s.q_heads))) return {};
   const int seen = x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length;  // by any query
   const int blocks_each = x.length / kBlockSize;
-  const int freed = (x.length - seen) / kBlockSize;  // of each sequence
+  const int freed = (x.length - seen) / kBlockSize;  // per sequence
   const int shared_blocks = x.shared / kBlockSize;
   const int blocks = (blocks_each - freed) * x.sequences;
   const std::int64_t block_bytes = ops.kv_block_bytes(spec);
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
-  // Each query of a head meets the numbers of the tokens up to its own, keys and values, two operations each.
+  // Each query of a head processes keys and values of the tokens up to its own, with two operations per
+  // number.
   const double met = static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
   OpCase c{
       .operation = fmt::format("{} {} {}", kind, s.name, x.name),
@@ -76,7 +77,7 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
                                                                  .window = x.window}));
   std::vector<std::int32_t> starts, lengths(size(x.sequences), x.length), table;
   for (int i = 0; i <= x.sequences; ++i) starts.push_back(i * x.queries);
-  int next = blocks;  // not in the order of memory, as after some use
+  int next = blocks;  // not in memory order, as after some use
   for (int i = 0; i < blocks_each * x.sequences; ++i) {
     const int in_sequence = i % blocks_each;
     const bool copied = i >= blocks_each && in_sequence < shared_blocks;

@@ -53,18 +53,18 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
                         .tokens = token.view(DType::i32, {places}),
                         .starts = starts};
   OpCase router = expert_case(s, "route", n, "f32");
-  router.calls = 64;  // one alone is too short to be timed
+  router.calls = 64;  // a single call is too short to time
   router.operations = static_cast<double>(n * kExperts) * 4;
   measure(visitor, std::move(router), [&] { ops.route(stream, route); });
 
-  ops.route(stream, route);  // the others read what it says
+  ops.route(stream, route);  // the other operators read its result
   const DType act = experts[0]->activation();
   TRY(const Buffer x, on_device(backend, std::vector<std::uint8_t>(
                                              static_cast<std::size_t>(n * s.dim) * size_of(act), 0x3d)));
   TRY(const Buffer y, room(places * std::max(s.hidden, s.dim), size_of(act)));
   OpCase product = expert_case(s, "grouped_matmul", n, name(act));
   const auto bytes = static_cast<double>(experts[0]->bytes());
-  product.bytes = bytes * static_cast<double>(std::min(places, kExperts));  // at most so many are read
+  product.bytes = bytes * static_cast<double>(std::min(places, kExperts));  // at most this number is read
   product.operations = 2.0 * static_cast<double>(places * s.dim * s.hidden);
   product.arithmetic = Arithmetic::bf16;
   measure(visitor, std::move(product), [&] {
@@ -91,7 +91,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
 }  // namespace
 
 Result<> expert_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
-  // An expert's numbers are small and alike: they are read and multiplied all the same.
+  // An expert's numbers are small and equal; this does not change the cost of reads and products.
   const std::vector<std::uint8_t> numbers(static_cast<std::size_t>(s.hidden * s.dim) * 2, 0x3c);
   const MatrixPart part{
       .values = View::of(const_cast<std::uint8_t*>(numbers.data()), DType::bf16, {s.hidden, s.dim})};

@@ -1,5 +1,4 @@
-// What latent attention has beside attention: the products of heads with matrices of their own, and the
-// store.
+// Additional operators of latent attention: products of heads with separate matrices, and the store.
 #include <numeric>
 #include <vector>
 
@@ -15,7 +14,7 @@ OpCase latent_case(const OpShapes& shapes, std::string_view operation, std::int6
   return {.operation = fmt::format("{} {}", operation, shapes.name),
           .shape = fmt::format("{} tokens, {} heads", n, shapes.q_heads),
           .format = "bf16",
-          .calls = 16,  // one alone is too short to be timed
+          .calls = 16,  // a single call is too short to time
           .bytes = 0,
           .operations = 0,
           .arithmetic = Arithmetic::bf16};

@@ -1,5 +1,4 @@
-// What a machine can do at most: bytes moved and arithmetic, each by the simplest work that does nothing
-// else.
+// Limits of a machine: memory bandwidth and arithmetic, each measured by minimal code.
 #pragma once
 
 #include <atomic>
@@ -13,12 +12,12 @@
 
 namespace octavo {
 
-// The arithmetic that bounds an operator: fused multiply-adds of f32, dot products of pairs of bf16 or of
-// quads of bytes. Where the instruction set lacks the latter two, they are done in f32.
+// Arithmetic that limits an operator: fused multiply-adds of f32, dot products of bf16 pairs, or of byte
+// quads. An instruction set without dot products uses f32.
 enum class Arithmetic : std::uint8_t { f32, bf16, int8 };
 
-// The instruction set of this name, or, without one, the best that there is.
-// Errors: this processor or this build lacks it.
+// The instruction set of this name, or the best one if the name is empty. Error: this processor or this build
+// does not support it.
 Result<CpuIsa> usable_isa(std::string_view wanted = {});
 
 class MachineLimits {
@@ -26,14 +25,14 @@ class MachineLimits {
   virtual ~MachineLimits() = default;
   virtual double seconds_of(const std::function<void()>& work) = 0;
   virtual double bandwidth() = 0;                  // bytes per second
-  virtual double peak(Arithmetic arithmetic) = 0;  // operations per second; 0: not known
+  virtual double peak(Arithmetic arithmetic) = 0;  // operations per second; 0: unknown
 };
 
-// This machine's processors: reading, and multiplying and adding, on all threads.
+// Limits of this machine's processors: reads and multiply-adds on all threads.
 class HostLimits final : public MachineLimits {
  public:
-  // On as many threads as this process may use when 0. One thread is timed by the processor time that it
-  // gets, several by the clock.
+  // threads 0: all threads that this process may use. One thread is measured in processor time, several in
+  // wall time.
   static Result<HostLimits> make(int threads, CpuIsa isa);
 
   double seconds_of(const std::function<void()>& work) override;
@@ -49,8 +48,8 @@ class HostLimits final : public MachineLimits {
   Buffer memory_;
 };
 
-// A device that works by itself: a copy from its memory to its memory, both directions counted. Arithmetic is
-// not measured.
+// Bandwidth of an asynchronous device: a copy within its memory, reads plus writes. Arithmetic is not
+// measured.
 class DeviceLimits final : public MachineLimits {
  public:
   static Result<DeviceLimits> make(Backend& backend);

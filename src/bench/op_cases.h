@@ -1,4 +1,4 @@
-// The operators that `octavo bench ops` measures, at the shapes of real models.
+// Cases of `octavo bench ops`: operators at the shapes of real models.
 #pragma once
 
 #include <functional>
@@ -22,31 +22,31 @@ inline constexpr OpShapes kHostShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 819
 inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
                                              {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
-// What all models with latent attention have: of a token the latent and what turns, of a head the rest of its
-// query, and its value.
+// Shapes common to all models with latent attention: latent and rotated part per token; remaining query part
+// and value per head.
 inline constexpr int kLatent = 512, kTurning = 64, kLatentHead = 128;
 
 struct OpCase {
   std::string operation;
   std::string shape;
   std::string format;
-  int calls;          // of the operator in one run
-  double bytes;       // of a call, that must come from memory: weights, KV; else 0
-  double operations;  // of a call, an addition and a multiplication being two
+  int calls;          // of the operator per run
+  double bytes;       // per call, that must come from memory: weights, KV; else 0
+  double operations;  // per call; a multiply-add counts as two
   Arithmetic arithmetic = Arithmetic::f32;
   std::function<void()> run = {};
 };
 
-// Where cases go. `wanted` is asked, without `run`, before anything is made for a case.
+// Receiver of cases. `wanted` is called with a case without `run`, before any data of the case exists.
 struct OpVisitor {
   std::function<bool(const OpCase&)> wanted;
   std::function<void(const OpCase&)> measure;
-  // What all copies of a matrix, or of a layer's keys and values, come to at least: more than a cache holds,
-  // as the layers of a model are.
+  // Minimum total size of all copies of a matrix, or of a layer's keys and values. It exceeds any cache, as
+  // the layers of a model do.
   double cold_bytes = 256e6;
 };
 
-// Memory of the backend's device with these items in it.
+// Device memory of the backend with these items.
 template <class T>
 Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   TRY(Buffer memory, backend.device->allocate(items.size() * sizeof(T)));
@@ -56,7 +56,7 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   return memory;
 }
 
-// Cases that the backend refuses (formats that it has not got) are left out.
+// Cases that the backend does not support (formats) are omitted.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> latent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);

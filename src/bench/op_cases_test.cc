@@ -1,4 +1,4 @@
-// Tests of `octavo bench ops`: that each case runs what it says, and that no operator is left out.
+// Tests of `octavo bench ops`: each case runs the operator of its name, and every operator has a case.
 #include "bench/op_cases.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class OpCases : public testing::Test {
   Backend backend_ = timed_backend(make_cpu_backend({.threads = 2, .isa = {}}).value(), times_);
 };
 
-// The first case of each name, format aside.
+// The first case of each name, in any format.
 TEST_F(OpCases, RunEveryOperator) {
   std::set<std::string> seen;
   visit_all({.wanted = [&](const OpCase& c) { return !seen.contains(c.operation); },
@@ -56,7 +56,7 @@ TEST_F(OpCases, AreNamedApart) {
   EXPECT_GT(names.size(), 100u);
 }
 
-// On the CUDA backend, which in builds without CUDA is emulated and whose memory the host cannot reach.
+// On the CUDA backend. Builds without CUDA use the emulator, whose memory the host cannot access.
 TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
   auto cuda = make_cuda_backend();
   if (!cuda) GTEST_SKIP() << cuda.error().message;

@@ -1,6 +1,7 @@
-// Runs each operator once, to count its instructions: tools/instructions.py. Under callgrind at AVX2, the
-// highest level that valgrind knows; with --tiles those on matrix tiles alone, as their model counts them. On
-// one thread and on small shapes: what a kernel executes for a number of a product is the same on large ones.
+// Runs each operator once, so that tools/instructions.py can count its instructions. It runs under callgrind
+// with AVX2, the highest level that valgrind supports. With --tiles it counts only instructions on matrix
+// tiles, with their software model. One thread and small shapes suffice: the number of instructions per
+// number of a product does not depend on the size.
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
@@ -31,7 +32,7 @@ Result<> count() {
                           .measure =
                               [](const OpCase& c) {
                                 const std::string name = name_of(c);
-                                c.run();  // whatever happens only once
+                                c.run();  // work that happens only once
                                 CALLGRIND_ZERO_STATS;
                                 CALLGRIND_TOGGLE_COLLECT;
                                 c.run();
@@ -44,7 +45,7 @@ Result<> count() {
 }
 
 #if defined(__x86_64__)
-// Prints a line for each operator that runs on tiles.
+// Prints one line per operator that uses tiles.
 Result<> count_on_tiles() {
   TRY(Backend backend, make_cpu_backend({.threads = 1, .isa = CpuIsa::amx_modelled}));
   const OpVisitor visitor{.wanted = is_counted,

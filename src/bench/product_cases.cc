@@ -8,14 +8,14 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // the last on devices alone
-constexpr std::int64_t kDistinctRows = 64;  // the others repeat them
+constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // the last one only on devices
+constexpr std::int64_t kDistinctRows = 64;  // the other cases repeat them
 
 struct ProductFormat {
   std::string_view name;
   Encoding encoding = Encoding::plain;
-  DType dtype = DType::bf16;  // of floating-point numbers
-  std::int64_t group = 0;     // columns that share a scale; 0: a row
+  DType dtype = DType::bf16;  // for floating-point numbers
+  std::int64_t group = 0;     // columns that share a scale; 0: a whole row
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"f16", Encoding::plain, DType::f16},
@@ -35,8 +35,8 @@ Arithmetic arithmetic_of(const ProductFormat& format) {
   return format.dtype == DType::f32 || format.dtype == DType::f16 ? Arithmetic::f32 : Arithmetic::bf16;
 }
 
-// Rows of a matrix with random contents. All its bytes are 0x30 .. 0x37: so is every number and scale in it
-// an ordinary one, in any format.
+// Rows of a matrix with random contents. All its bytes are 0x30 .. 0x37, so that every number and scale is a
+// normal one in any format.
 class RandomRows {
  public:
   RandomRows(const ProductFormat& format, std::int64_t cols) {
@@ -64,7 +64,7 @@ class RandomRows {
     part_.zeros = View::of(zeros_.data(), DType::u8, {kDistinctRows, groups});
   }
 
-  // Over and over, `rows` of them.
+  // Repeats `rows` rows.
   std::vector<MatrixPart> repeated(std::int64_t rows) const {
     std::vector<MatrixPart> parts(static_cast<std::size_t>(rows / kDistinctRows), part_);
     if (const std::int64_t rest = rows % kDistinctRows; rest > 0) {
@@ -91,7 +91,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
                       const ProductFormat& format, const OpVisitor& visitor) {
   std::vector<WeightPtr> copies;
   for (const std::int64_t m : kBatches) {
-    if (m > 64 && matrix.rows == shapes.vocab) continue;  // logits are for last tokens only
+    if (m > 64 && matrix.rows == shapes.vocab) continue;  // only last tokens have logits
     if (m > 512 && !backend.stream->asynchronous()) continue;
     OpCase c{.operation = fmt::format("matmul {} {}", shapes.name, matrix.name),
              .shape = fmt::format("{} x {} x {}", m, matrix.cols, matrix.rows),
@@ -113,7 +113,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
       } while (static_cast<double>(copies.size() * copies[0]->bytes()) < visitor.cold_bytes);
     }
     const DType act = copies[0]->activation();
-    // Numbers of about 0.05.
+    // Numbers near 0.05.
     TRY(const Buffer x,
         on_device(backend,
                   std::vector<std::uint8_t>(static_cast<std::size_t>(m * matrix.cols) * size_of(act), 0x3d)));

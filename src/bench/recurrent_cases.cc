@@ -9,10 +9,10 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kWidth = 4;          // of the convolution
-constexpr std::int64_t kMamba2State = 128;  // of a column of a Mamba2 head
-constexpr std::int64_t kMambaState = 16;    // of a channel of a Mamba
+constexpr std::int64_t kMamba2State = 128;  // per column of a Mamba2 head
+constexpr std::int64_t kMambaState = 16;    // per channel of a Mamba
 
-// The tokens of a step, shared out evenly among its sequences.
+// The tokens of a step, distributed evenly over its sequences.
 struct Step {
   std::int64_t sequences, tokens;
 };

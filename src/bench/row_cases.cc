@@ -1,4 +1,4 @@
-// Operators on rows: norms, activations, the way into the KV cache; and sampling.
+// Operators on rows: norms, activations, KV cache writes, and sampling.
 #include <numeric>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 64;  // of a case: one alone is too short to be timed
+constexpr int kCalls = 64;  // per case: a single call is too short to time
 constexpr std::int64_t kTokens[] = {1, 16, 64, 512};
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -72,7 +72,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
                        .most = weight.view(DType::f32, {s.dim}),
                        .y = wide.view(DType::bf16, {n, s.dim})});
   });
-  // One sequence of all tokens.
+  // One sequence with all tokens.
   TRY(const Buffer segment, on_device(backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(n)}));
   measure(visitor, row_case(s, "pool", n, "f32", static_cast<double>(n * s.dim)), [&] {
     ops.pool(stream, {.x = residual.view(DType::f32, {n, s.dim}),
@@ -87,7 +87,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
   measure(visitor, row_case(s, "put_sampled", n, "i32", static_cast<double>(n)), [&] {
     ops.put_sampled(stream, {.ids = ids, .tokens = position, .sampled = position, .rows = position});
   });
-  // The numbers of a table are zeros: it is read all the same.
+  // The table holds zeros; this does not change the cost of reads.
   std::vector<std::uint16_t> zeros(size(kTokens[3] * s.dim));
   const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], s.dim})};
   TRY(const WeightPtr table, ops.prepare(*backend.device, {std::span(&part, 1), DType::bf16}));
@@ -165,7 +165,7 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
       if (!visitor.wanted(c)) continue;
       c.calls = 4;
       std::vector<float> normal(size(count));
-      // Roughly normal, as logits are: the sum of four uniform numbers.
+      // Roughly normal, like logits: the sum of four uniform numbers.
       for (std::int64_t i = 0; i < count; ++i) {
         float sum = 0;
         const std::uint64_t bits = random_bits(7, static_cast<std::uint64_t>(i));

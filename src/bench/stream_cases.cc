@@ -1,10 +1,10 @@
-// Operators on several residuals side by side (Gemma 3n): four of them.
+// Operators on several residuals (Gemma 3n): four of them.
 #include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 64;  // of a case: one alone is too short to be timed
+constexpr int kCalls = 64;  // per case: a single call is too short to time
 constexpr std::int64_t kStreams = 4;
 
 Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const OpVisitor& visitor) {

@@ -20,7 +20,7 @@ struct Timing {
 };
 Timing timing;
 
-// On a device the host cannot see which experts have tokens: each token may have a separate one.
+// On a device the host does not know which experts have tokens: assumes separate experts per token.
 std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   const auto experts = static_cast<std::int64_t>(args.w.size());
   if (experts == 0) return 0;

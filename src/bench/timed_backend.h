@@ -1,4 +1,4 @@
-// A backend whose operators are timed: what a step spends in each, and so what it spends outside all of them.
+// A backend with timed operators: the time of a step in each operator, and outside of all.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATO
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  // Matrices that the step has multiplied with since the last embedding; only experts that have tokens count.
+  // Bytes of matrices used since the last embedding. Only experts with tokens count.
   std::atomic<std::int64_t> weight_bytes{0};
 };
 
-// One at a time: operators are plain functions, which find `times` in one place.
+// At most one instance exists, because operators are plain functions that share one `times`.
 Backend timed_backend(Backend backend, OpTimes& times);
 
 }  // namespace octavo

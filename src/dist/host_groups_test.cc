@@ -14,7 +14,8 @@ namespace {
 constexpr int kSteps = 60;
 constexpr std::size_t kSlotBytes = 4096;
 
-// A step as RankedExecutor's: all are told to begin, with a number; the last stage is told to end the oldest.
+// A step as in RankedExecutor: all ranks receive the begin, with a number. The last stage receives the end of
+// the oldest step.
 enum class Order : std::uint8_t { begin, end, stop };
 
 void tell(ProcessGroup& all, Order order, int number = 0) {
@@ -24,7 +25,7 @@ void tell(ProcessGroup& all, Order order, int number = 0) {
   all.broadcast(message);
 }
 
-// Each stage adds one to the numbers that it hands on, ranks of a stage add them up on the way.
+// Each stage adds one to the numbers that it passes on; ranks of a stage sum them.
 void compute(RankGroups& groups, const RankLayout& layout, int step, std::size_t count) {
   std::vector<float> rows(count, static_cast<float>(step));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(rows));
@@ -37,7 +38,7 @@ void compute(RankGroups& groups, const RankLayout& layout, int step, std::size_t
   EXPECT_EQ(rows.back(), static_cast<float>(step + layout.pipeline));
 }
 
-// Steps until every stage has one, then the oldest ends, and one more begins.
+// Begins steps until every stage has one, then repeatedly ends the oldest and begins another.
 void lead(RankGroups& groups, const RankLayout& layout, std::size_t count) {
   std::deque<int> launched;
   for (int step = 0; step < kSteps || !launched.empty(); ++step) {
@@ -49,7 +50,7 @@ void lead(RankGroups& groups, const RankLayout& layout, std::size_t count) {
     tell(*groups.all, Order::end);
     compute(groups, layout, launched.front(), count);
     launched.pop_front();
-    for (int i = 0; i < 2; ++i) tell(*groups.all, Order::begin, -1);  // other orders
+    for (int i = 0; i < 2; ++i) tell(*groups.all, Order::begin, -1);  // other messages
   }
   tell(*groups.all, Order::stop);
 }
@@ -95,7 +96,7 @@ void run_steps(const RankLayout& layout, std::size_t count) {
     });
 }
 
-// However many stages have a step on its way, and whether or not a slot holds what they hand on.
+// Any number of stages with steps in flight, with outputs below and above a slot.
 TEST(HostGroups, StagesDoNotWaitForEachOtherWithoutEnd) {
   for (const int stages : {1, 2, 3, 4, 6})
     for (const std::size_t bytes : {std::size_t{64}, kSlotBytes, 3 * kSlotBytes + 64})

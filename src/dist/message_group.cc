@@ -8,12 +8,12 @@
 namespace octavo {
 namespace {
 
-// Of a message: MPI counts in ints, and buffers for what others say stay small.
+// Maximum message size: MPI counts in ints, and receive buffers stay small.
 constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
-// Sums of more bytes than this are worth a second trip: each rank adds up a part and tells the others.
+// Above this size, a sum takes two exchanges: each rank sums a part and sends the result to the others.
 constexpr std::size_t kScatterBytes = 64 << 10;
 
-// Calls piece(begin, size) for pieces of `size` items, at most `most` each.
+// Calls piece(begin, size) for pieces of at most `most` items.
 template <class Piece>
 void in_pieces(std::size_t size, std::size_t most, const Piece& piece) {
   for (std::size_t begin = 0; begin < size; begin += most) piece(begin, std::min(most, size - begin));
@@ -28,7 +28,7 @@ MessageGroup::MessageGroup(Transport& transport, std::vector<int> members)
   rank_ = static_cast<int>(own - members_.begin());
 }
 
-// Runs what stands in sends_ and receives_. False: the group has failed.
+// Runs the transfers in sends_ and receives_. False: the group has failed.
 bool MessageGroup::exchange() {
   if (!failure_)
     if (const Result<> done = transport_.exchange(sends_, receives_, timeout_ms_); !done)
@@ -46,7 +46,7 @@ void MessageGroup::all_reduce(std::span<float> values) {
   });
 }
 
-// Everyone gets everything and adds it up.
+// Every rank gets all values and adds them.
 void MessageGroup::gather_and_add(std::span<float> values) {
   others_.resize(members_.size() * values.size());
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -58,7 +58,7 @@ void MessageGroup::gather_and_add(std::span<float> values) {
   if (exchange()) add_in_order(values, values.size());
 }
 
-// Everyone adds up a part, and gets the sums of the other parts.
+// Every rank sums one part, and gets the sums of the other parts.
 void MessageGroup::scatter_and_add(std::span<float> values) {
   const std::size_t each = (values.size() + members_.size() - 1) / members_.size();
   const auto part = [&](std::size_t i) {
@@ -83,7 +83,7 @@ void MessageGroup::scatter_and_add(std::span<float> values) {
   exchange();
 }
 
-// others_[i * stride ..] of all ranks and, of this one, `mine`.
+// others_[i * stride ..] of all ranks; for this one, `mine`.
 void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
   std::ranges::copy(mine,
                     others_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank_) * stride));
@@ -94,7 +94,7 @@ void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
 
 void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.empty() || all.size() == mine.size() * members_.size());
-  // Who has no use for the others' takes it all the same: messages are received in order.
+  // Ranks that do not need the parts receive them too, because messages are received in order.
   std::vector<std::byte> unused(all.empty() ? mine.size() * members_.size() : 0);
   if (all.empty()) all = unused;
   in_pieces(mine.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {

@@ -1,5 +1,4 @@
-// Ranks that send each other messages: a process group over any transport, with the sums of SharedMemoryGroup
-// to the bit.
+// A process group over any transport. Its sums are bit-identical to those of SharedMemoryGroup.
 #pragma once
 
 #include "dist/process_group.h"
@@ -9,8 +8,8 @@ namespace octavo {
 
 class MessageGroup final : public ProcessGroup {
  public:
-  // members: the ranks of the transport that belong to the group, in its order; this process's is one of
-  // them. Groups over one transport are used by one thread. The transport lives longer.
+  // members: ranks of the transport that form the group, in order, including this process. One thread uses
+  // all groups of a transport. The transport must outlive the group.
   MessageGroup(Transport& transport, std::vector<int> members);
 
   int rank() const override { return rank_; }
@@ -36,7 +35,7 @@ class MessageGroup final : public ProcessGroup {
   int timeout_ms_ = 0;
   std::optional<Error> failure_;
 
-  // Of the operation that runs.
+  // State of the current operation.
   std::vector<Transport::Send> sends_;
   std::vector<Transport::Receive> receives_;
   std::vector<float> others_;

@@ -4,7 +4,7 @@
 
 namespace octavo {
 
-// What MPI loads itself looks for its symbols among all there are.
+// RTLD_GLOBAL: libraries that MPI loads need MPI's symbols.
 Result<std::unique_ptr<Transport>> open_mpi_transport() {
   const auto function = plugin_function("liboctavo_mpi.so", kOpenMpiTransport, true);
   if (!function) return failure(function.error().code, "no MPI here: {}", function.error().message);

@@ -1,5 +1,5 @@
-// MPI, where it is installed: its transport is a library beside this program, built where MPI's headers are,
-// so that the program itself needs none.
+// Optional MPI transport. It is a separate library, built if MPI's headers are installed, so that the program
+// does not depend on MPI.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace octavo {
 
-// The transport of all processes that mpirun has started. Once in a process. Errors: unsupported where the
-// library or MPI is not there; unavailable, what MPI says.
+// The transport of all processes that mpirun started. Call it once per process. Errors: unsupported if the
+// library or MPI is missing; unavailable with MPI's message.
 Result<std::unique_ptr<Transport>> open_mpi_transport();
 
-// What the library exports: a Transport that belongs to the caller, or null and why.
+// The library's export: a Transport that the caller owns, or null and an error message.
 inline constexpr const char* kOpenMpiTransport = "octavo_open_mpi_transport";
 using OpenMpiTransport = Transport* (*)(char* why, std::size_t why_size);
 

@@ -1,5 +1,5 @@
-// Test-only: a library with NCCL's names for ranks that are threads of one process and values in host memory.
-// Where NCCL leaves the order of a sum open, this one begins with another rank for each number.
+// Test-only library with NCCL's names, for ranks that are threads of one process with values in host memory.
+// NCCL does not define the order of a sum, so this library starts with another rank for each number.
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +22,7 @@ struct Piece {
   std::size_t bytes;
 };
 
-// What a rank asks for, of all ranks together.
+// Request of a rank, shared by all ranks.
 struct Call {
   enum Kind { reduce, gather, broadcast } kind;
   const void* from;
@@ -41,9 +41,9 @@ struct World {
   int joined = 0, arrived = 0, round = 0, code = 0;
   bool lost = false;
   std::vector<Call> calls;
-  std::map<std::pair<int, int>, std::deque<Piece>> sent;  // from one to another, not received yet
+  std::map<std::pair<int, int>, std::deque<Piece>> sent;  // sent and not received yet
 
-  // Everyone meets for such a call.
+  // Ranks wait for each other in such a call.
   int meet(int rank, const Call& call) {
     std::unique_lock lock(mutex);
     calls[static_cast<std::size_t>(rank)] = call;
@@ -117,12 +117,12 @@ struct ncclComm {
 };
 
 namespace {
-// Of the group call of this thread.
+// State of this thread's group call.
 thread_local bool grouping = false;
 thread_local ncclComm* grouped = nullptr;
 thread_local std::vector<Piece> sends, receives;
 
-// As NCCL: what goes wrong later is told by ncclCommGetAsyncError.
+// As in NCCL, ncclCommGetAsyncError reports later errors.
 int noted(ncclComm* comm, int code) {
   comm->lost |= code == kLost;
   return code == kLost ? 0 : code;

@@ -1,9 +1,9 @@
-// Ranks whose values lie on GPUs, over NCCL, beside a group over the hosts' memory: what are messages between
-// programs (broadcast() of a vector, barrier()) goes there, and who dies is found out there.
+// Ranks with values on GPUs, over NCCL, plus a group over host memory. The host group carries messages
+// between programs (broadcast() of a vector, barrier()) and detects dead ranks.
 //
-// Sums are those of the other groups, to the bit. NCCL adds up in an order that depends on its algorithm and
-// on where in a message a number stands, and so on the batch. Of two ranks that is one order; of more, each
-// rank gets all values and adds them up itself.
+// Sums are bit-identical to those of the other groups. NCCL's order of addition depends on its algorithm and
+// on the position in the message, and so on the batch. With two ranks only one order exists. With more ranks,
+// each rank gathers all values and adds them itself.
 #pragma once
 
 #include <memory>
@@ -13,28 +13,29 @@
 
 namespace octavo {
 
-// What the group needs of the device.
+// Functions of the device that the group needs.
 class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
 
-  virtual void* stream() = 0;  // cudaStream_t: of the values
-  // Memory of the device, kept for the next call. Error: there is not enough.
+  virtual void* stream() = 0;  // cudaStream_t of the values
+  // Device memory that is kept for the next call. Error: out of memory.
   virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
-  // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order, of `parts_count` parts.
+  // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order, over `parts_count` parts.
   virtual void add_parts(float* sum, const float* parts, std::size_t count, int parts_count) = 0;
 };
 
 class NcclGroup final : public ProcessGroup {
  public:
-  // Collective. host: of the same ranks; it and the device live longer. Errors: NCCL's, of any rank.
+  // Collective. host: a group of the same ranks. It and the device must outlive this group. Errors: NCCL's,
+  // of any rank.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
                                                    NcclDevice& device, ProcessGroup& host);
   ~NcclGroup() override;
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
-  // These four: of the device's memory, enqueued on its stream.
+  // These four functions take device memory and enqueue on its stream.
   void all_reduce(std::span<float> values) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) override;
@@ -42,7 +43,7 @@ class NcclGroup final : public ProcessGroup {
   void broadcast(std::vector<std::byte>& message) override { host_.broadcast(message); }
   void barrier() override { host_.barrier(); }
   void set_timeout_ms(int ms) override { host_.set_timeout_ms(ms); }
-  // Also what NCCL has found out since.
+  // Includes asynchronous errors of NCCL.
   const std::optional<Error>& failure() const override;
 
  private:

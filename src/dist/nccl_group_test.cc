@@ -1,4 +1,4 @@
-// Over a library that has NCCL's names (nccl_fake.cc), on the memory of the host.
+// Tests with a fake NCCL library (nccl_fake.cc), on host memory.
 #include "dist/nccl_group.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ std::shared_ptr<const NcclLibrary> fake() {
       .value();
 }
 
-// Runs `body` on each rank, a thread in place of a process; rank_gone's host finds that others are.
+// Runs `body` on each rank, a thread instead of a process. rank_gone: the host group reports a dead rank.
 void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int rank_gone = -1) {
   const auto nccl = fake();
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
@@ -75,7 +75,7 @@ TEST(NcclGroup, PartsOfAllSizesAreGathered) {
   for (const int size : {1, 2, 4}) fine(group_checks::parts_of_all_sizes_are_gathered, size);
 }
 
-// Rank 1 gives up; rank 0, which waits for it, hears of that from NCCL.
+// Rank 1 gives up; rank 0 waits for it and gets the error from NCCL.
 TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
   over_nccl(
       2,
@@ -90,7 +90,7 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
         ASSERT_FALSE(group.status());
         EXPECT_EQ(group.status().error().message,
                   "NCCL: a collective operation: remote process exited or there was a network error");
-        group.all_reduce(values);  // at once
+        group.all_reduce(values);  // immediately
       },
       1);
 }

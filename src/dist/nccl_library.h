@@ -1,5 +1,5 @@
-// NVIDIA's NCCL, where it is installed: found at run time, so that the program itself needs none. What is
-// declared here is the little that we call of its public interface, version 2.
+// NVIDIA's NCCL, loaded at run time, so that the program does not depend on it. Declares the functions used
+// of its public interface, version 2.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ struct NcclLibrary {
   static constexpr int kBytes = 0, kFloat32 = 7;  // types of values
   static constexpr int kSum = 0;
 
-  // Errors: unsupported, no such library, or one that lacks what we call, and which.
+  // Error (unsupported): the library or one of its functions is missing.
   static Result<std::shared_ptr<const NcclLibrary>> open(const std::string& name = "libnccl.so.2");
 
-  // Its version, as "2.21.5".
+  // Version, such as "2.21.5".
   std::string version() const;
-  // Error (unavailable) but where the code says that all is well.
+  // Success, or the error (unavailable) of this code.
   Result<> check(Code code, const char* call) const;
 
   Code (*get_version)(int*);

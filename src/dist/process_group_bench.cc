@@ -1,4 +1,4 @@
-// What an all-reduce and a broadcast among threads cost, beside copying as many bytes.
+// Cost of an all-reduce and a broadcast among threads, compared with a copy of the same size.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// The other ranks of a group, each on a thread: as long as rank 0 broadcasts bytes, `operation` a hundred
+// The other ranks of a group, each on a thread. While rank 0 broadcasts bytes, they run `operation` a hundred
 // times.
 class Others {
  public:
@@ -67,7 +67,7 @@ BENCHMARK(all_reduce)
     ->ArgNames({"ranks", "bytes"})
     ->UseRealTime();
 
-// A step's plan; as many bytes as are summed, which another processor has just written.
+// Broadcasts of the size of a step's plan.
 void broadcast(benchmark::State& state) {
   run(state, [&](SharedMemoryGroup& group) {
     thread_local std::vector<std::byte> plan;

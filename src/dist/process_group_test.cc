@@ -1,4 +1,4 @@
-// The same checks over each transport that needs no other program; mpi/mpi_group_test.cc has MPI's.
+// The same checks over each transport that needs no other program; mpi/mpi_group_test.cc tests MPI.
 #include "dist/process_group_checks.h"
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace {
 
 using Body = std::function<void(ProcessGroup&)>;
 
-// Runs `body` on each rank, a thread in place of a process.
+// Runs `body` on each rank, a thread instead of a process.
 void over_shared_memory(int size, const Body& body) {
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
   std::vector<std::jthread> threads;

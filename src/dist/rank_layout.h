@@ -1,5 +1,5 @@
-// How the ranks of one engine divide its model among them: stages of layers, and in each stage parts of every
-// layer.
+// Partition of a model among an engine's ranks: stages of layers (pipeline parallel), and parts of every
+// layer (tensor parallel).
 #pragma once
 
 #include <algorithm>
@@ -16,26 +16,26 @@ struct RankLayout {
   int pipeline = 1;  // stages
 
   int size() const { return tensor * pipeline; }
-  // Rank 0, which schedules and samples, is in the last stage, and has the logits at hand.
+  // Rank 0 schedules and samples. It is in the last stage, where the logits are.
   int stage(int rank) const { return pipeline - 1 - rank / tensor; }
   int part(int rank) const { return rank % tensor; }
 
-  // The ranks of every group that there is: all; those of a stage; one of a stage and its counterpart in the
-  // next.
+  // The ranks of every group: all ranks; each stage; each rank of a stage with its counterpart in the next
+  // stage.
   std::vector<std::vector<int>> groups() const;
 };
 
-// The groups that a rank belongs to.
+// The groups of one rank.
 struct RankGroups {
   std::unique_ptr<ProcessGroup> all;
-  std::unique_ptr<ProcessGroup> tensor;  // null: it has its layers for itself
-  // Their rank 0 sends. Null: this is the first stage, the last.
+  std::unique_ptr<ProcessGroup> tensor;  // null: the rank has whole layers
+  // Rank 0 of these groups sends. Null: the first stage has no previous one, the last has no next one.
   std::unique_ptr<ProcessGroup> from_stage_before, to_stage_behind;
 
-  // The first failure of any of them.
+  // The first failure of any group.
   Result<> status() const;
   void set_timeout_ms(int ms);
-  // Those that are there.
+  // The groups that are not null.
   std::vector<ProcessGroup*> list() const;
 };
 

@@ -1,4 +1,4 @@
-// Memory that processes of one host share: a file without a name, which is gone with its last user.
+// Memory that processes of one host share: an anonymous file, which is freed with its last user.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace octavo {
 
 class SharedMemory {
  public:
-  // Zeros. Errors: io.
+  // Creates zeroed memory. Error: io.
   static Result<SharedMemory> create(std::size_t bytes);
-  // Of another process, which has handed over the descriptor; owned from now on. Errors: io.
+  // Maps memory of another process from its descriptor, and takes ownership of the descriptor. Error: io.
   static Result<SharedMemory> open(int fd);
-  // Of another process of this host, user and process namespace, by its descriptor there. Errors: io;
-  // not_found when that is no memory made by create().
+  // Maps memory of another process of the same host, user and process namespace, by its descriptor number
+  // there. Errors: io; not_found if create() did not make this memory.
   static Result<SharedMemory> open_of(std::int64_t process, std::int64_t descriptor);
 
   SharedMemory() = default;
@@ -24,7 +24,7 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  // Takes all its pages now: one by one, as they are used, takes eight times as long.
+  // Allocates all pages now, which is eight times faster than page faults at first use.
   void populate() const;
 
   std::span<std::byte> bytes() const { return bytes_; }

@@ -19,9 +19,9 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Looks before a rank goes to sleep: about as long as falling asleep and being woken takes.
+// Number of spins before a rank sleeps: about the time of one sleep and wake-up.
 constexpr int kSpins = 2000;
-// How long it sleeps at a time, between checks.
+// Sleep time between checks.
 constexpr int kSleepMs = 50;
 
 void pause() {
@@ -36,7 +36,7 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, time, nullptr, 0);
 }
 
-// Whether a count that wraps around has come to `round`.
+// Whether a wrapping counter has reached `round`.
 bool reached(std::uint32_t count, std::uint32_t round) {
   return static_cast<std::int32_t>(count - round) >= 0;
 }
@@ -57,7 +57,7 @@ SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGr
   CHECK(options_.slots >= 2 && std::has_single_bit(options_.slots), "{} slots", options_.slots);
 }
 
-// Of this round.
+// Slot of this round.
 std::byte* SharedMemoryGroup::slot(int rank) const {
   return slots_ +
          (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
@@ -70,7 +70,7 @@ bool SharedMemoryGroup::begin_round() {
   return true;
 }
 
-// What this rank has to say in this round stands in its slot.
+// This rank's data of the round is in its slot.
 void SharedMemoryGroup::post() {
   Line& line = lines_[options_.rank];
   line.round.store(round_, std::memory_order_seq_cst);
@@ -92,7 +92,7 @@ bool SharedMemoryGroup::wait(int rank, std::uint32_t round) {
   return sleep(rank, round);
 }
 
-// The timeout counts what was slept, not the clock: processes that are stopped and go on together have not
+// The timeout counts time asleep, not wall time: processes that were stopped and continued together have not
 // hung.
 bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
   Line& line = lines_[rank];
@@ -127,8 +127,8 @@ void SharedMemoryGroup::all_reduce(std::span<float> values) {
   }
 }
 
-// What all slots have, in the order of ranks; this rank's own numbers are read where they are. A piece at a time, which
-// stays in the processor's nearest cache.
+// Sums all slots in the order of ranks, and reads this rank's numbers in place. It works in pieces that stay
+// in the L1 cache.
 void SharedMemoryGroup::add_all(std::span<float> own) const {
   std::array<float, 1024> sums;
   for (std::size_t begin = 0; begin < own.size(); begin += sums.size()) {
@@ -178,7 +178,7 @@ void SharedMemoryGroup::gather(std::span<std::byte> all, std::span<const std::si
   }
 }
 
-// Each slot begins with the bytes that are still to come, its own included.
+// Each slot begins with the number of remaining bytes, including its own.
 void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
   const std::size_t most = options_.slot_bytes - sizeof(std::uint64_t);
   const bool sends = options_.rank == 0;

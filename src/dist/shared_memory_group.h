@@ -1,12 +1,12 @@
 // Ranks on one host, over shared memory.
 //
-// An operation is a round, or several where there is more to say than a slot holds. In a round each rank
-// writes its slot, counts its own round up, waits for the count of those it reads, and reads. Every rank has
-// some slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a
-// rank of N slots which waits for round r + 2 - N before it writes round r + 1 overwrites nothing that is
-// still read. It may be N - 1 rounds ahead of who listens.
+// An operation is one round, or several if the data exceeds a slot. In a round each rank writes its slot,
+// increments its round counter, waits for the counters of the ranks that it reads, and reads. A rank uses its
+// N slots in turn. A counter at round r means that the rank has read all of round r - 1. So a rank waits for
+// round r + 2 - N before it writes round r + 1, and overwrites no slot that is still read. It may be N - 1
+// rounds ahead of its readers.
 //
-// Waiting is a short spin, then a futex.
+// A wait is a short spin, then a futex.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,20 @@ namespace octavo {
 struct SharedMemoryGroupOptions {
   int rank = 0;
   int size = 1;
-  // Called several times a second while others are waited for: whether they are alive. May be empty.
+  // Called several times a second during a wait; returns whether the other ranks are alive. May be empty.
   std::function<Result<>()> check = {};
-  bool spin = true;  // no: there are more ranks than processors
+  bool spin = true;  // false: more ranks than processors
   std::size_t slot_bytes = std::size_t{1} << 20;
-  std::size_t slots = 2;        // a power of two: the count of rounds wraps around
-  std::vector<int> names = {};  // of the ranks, in errors; empty: their numbers in this group
+  std::size_t slots = 2;        // a power of two: the round counter wraps around
+  std::vector<int> names = {};  // rank names for errors; empty: numbers in this group
 };
 
 class SharedMemoryGroup final : public ProcessGroup {
  public:
   static std::size_t memory_bytes(int size, std::size_t slot_bytes = SharedMemoryGroupOptions{}.slot_bytes,
                                   std::size_t slots = SharedMemoryGroupOptions{}.slots);
-  // memory: memory_bytes(size, slot_bytes, slots), zeros at first, the same for all ranks; must live longer.
+  // memory: memory_bytes(size, slot_bytes, slots), initially zero, shared by all ranks. It must outlive the
+  // group.
   SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options);
 
   int rank() const override { return options_.rank; }
@@ -47,10 +48,10 @@ class SharedMemoryGroup final : public ProcessGroup {
   const std::optional<Error>& failure() const override { return failure_; }
 
  private:
-  // What a rank says to the others, in a cache line of its own.
+  // Status of a rank that others read, in a separate cache line.
   struct alignas(64) Line {
     std::atomic<std::uint32_t> round;
-    std::atomic<std::uint32_t> waiting;  // how many sleep until it changes
+    std::atomic<std::uint32_t> waiting;  // number of ranks that sleep until it changes
   };
 
   std::byte* slot(int rank) const;

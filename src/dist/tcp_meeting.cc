@@ -13,20 +13,20 @@
 namespace octavo {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // and the version of what follows
+constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // includes the version of the messages
 constexpr int kRetryMs = 200;                         // between attempts to reach rank 0
 constexpr int kTellMs = 10'000;                       // between lines in the log
 
-// What a rank says when it connects.
+// First message of a rank.
 struct Hello {
   std::uint64_t magic = kMagic;
   Hash128 identity = {};
   std::int32_t rank = 0;
   std::int32_t size = 0;
-  std::int32_t port = 0;  // where it listens
+  std::int32_t port = 0;  // listening port
 };
 
-// Rank 0's answer, when all are there or at once when this one does not belong to them.
+// Rank 0's answer: after all ranks are connected, or at once if this rank does not belong.
 struct Welcome {
   std::int32_t accepted = 1;
   std::array<char, 252> why = {};
@@ -34,14 +34,14 @@ struct Welcome {
 
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
-  return poll(&readable, 1, 0) != 0;  // nobody says anything before it is welcome
+  return poll(&readable, 1, 0) != 0;  // clients send nothing before they are accepted
 }
 
 Hash128 identity_of(const TcpRanks& ranks) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(ranks.identity)), 0);
 }
 
-// Rank 0's side.
+// Rank 0's part.
 class Host {
  public:
   explicit Host(const TcpRanks& ranks)
@@ -75,7 +75,7 @@ class Host {
     return true;
   }
 
-  // Whoever says nothing sensible is let go; a rank that has come before has started again.
+  // Closes connections with invalid messages. A known rank that connects again has restarted.
   void take(Socket socket, const TcpAddress& address) {
     Hello hello;
     if (!read_value(socket, hello) || hello.magic != kMagic) return;
@@ -107,7 +107,7 @@ class Host {
   std::int64_t told_us_ = now_us();
 };
 
-// Tries until rank 0 is there.
+// Retries until rank 0 is available.
 Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello) {
   TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
   for (std::int64_t told_us = now_us();;) {
@@ -137,12 +137,12 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
   for (bool welcome = false; !welcome;) {
     TRY(sockets[0], reach_rank_0(ranks, hello));
     Welcome answer;
-    // The others may still be on their way.
+    // The others may still be connecting.
     pollfd readable{sockets[0].fd(), POLLIN, 0};
     poll(&readable, 1, -1);
     if (!read_value(sockets[0], answer)) {
       poll(nullptr, 0, kRetryMs);
-      continue;  // rank 0 is gone, and may come again
+      continue;  // rank 0 is gone, and may return
     }
     if (!answer.accepted) return invalid("nnodes", "{}", answer.why.data());
     welcome = read_all(sockets[0], std::as_writable_bytes(std::span(addresses)), kReadMs);

@@ -1,4 +1,4 @@
-// How ranks find each other before they are connected: see tcp_transport.h.
+// Rendezvous of ranks before they connect to each other: see tcp_transport.h.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// A socket to each rank, none to this one. Errors: see TcpTransport::meet.
+// One socket per rank, none for this one. Errors: see TcpTransport::meet.
 Result<std::vector<Socket>> meet_ranks(const TcpRanks& ranks);
 
 }  // namespace octavo

@@ -70,7 +70,7 @@ Result<Socket> listen_at(const TcpAddress& address) {
 
 namespace {
 
-// A link that is cut without a word ends within kDeadLinkMs, too.
+// A silently cut link also ends within kDeadLinkMs.
 void prepare(const Socket& socket) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.fd(), level, option, &value, sizeof value);

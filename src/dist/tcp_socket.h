@@ -1,5 +1,4 @@
-// TCP between processes that know each other: connections that notice within seconds that the other side, or
-// the link, is gone.
+// TCP connections between known processes. They detect a dead peer or link within seconds.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,8 +13,8 @@
 
 namespace octavo {
 
-inline constexpr int kReadMs = 2'000;       // for what one who has connected must say at once
-inline constexpr int kDeadLinkMs = 10'000;  // until a link that is cut without a word is taken for dead
+inline constexpr int kReadMs = 2'000;       // for the first message of a client
+inline constexpr int kDeadLinkMs = 10'000;  // until a silent link counts as dead
 
 // Closes at the end.
 class Socket {
@@ -25,7 +24,7 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
   int fd() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }  // the caller's from now on
+  int release() { return std::exchange(fd_, -1); }  // owned by the caller
 
  private:
   int fd_;
@@ -40,15 +39,15 @@ struct TcpAddress {
   TcpAddress with_port(int port) const;
 };
 
-// Errors (invalid_argument) name `field`: the host has no address.
+// Error (invalid_argument) with the name `field`: the host has no address.
 Result<TcpAddress> resolve(std::string_view field, const std::string& host, int port);
 
-// Errors, these three: io, unavailable.
+// Errors of these three: io, unavailable.
 Result<Socket> listen_at(const TcpAddress& address);
 Result<Socket> connect_to(const TcpAddress& address);
 Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms);
 
-// Whole, or not within timeout_ms: false.
+// False: the message is not complete within timeout_ms.
 bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms);
 
 template <class T>
@@ -56,7 +55,7 @@ bool read_value(const Socket& socket, T& value, int timeout_ms = kReadMs) {
   return read_all(socket, std::as_writable_bytes(std::span(&value, 1)), timeout_ms);
 }
 
-// Few bytes, which a new connection always has room for.
+// A few bytes, for which a new connection always has buffer space.
 template <class T>
 bool write_value(const Socket& socket, const T& value) {
   return send(socket.fd(), &value, sizeof value, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof value);

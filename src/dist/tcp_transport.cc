@@ -50,7 +50,7 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
       if (!peer.in.empty()) TRY_VOID(receive_some(peer, r));
       if (!peer.out.empty() || !peer.in.empty()) waits_for = r;
       const bool sends_more = !peer.out.empty();
-      // One that has ended in order has said all that others may still wait for.
+      // A peer that closed normally has sent all data that others may wait for.
       polled[static_cast<std::size_t>(r)] = {peer.ended ? -1 : peer.socket.fd(),
                                              static_cast<short>(POLLIN | (sends_more ? POLLOUT : 0)), 0};
     }
@@ -67,7 +67,7 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
   }
 }
 
-// A link that is cut is found out by the system's own messages (tcp_socket.cc).
+// The system's keep-alive detects a cut link (tcp_socket.cc).
 Result<> TcpTransport::check() const {
   for (int rank = 0; rank < size(); ++rank) {
     pollfd ended{peers_[static_cast<std::size_t>(rank)].socket.fd(), POLLRDHUP, 0};
@@ -86,7 +86,7 @@ Result<> TcpTransport::send_some(Peer& peer, int rank) {
   return {};
 }
 
-// Into the place that waits for it; without one, it is kept.
+// Copies to the waiting buffer; without one, keeps the bytes.
 Result<> TcpTransport::receive_some(Peer& peer, int rank) {
   if (!peer.in.empty() && peer.taken < peer.kept.size()) {
     const std::size_t bytes = std::min(peer.in.size(), peer.kept.size() - peer.taken);

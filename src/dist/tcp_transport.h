@@ -1,5 +1,5 @@
-// Ranks that are connected with each other over TCP. They meet at rank 0's address: each says who it is and
-// where it listens, learns where the others do, and connects to those before it.
+// Ranks that are connected over TCP. They meet at rank 0's address. Each rank sends its number and its
+// listening address, receives the addresses of the others, and connects to the ranks before it.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ struct TcpRanks {
   int size = 1;
   std::string address;  // of rank 0
   int port = 0;
-  // Ranks of another text do not belong together: what is computed, and how it is split.
+  // Ranks with different texts do not belong together. The text describes the computation and its partition.
   std::string identity = {};
 };
 
 class TcpTransport final : public Transport {
  public:
-  // Waits until all ranks are there, with a line in the log now and then. Errors: io; invalid_argument when
-  // rank 0 does something else or is split otherwise.
+  // Waits until all ranks are connected, and logs at intervals. Errors: io; invalid_argument if rank 0 has
+  // another computation or partition.
   static Result<std::unique_ptr<TcpTransport>> meet(const TcpRanks& ranks);
 
   int rank() const override { return rank_; }
@@ -33,10 +33,10 @@ class TcpTransport final : public Transport {
  private:
   struct Peer {
     Socket socket;                     // none: this rank's own
-    std::vector<std::byte> kept = {};  // what has come and was not asked for
+    std::vector<std::byte> kept = {};  // received before it was requested
     std::size_t taken = 0;             // of it
-    bool ended = false;                // nothing more will come
-    // Of the exchange that runs: what is left of it.
+    bool ended = false;                // the connection has ended
+    // Remaining part of the current exchange.
     std::span<const std::byte> out = {};
     std::span<std::byte> in = {};
   };

@@ -58,7 +58,7 @@ TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
   EXPECT_EQ(gone.error().message, "rank 1 is gone: it has closed the connection");
 }
 
-// More than the system keeps on the way.
+// More than the system buffers.
 TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const Pair both = pair();
   const std::vector<std::byte> much(32 << 20, std::byte{7});
@@ -70,7 +70,7 @@ TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
     ASSERT_TRUE(own.exchange({}, receive, 60'000));
     EXPECT_TRUE(theirs == much);
   };
-  // The one that has sent all asks for what it gets at once, so that the other gets rid of it.
+  // The rank that has sent everything starts to receive at once, so that the other can send.
   std::jthread thread([&] { send_then_receive(*both.second, 0); });
   send_then_receive(*both.first, 1);
 }

@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// A port of 127.0.0.1 at which nobody listens.
+// A port of 127.0.0.1 without a listener.
 inline int free_port() {
   const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};

@@ -1,5 +1,5 @@
-// How the bytes of ranks on several hosts get from one to the other: what a MessageGroup stands on. There is
-// one for TCP here, and one for MPI in a library of its own (mpi_plugin.h).
+// Byte transport between ranks on several hosts, used by MessageGroup. TCP is implemented here, and MPI in a
+// separate library (mpi_plugin.h).
 #pragma once
 
 #include <cstddef>
@@ -25,15 +25,14 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Returns when all of it has been sent and received; a rank is there once in each list. Messages between
-  // two ranks keep their order, and are received in the sizes in which they are sent. What comes and is not
-  // asked for is kept for a later call, so that ranks which both send first do not wait for each other.
-  // timeout_ms: how long nothing may happen; 0: for ever. Errors (unavailable): a rank is gone, or does not
-  // answer.
+  // Returns after everything is sent and received. A rank is at most once in each list. Messages between two
+  // ranks keep their order and their sizes. An unexpected message is kept for a later call, so that two ranks
+  // which both send first do not block each other. timeout_ms: maximum time without progress; 0: unlimited.
+  // Error (unavailable): a rank is dead or does not answer.
   virtual Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives,
                             int timeout_ms) = 0;
 
-  // Whether all ranks are still there, as far as that can be told without a message. Any thread.
+  // Whether all ranks are alive, as far as known without a message. Any thread may call it.
   virtual Result<> check() const { return {}; }
 };
 

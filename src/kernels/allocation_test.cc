@@ -1,4 +1,4 @@
-// A step allocates nothing: not even the first one, whatever fits the limits.
+// A step that fits the limits does not allocate memory, not even the first step.
 #include <gtest/gtest.h>
 
 #include "base/test_allocations.h"

@@ -86,10 +86,10 @@ class Sequences {
   TestTensor weights, cos, sin, sinks, slopes, distance_bias;
 };
 
-// Runs sequences through one backend, as many tokens of each at a time as asked.
+// Runs sequences through one backend, with a given number of tokens per call.
 class Runner {
  public:
-  // With `whole_plan`, the plan does not know of the window.
+  // With `whole_plan`, the plan does not know the window.
   Runner(Backend& backend, const Sequences& sequences, bool whole_plan = false)
       : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
@@ -151,7 +151,7 @@ class Runner {
       for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[first + d]);
       for (std::int64_t d = 0; d < key_dim; ++d) kv.set(i * key_dim + d, qkv[first + dim() + d]);
     }
-    // Of an indexer: small whole numbers, so that scores are exact and many are equal.
+    // Inputs of an indexer: small integers, so that scores are exact and ties are frequent.
     const std::int64_t index_dim = shape.spec.index_dim;
     TestTensor index_keys(shape.activation, {n, index_dim}), index_weights(DType::f32, {n, kIndexHeads});
     TestTensor index_q(shape.activation, {n, kIndexHeads, index_dim}), chosen(DType::f32, {n, kChosen});
@@ -327,7 +327,8 @@ Shape random_shape(TestRandom& random) {
   return shape;
 }
 
-// Beside all others a Hopper, whose prompts have a kernel of their own: in builds with CUDA it may be the device itself.
+// Adds a Hopper, which has a separate kernel for prompts: the emulator, or the device itself in builds with
+// CUDA.
 std::vector<TestBackend> attention_backends() {
   std::vector<TestBackend> list = test_backends();
 #ifdef OCTAVO_CUDA_EMULATED
@@ -371,8 +372,8 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     Runner expected(reference, sequences);
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
-    // Keys and values are rounded to the cache's format by both; probabilities by the tested one alone. A key or value in
-    // the middle between two numbers of fp8 may become either, which few results show.
+    // Both backends round keys and values to the cache's format; only the tested one rounds probabilities. A
+    // value halfway between two numbers of fp8 may become either, which affects few results.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
     const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -389,7 +390,8 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
-// Ropes with an attention factor scale what they turn: norms behind them see the heads as they are then.
+// Rotary embeddings with an attention factor also scale heads, so norms after the rotation see the scaled
+// heads.
 TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -466,7 +468,7 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   }
 }
 
-// Shapes whose prompts have tiles of their own on tensor cores.
+// Shapes whose prompts use separate tiles on tensor cores.
 std::vector<Shape> prompt_shapes() {
   std::vector<Shape> shapes;
   for (const int head_dim : {64, 128, 96})
@@ -485,8 +487,8 @@ std::vector<Shape> prompt_shapes() {
   return shapes;
 }
 
-// What a row gets in a prompt it gets when it is decoded, and in whatever chunk between the two: of up to 4 tokens, whose
-// rows fit a tile of decoding, and of more, that have one wide tile with few rows or several.
+// A row has the same bits in a prompt, in decoding and in any chunk. Chunks of up to 4 tokens fit a tile of
+// decoding; larger ones have one or more wide tiles.
 TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -519,7 +521,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   }
 }
 
-// DeepSeek-V2, V3 and V3.2, at the sizes that they have.
+// DeepSeek-V2, V3 and V3.2, at their published sizes.
 TEST_P(AttentionOf, LatentsOfPublishedSizes) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -559,7 +561,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   for (int round = 0; round < rounds(12, 3); ++round) {
     Shape shape = random_shape_of(one, random);
     shape.spec.block_size = random.pick({16, 32, 64});
-    // Prefixes within prefixes, and one sequence on its own.
+    // Nested prefixes, and one independent sequence.
     std::vector<int> lengths{1100, 1030, 900, 1000, 700, 600, 800};
     for (int& length : lengths) length += random.integer(0, 40);
     Sequences sequences(shape, lengths, random);
@@ -571,7 +573,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
     alone.run_alone();
     for (Backend* backend : {&one, &four}) {
       Runner together(*backend, sequences);
-      std::vector<int> tokens;  // all but the last few; those then together, one after the other
+      std::vector<int> tokens;  // all but the last few; those then in one call
       for (const int length : lengths) tokens.push_back(length - 5);
       together.step(tokens);
       for (const int more : {1, 1, 2, 1}) together.step(std::vector<int>(lengths.size(), more));
@@ -581,7 +583,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   }
 }
 
-// A token whose values overflowed spoils its own result and those that see it, and no others.
+// A token with overflowed values affects its own result and later ones, and no others.
 TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);
@@ -601,7 +603,7 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
         << "head_dim " << shape.spec.head_dim << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
     const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
-    // The largest f8_e4m3 stands for infinity; and a query need not choose its own token.
+    // The largest f8_e4m3 represents infinity, and sparse attention may not choose the query's own token.
     ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || shape.spec.index_dim > 0 ||
                 !std::isfinite(spoilt.outputs[0][last]));
   }

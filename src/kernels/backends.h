@@ -8,9 +8,8 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend; those of one processor family from least to most able. amx is
-// avx512_bf16 with products on matrix tiles; amx_modelled the same in software, for tests where there are no
-// tiles.
+// Instruction sets of the CPU backend, ascending within one processor family. amx is avx512_bf16 plus matrix
+// tiles; amx_modelled emulates the tiles in software, for tests.
 enum class CpuIsa : std::uint8_t {
   avx2,
   avx_vnni,
@@ -29,18 +28,18 @@ inline constexpr CpuIsa kCpuIsas[] = {
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
-  int threads = 0;            // 0: as many as this process may use
-  std::optional<CpuIsa> isa;  // nullopt: the best that this processor has; for tests, a lesser one
+  int threads = 0;            // 0: all that this process may use
+  std::optional<CpuIsa> isa;  // nullopt: the best that this processor has
 };
 
 // Plain loops in double precision: the specification of every operator. One thread.
 Backend make_reference_backend();
 
-// Errors: this processor lacks the instructions that the backend needs, or those asked for.
+// Error: this processor lacks the required or the requested instructions.
 Result<Backend> make_cpu_backend(const CpuOptions& options);
 
-// The first NVIDIA GPU. Errors, each in one line: this build has no CUDA backend; there is no driver, no
-// device, or one that is too old.
+// The first NVIDIA GPU. Errors, one line each: this build has no CUDA backend; driver or device is missing;
+// the device is too old.
 Result<Backend> make_cuda_backend();
 
 }  // namespace octavo

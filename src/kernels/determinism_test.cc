@@ -1,5 +1,5 @@
-// A row's result does not depend on what else is computed, nor by how many threads. (attention_test.cc has
-// the same for attention.)
+// A row's result does not depend on other work or on the number of threads. attention_test.cc tests the same
+// for attention.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_weight.h"

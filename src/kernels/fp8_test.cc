@@ -12,7 +12,7 @@ class CpuFp8 : public CpuBesideReference {};
 INSTANTIATE_TEST_SUITE_P(Isa, CpuFp8, testing::ValuesIn(kCpuIsas),
                          [](const auto& test) { return std::string(name(test.param)); });
 
-// A scale for each row, or one for each 128 rows and columns; or for groups that are no multiple of anything.
+// One scale per row, per 128 rows and columns, or per group of another size.
 TestPart random_fp8(TestRandom& random, std::int64_t rows) {
   const std::int64_t group = random.pick({0, 128, 130, 2600});
   if (group == 0) return random_codes(random, Encoding::fp8, rows, random.integer(1, 5000), 1, false);
@@ -86,7 +86,7 @@ TEST_P(CpuFp8, EmbedReadsTheNumbersAsTheyAre) {
   }
 }
 
-// All 256 codes come through, NaN as NaN.
+// All 256 codes are exact, NaN included.
 TEST_P(CpuFp8, EveryCodeIsItsNumber) {
   TestPart part{.encoding = Encoding::fp8, .rows = 256, .cols = 1, .row_bytes = 1, .groups = 1};
   for (int code = 0; code < 256; ++code) part.bytes.push_back(static_cast<std::uint8_t>(code));

@@ -25,13 +25,14 @@ class HostDevice : public Device {
   std::string name_;
 };
 
-// A view in host memory of which each row (all but the first axis) is contiguous and rows may lie apart.
+// True if each row (all axes except the first) of this host view is contiguous; gaps between rows are
+// allowed.
 bool rows_contiguous(const View& view);
 
 // CHECKs that every index (i32 or i64, host memory) is in [0, limit).
 void check_indices(std::string_view what, const View& indices, std::int64_t limit);
 
-// CHECKs that the starts (i32, host memory) of segments ascend, none is empty, and all lie in [0, limit].
+// CHECKs that segment starts (i32, host memory) ascend strictly and are within [0, limit].
 void check_segments(std::string_view what, const View& starts, std::int64_t limit);
 
 }  // namespace octavo

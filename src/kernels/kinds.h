@@ -1,12 +1,12 @@
-// The kinds of norm, activation and pooling, apart from ops.h so that code for special instruction sets can
-// name them without including anything else.
+// The kinds of norm, activation and pooling. Separate from ops.h, so that code for special instruction sets
+// includes nothing else.
 #pragma once
 
 #include <cstdint>
 
 namespace octavo {
 
-// affine: nothing but weight and bias.
+// affine: only weight and bias.
 enum class NormKind : std::uint8_t { none, rms, layer, affine };
 // relu_squared: the square of relu. swigluoai: gpt-oss's gate, always gated; xielu: Apertus's, never gated
 // (ActivateArgs).
@@ -21,9 +21,9 @@ enum class Activation : std::uint8_t {
   swigluoai,
   xielu
 };
-// What becomes a sequence's one vector: PoolArgs.
+// How the rows of a sequence become one vector: PoolArgs.
 enum class Pool : std::uint8_t { first, last, mean, max, sum_by_root, weighted };
-// What becomes of a router's logits (RouterRule).
+// How a router's logits become scores (RouterRule).
 enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer, sqrt_softplus };
 
 }  // namespace octavo

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlocks = 3;
 
-// A layer's cache between two others in each block, all of it some byte that nobody writes.
+// A layer's cache between two others in each block, filled with a byte that no write produces.
 class Cache {
  public:
   Cache(Backend& backend, const KvSpec& spec)

@@ -1,7 +1,7 @@
-// How keys and values become the cache's 8-bit formats: one definition for all backends.
+// Conversion of keys and values to the cache's 8-bit formats, shared by all backends.
 //
-// f8_e4m3 rounds to nearest, with scale 1; what is too large becomes the largest number. i8 has a scale for
-// each token and head, so that the largest magnitude becomes 127 (vLLM's int8_per_token_head).
+// f8_e4m3 rounds to nearest with scale 1; larger numbers become the largest number. i8 has a scale per token
+// and head that maps the largest magnitude to 127 (vLLM's int8_per_token_head).
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace octavo {
 
-// The scale of one token's vector, with which its largest magnitude becomes largest_code; NaN where the vector
-// holds infinity or NaN.
+// The scale of one token's vector: it maps the largest magnitude to largest_code. NaN if the vector holds
+// infinity or NaN.
 template <class T>
 float kv_scale(std::span<const T> values, float largest_code = 127.0f) {
   T largest = 0;

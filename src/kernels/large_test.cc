@@ -1,4 +1,5 @@
-// Where 32 bits are not enough. Needs several gigabytes, so these have a label of their own (ctest -L large).
+// Sizes that exceed 32 bits. These tests need several gigabytes, so they have a separate label (ctest -L
+// large).
 #include <gtest/gtest.h>
 
 #include "kernels/test_tensors.h"

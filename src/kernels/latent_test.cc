@@ -1,5 +1,5 @@
-// The products of heads with matrices of their own: every instruction set against the specification, and
-// against itself in any batch. (attention_test.cc has the rest of latent attention.)
+// Products of heads with separate matrices: every instruction set against the specification, and against
+// itself in any batch. attention_test.cc tests the other parts of latent attention.
 #include <gtest/gtest.h>
 
 #include "kernels/test_backends.h"

@@ -1,5 +1,4 @@
-// Marks functions that run on a device as well as on the host. Nothing else, so that code for either compiler
-// can include it.
+// Marks functions that run on a device and on the host. Code for either compiler can include this header.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,16 +1,14 @@
-// The seam between models and backends: every operator that a model needs, as a constant table of typed
-// functions.
+// Interface between models and backends: a constant table of typed functions, one for each operator.
 //
-// Model code calls `ops.matmul(stream, {...})`. operators/list.h lists the operators, operators/*.h say what
-// each computes. kernels/reference is the specification: plain loops in double precision; tests compare every
-// other backend with it. What a backend lacks (Need) is refused before a model is loaded.
+// Model code calls `ops.matmul(stream, {...})`. operators/list.h lists the operators, and operators/*.h
+// define them. kernels/reference is the specification: plain loops in double precision. Tests compare every
+// other backend with it. The loader rejects a model that needs more than the backend supports (Need).
 //
-// Determinism: an output element depends only on its own inputs. The order of its sum follows from the shapes
-// of the weights and the absolute position in the sequence, never from the batch, the chunk, the thread or
-// other rows.
+// Determinism: an output element depends only on its own inputs. The shapes of the weights and the absolute
+// position in the sequence fix the order of its sum. Batch, chunk, thread and other rows never change it.
 //
-// `act` is the activation format of the weights at hand (Weight::activation): f32, bf16 or f16. "optional":
-// the view may be empty.
+// `act` is the activation format of the weights (Weight::activation): f32, bf16 or f16. "optional": the view
+// may be empty.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +35,7 @@ namespace octavo {
 template <class Args>
 void check(const Args& args);  // operators/*.cc: shapes and formats; a violation is a bug
 
-// One operator of a backend; null: the backend lacks it.
+// One operator of a backend; null: not supported.
 template <class Args>
 class Op {
  public:
@@ -53,7 +51,7 @@ class Op {
   Function function_;
 };
 
-// What a part of a network needs of a backend: an operator, or a form of one.
+// Features that a network may need from a backend: an operator, or a form of one.
 #define OCTAVO_NAME(name, of, backends) name,
 enum class Need : std::uint8_t { OCTAVO_OPERATORS(OCTAVO_NAME) OCTAVO_FORMS(OCTAVO_NAME) };
 #undef OCTAVO_NAME
@@ -69,7 +67,7 @@ constexpr std::string_view name(Need need) {
   return kWords[static_cast<std::size_t>(need)];
 }
 
-// A matrix from a checkpoint: one or several parts stacked by rows, which may differ in their encodings.
+// A matrix from a checkpoint: one or more parts stacked by rows. Parts may differ in encoding.
 struct MatrixSource {
   std::span<const MatrixPart> parts;
   DType activation = DType::f32;
@@ -77,18 +75,18 @@ struct MatrixSource {
 
 struct Ops {
   bool (*has)(Need);
-  // The activations that this backend works in when matrices are stored in this format (f32, bf16 or f16).
+  // Format of activations (f32, bf16 or f16) for matrices stored in this format.
   DType (*activation)(DType stored);
-  // Lays a matrix out for this backend. Reads the source once; it may be unmapped afterwards.
+  // Converts a matrix to the backend's layout. Reads the source once; the caller may unmap it afterwards.
   Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
 
   std::int64_t (*kv_block_bytes)(const KvSpec&);
-  // Whether attention can use this cache. Errors name the head size or the format that the backend lacks.
+  // Error: names the head size or the format that attention does not support.
   Result<> (*supports)(const KvSpec&, int q_heads);
-  // Everything that attention allocates. Error: not enough memory.
+  // Allocates all memory of attention. Error: not enough memory.
   Result<std::unique_ptr<AttentionPlan>> (*make_attention_plan)(Device&, const AttentionLimits&);
   void (*plan_attention)(Stream&, const AttentionShape&, AttentionPlan&);
-  // Memory for sample() of at most `rows` rows of `vocab` logits. Error: not enough memory.
+  // Allocates memory for sample() of at most `rows` rows of `vocab` logits. Error: not enough memory.
   Result<> (*reserve_sampling)(Device&, std::int64_t rows, std::int64_t vocab);
 
 #define OCTAVO_MEMBER(name, Args, backends) Op<Args> name;
@@ -96,7 +94,7 @@ struct Ops {
 #undef OCTAVO_MEMBER
 };
 
-// A device, its operators and a stream to run them on: all that the modules above know of the hardware.
+// A device, its operators and a stream: the only view of the hardware for the modules above.
 struct Backend {
   std::string_view name;
   const Ops& ops;

@@ -117,7 +117,8 @@ TEST_P(Operators, Pool) {
   }
 }
 
-// Of positions that single precision can say, beyond the longest contexts, and none is kept in a table.
+// Covers positions up to the limit of single precision, beyond the longest contexts; no table holds their
+// angles.
 TEST_P(Operators, Angles) {
   TestRandom random(41);
   for (int round = 0; round < 20; ++round) {

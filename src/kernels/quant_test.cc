@@ -19,13 +19,13 @@ std::vector<float> numbers_of(const TestPart& part) {
   return all;
 }
 
-// Columns to which x gives one scale.
+// Columns of x that share a scale.
 std::int64_t x_group(const TestPart& w) {
   const bool wide = w.groups == 1 || (w.groups > 1 && w.cols / w.groups % 128 == 0);
   return wide ? 128 : 32;
 }
 
-// x whose codes are exact: integers up to 127, one of which is there in every group, times a power of two.
+// x with exact codes: integers up to 127, with 127 in every group, times a power of two.
 TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::int64_t group) {
   TestTensor x(DType::f32, {m, cols});
   for (std::int64_t i = 0; i < m; ++i)
@@ -39,7 +39,7 @@ TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::i
   return x;
 }
 
-// What int8 codes for x may change at most: half a step of each x times its weight.
+// Maximum error of int8 codes for x: half a step of each x times its weight.
 double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
                       std::int64_t cols, std::int64_t group) {
   double bound = 0;

@@ -1,5 +1,5 @@
-// Gates, causal convolutions and the gated delta rule: the CPU's at every instruction set of this processor,
-// and CUDA's, against the specification; and the same bits however a sequence is cut and what runs beside it.
+// Gates, causal convolutions and the gated delta rule: all CPU instruction sets and CUDA against the
+// specification. Results must have the same bits for any split of a sequence and any other work.
 #include <gtest/gtest.h>
 
 #include "kernels/test_backends.h"
@@ -69,7 +69,7 @@ struct Layer {
   std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
-// The tokens [begin, end) of sequences, one after the other.
+// Tokens [begin, end) of sequences, one sequence after the other.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;
@@ -83,7 +83,7 @@ class Session {
         conv_(DType::f32, {slots, layer.width - 1, layer.channels()}),
         state_(DType::f32, {slots, layer.value_heads, layer.key_dim, layer.value_dim}) {
     for (TestTensor* t : {&conv_, &state_})
-      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a beginning forgets what was there
+      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a new sequence ignores old contents
   }
 
   // x, ba: of all sequences' tokens, row by row [slot * stride + position]
@@ -148,7 +148,7 @@ TEST_P(Recurrent, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(x, ba, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(x, ba, length, all);
-    // What the delta rule reads has been rounded to bf16 behind the convolution, once differently.
+    // The input of the delta rule is rounded to bf16 after the convolution, and may differ by one rounding.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 3e-2 : 2e-5, 3 * last_place(layer.type)),
               1)
         << layer.key_dim << " x " << layer.value_dim << ", " << name(layer.type);

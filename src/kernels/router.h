@@ -1,11 +1,11 @@
-// What the backends' routers have in common.
+// Constants shared by the backends' routers.
 #pragma once
 
 namespace octavo {
 
 constexpr int kMaxExperts = 1024;
 
-// Added to the sum of the chosen experts' scores, which divides them: sigmoids may all be 0.
+// Added to the sum of the chosen experts' scores before the division, because all sigmoids may be 0.
 constexpr float kLeastSum = 1e-20F;
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
-// Attention whose keys are its values, entries that stand for several tokens, and the residuals of
-// hyper-connections: every instruction set against the specification, and against itself however a sequence
-// is cut.
+// Attention whose keys are its values, compressed entries of several tokens, and the residuals of
+// hyper-connections. Every instruction set is compared with the specification, and with itself for any split
+// of a sequence.
 #include <gtest/gtest.h>
 
 #include "kernels/test_backends.h"

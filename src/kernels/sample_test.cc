@@ -182,7 +182,8 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   return c;
 }
 
-// Log-probabilities may differ by `error` times themselves: a device has a logarithm of its own.
+// `error` is the allowed relative difference of log-probabilities, because a device computes logarithms
+// differently.
 void expect_same(const Case::Result& a, const Case::Result& b, const std::string& what, float error = 0) {
   EXPECT_EQ(a.ids, b.ids) << what;
   EXPECT_EQ(a.ranks, b.ranks) << what;

@@ -1,5 +1,5 @@
-// What the backends share of the sample operator beside its arithmetic (sampling_math.h): a row's arguments
-// and outputs, in host memory.
+// Arguments and outputs of one row of the sample operator, in host memory, shared by the backends.
+// sampling_math.h has the arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace octavo::sampling {
 
-// What a row of SampleArgs asks for.
+// Arguments of one row of SampleArgs.
 struct Row {
   float temperature;
   int top_k;
@@ -36,7 +36,7 @@ struct Row {
   }
 };
 
-// The pieces of the operator's result for one row.
+// Outputs of the operator for one row.
 struct RowOutput {
   std::int32_t* id;
   float* logprob;
@@ -45,7 +45,7 @@ struct RowOutput {
   float* top_logprobs;
 
   RowOutput(const SampleArgs& args, std::int64_t r);
-  // Nothing could be chosen.
+  // Reports that no token could be chosen.
   void reject(const Row& row) const;
 };
 

@@ -14,7 +14,7 @@ class Scans : public BesideTheReference {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Scans, testing::ValuesIn(test_backends()), test_backend_name);
 
-// An operator with a state: all that it reads of a token lies side by side in one row.
+// An operator with a state: all inputs of a token are in one row.
 struct Operator {
   DType type;
   std::int64_t inputs, outputs;
@@ -100,7 +100,7 @@ struct Piece {
   std::int64_t begin, end;
 };
 
-// Sequences of `length` tokens, as many as there are slots; x: [slots * length, inputs].
+// Sequences of `length` tokens, one per slot; x: [slots * length, inputs].
 class Session {
  public:
   Session(Backend& backend, const Operator& op, std::int64_t length)

@@ -1,5 +1,4 @@
-// Host memory on its way to a device: two pieces by turns, so that the host fills one while the other is
-// read.
+// Double-buffered host memory for uploads: the host fills one buffer while the device reads the other.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +9,10 @@
 
 namespace octavo {
 
-// reserve once; then, over and over: turn, fill data(), send.
+// Call reserve once; then for each upload: turn, fill data(), send.
 class Staging {
  public:
-  // Makes both pieces at least this long; what was in them is lost. Error: there is no memory left.
+  // Grows both buffers to at least this size and discards their contents. Error: out of memory.
   Result<> reserve(Device& device, Stream& stream, std::size_t bytes) {
     if (bytes <= bytes_) return {};
     stream.synchronize();  // the device may still read the old ones
@@ -24,16 +23,16 @@ class Staging {
     return {};
   }
 
-  std::size_t bytes() const { return bytes_; }  // of a piece
+  std::size_t bytes() const { return bytes_; }  // per buffer
 
-  // Goes on to the other piece, when the device has read it.
+  // Switches to the other buffer after the device has read it.
   void turn(Stream& stream) {
     turn_ = 1 - turn_;
     stream.wait(pieces_[turn_].sent);
   }
   std::byte* data() const { return static_cast<std::byte*>(pieces_[turn_].memory.data()); }
 
-  // Copies the beginning of the piece to `to`.
+  // Copies the beginning of the buffer to `to`.
   void send(Device& device, Stream& stream, const View& to) {
     CHECK(static_cast<std::size_t>(to.bytes()) <= bytes_, "{} bytes, room for {}", to.bytes(), bytes_);
     device.upload(stream, to, data());

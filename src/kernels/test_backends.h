@@ -1,4 +1,4 @@
-// The backends that the tests of operators run on, and the way of host memory to them.
+// Backends for the tests of operators, and transfers of host memory to them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,11 +31,11 @@ inline Result<Backend> make_emulated_hopper() {
 
 struct TestBackend {
   std::string name;
-  std::function<Result<Backend>(int threads)> make;  // an error: not on this machine
+  std::function<Result<Backend>(int threads)> make;  // error: not available here
   bool slow = false;                                 // tests do less
 };
 
-// The CPU's for every instruction set, and CUDA's: the device's, or its emulation in builds without CUDA.
+// The CPU backend with every instruction set, and CUDA: the device, or the emulator in builds without CUDA.
 inline std::vector<TestBackend> test_backends() {
   std::vector<TestBackend> list;
   for (const CpuIsa isa : kCpuIsas)
@@ -51,14 +51,13 @@ inline std::string test_backend_name(const testing::TestParamInfo<TestBackend>& 
   return test.param.name;
 }
 
-// Views of host memory as a backend's operators can reach them: as they are, or copied to the device until
-// fetch().
+// Makes host views accessible to a backend's operators: directly, or copied to the device until fetch().
 class OnDevice {
  public:
   explicit OnDevice(Backend& backend)
       : backend_(backend), host_(dynamic_cast<HostDevice*>(backend.device.get()) != nullptr) {}
 
-  // Of views that begin at the same address only the first is copied; the others must lie within it.
+  // Among views that begin at the same address, only the first is copied; the others must be within it.
   View operator()(const View& host) {
     if (host_ || !host) return host;
     View device = host;
@@ -77,7 +76,7 @@ class OnDevice {
     return norm;
   }
 
-  // Waits for the operators and brings everything back.
+  // Waits for the operators and copies all results back.
   void fetch() {
     for (const auto& [data, copy] : copies_) {
       View device = copy.host;
@@ -97,7 +96,7 @@ class OnDevice {
   std::map<void*, Copy> copies_;
 };
 
-// A backend beside the specification; skipped where this machine has not got it.
+// Test of a backend against the specification; skipped if this machine does not support the backend.
 class BesideTheReference : public testing::TestWithParam<TestBackend> {
  protected:
   void SetUp() override {

@@ -55,7 +55,7 @@ class TestTensor {
   }
   DType dtype() const { return dtype_; }
   std::byte* data() { return bytes_.data(); }
-  // Rows [begin, begin + count), copied.
+  // A copy of rows [begin, begin + count).
   TestTensor rows(std::int64_t begin, std::int64_t count) const {
     std::vector<std::int64_t> shape = shape_;
     const std::int64_t row = elements() / shape[0];
@@ -99,7 +99,7 @@ class TestRandom {
   std::mt19937 engine_;
 };
 
-// The largest |a - b| / (absolute + relative |b|); NaN where only one is counts as infinity.
+// The largest |a - b| / (absolute + relative |b|). Infinite if only one of the two is NaN.
 inline double difference(const TestTensor& a, const TestTensor& b, double absolute, double relative) {
   double largest = 0;
   for (std::int64_t i = 0; i < a.elements(); ++i) {
@@ -113,7 +113,7 @@ inline double difference(const TestTensor& a, const TestTensor& b, double absolu
   return largest;
 }
 
-// One unit in the last place of this format, relative: what an error just before a rounding can become.
+// Relative size of one unit in the last place: a small error before rounding can become this large.
 inline double last_place(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0x1p-22;
 }

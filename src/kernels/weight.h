@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// y = x * W^T with W [rows, cols]: rows are outputs, cols are inputs. How the numbers lie in memory is the
-// affair of the backend that prepared it; it is streamed once per product, whatever the batch.
+// y = x * W^T with W [rows, cols]: rows are outputs, cols are inputs. The backend that prepared the matrix
+// defines its layout. A product streams it once, for any batch size.
 class Weight {
  public:
   virtual ~Weight() = default;
@@ -19,7 +19,7 @@ class Weight {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
-  // The format in which matmul wants x: whoever produces x writes it in this format.
+  // The format of x in matmul.
   DType activation() const { return activation_; }
   // Bytes that one product streams.
   std::size_t bytes() const { return bytes_; }

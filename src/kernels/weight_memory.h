@@ -1,4 +1,4 @@
-// What a matrix of the CPU backend is in memory, for those who move it between processes.
+// Memory of a CPU matrix, for transfers between processes.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// Two matrices of the same `format` whose bytes are the same are the same matrix.
+// Equal `format` and equal bytes mean equal matrices.
 struct WeightMemory {
-  std::uint64_t format = 0;                  // of this program on processors of this kind
-  std::vector<std::span<std::byte>> pieces;  // who writes to them sees to it that no product runs meanwhile
+  std::uint64_t format = 0;                  // differs by program version and processor type
+  std::vector<std::span<std::byte>> pieces;  // writable only while no product runs
 };
 
-// weight: of the CPU backend.
+// Memory of a matrix of the CPU backend.
 WeightMemory memory_of(const Weight& weight);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Mixtures of neighbouring tokens and the delta rule of RWKV-7: every backend against the specification; and
-// the same bits however a sequence is cut and what runs beside it.
+// Mixtures of neighbouring tokens and the delta rule of RWKV-7: every backend against the specification.
+// Results must have the same bits for any split of a sequence and any other work.
 #include <gtest/gtest.h>
 
 #include "kernels/test_backends.h"
@@ -56,7 +56,7 @@ class Session {
         last_(DType::f32, {slots, 1, layer.inner()}),
         state_(DType::f32, {slots, layer.heads, layer.dim, layer.dim}) {
     for (TestTensor* t : {&last_, &state_})
-      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a beginning forgets what was there
+      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a new sequence ignores old contents
   }
 
   // given, decay: of all sequences' tokens, row by row [slot * stride + position]
@@ -125,7 +125,7 @@ TEST_P(Wkv, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(given, decay, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(given, decay, length, all);
-    // What the rule reads has been rounded to bf16 behind the mixtures, once differently.
+    // The input of the rule is rounded to bf16 after the mixtures, and may differ by one rounding.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 1e-1 : 1e-4, 4 * last_place(layer.type)),
               1)
         << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);

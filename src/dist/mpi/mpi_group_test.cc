@@ -40,7 +40,7 @@ TEST(MpiGroup, PartsOfAllSizesAreGathered) {
   EXPECT_TRUE(group.status().has_value());
 }
 
-// Messages that the other side has not asked for yet.
+// Messages that the receiver has not requested yet.
 TEST(MpiGroup, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const std::vector<std::byte> much(32 << 20, std::byte{7});
   std::vector<std::byte> theirs(much.size());

@@ -1,4 +1,4 @@
-// The transport over MPI: a library of its own, which the program loads when mpirun has started it
+// The transport over MPI. It is a separate library, which the program loads if mpirun started it
 // (mpi_plugin.h).
 #include <mpi.h>
 #include <time.h>
@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// Looks before a rank sleeps, and how long it sleeps at a time.
+// Number of polls before a rank sleeps, and its sleep time.
 constexpr int kSpins = 200;
 constexpr int kSleepUs = 50;
 
@@ -24,7 +24,8 @@ class MpiTransport final : public Transport {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     kept_.resize(static_cast<std::size_t>(size_));
   }
-  // Waits for the others, so that it is left out after a failure: who ends without it ends the others, too.
+  // MPI_Finalize waits for the others, so it is skipped after a failure. A rank that exits without it ends
+  // the others too.
   ~MpiTransport() override {
     if (!failed_) MPI_Finalize();
   }
@@ -71,7 +72,7 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // What has been kept, or the next message that has come: to where it is waited for, or among what is kept.
+  // Takes a kept message, or the next one that arrived, and copies it to its waiting buffer or keeps it.
   Result<> take_one(std::vector<Receive>& left, bool& moved) {
     for (std::size_t i = 0; i < left.size(); ++i) {
       std::deque<std::vector<std::byte>>& kept = kept_[static_cast<std::size_t>(left[i].from)];
@@ -122,7 +123,7 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0, size_ = 1;
   bool failed_ = false;
-  std::vector<std::deque<std::vector<std::byte>>> kept_;  // by rank: messages that were not asked for yet
+  std::vector<std::deque<std::vector<std::byte>>> kept_;  // by rank: messages that were not requested yet
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Products on matrix tiles, for the instructions T of the processor (isa_amx.cc) or their model
+// Products on matrix tiles. T: the processor's instructions (isa_amx.cc) or their software model
 // (amx_model.cc).
 //
-// Eight tiles: four of sums, two of x, two of W, so that each that is loaded is used twice.
+// Eight tiles: four for sums, two for x, two for W; each loaded tile is used twice.
 #pragma once
 
 #include "kernels/cpu/matrix_tiles.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kLineBytes = 64;
 
-// The layout is the processor's.
+// The processor defines the layout.
 struct alignas(64) TileConfiguration {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -25,7 +25,7 @@ template <class T>
 void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
   TileConfiguration shape;
   const auto last = static_cast<std::uint8_t>((rows - 1) % kMatrixRows + 1);
-  // Of sums and x, the second half or the only one.
+  // The second half of sums and x, or the only one.
   const int half = rows > kMatrixRows ? 1 : 0;
   shape.rows[2 * half] = shape.rows[2 * half + 1] = shape.rows[4 + half] = last;
   shape.row_bytes[4] = shape.row_bytes[5] = static_cast<std::uint16_t>(row_bytes);
@@ -33,8 +33,7 @@ void begin_tiles(std::int64_t rows, std::int64_t row_bytes) {
   T::configure(shape);
 }
 
-// The last steps of a segment where they do not fill a tile, and zeros: what lies behind them is not to be
-// read.
+// The last steps of a segment that do not fill a tile, padded with zeros: memory after them must not be read.
 template <std::int64_t kSteps>
 struct alignas(64) LastSteps {
   std::byte data[kSteps * 2 * kMatrixBytes];

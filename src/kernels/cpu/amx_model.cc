@@ -24,9 +24,9 @@ struct State {
 thread_local constinit State state = {};
 thread_local constinit std::int64_t instructions = 0;
 
-// DAZ and FTZ: numbers below the least normal one are zero, whatever MXCSR says.
+// DAZ and FTZ: subnormal numbers become zero, whatever MXCSR says.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
-// The even or the odd one of a pair of bf16.
+// The even or the odd element of a bf16 pair.
 template <bool kOdd>
 float number(std::uint32_t pair) {
   const std::uint32_t bits = kOdd ? pair & 0xffff0000u : pair << 16;

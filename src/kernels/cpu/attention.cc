@@ -1,4 +1,4 @@
-// Attention over pages: the plan's units on all threads, then the merges of what was shared out.
+// Attention over pages: all threads run the plan's units, then merge the results of split rows.
 #include <algorithm>
 
 #include "kernels/cpu/attention_unit.h"

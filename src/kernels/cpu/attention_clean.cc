@@ -1,5 +1,5 @@
-// What a query does not see must not reach it: its probability is 0, but what times 0 is not 0 (a slot that
-// was never written, a later token whose values overflowed) would still get through.
+// Removes values that a query must not see. Their probability is 0, but 0 times infinity or NaN is NaN. Such
+// values are in unwritten slots, and in later tokens that overflowed.
 #include <cstring>
 
 #include "kernels/cpu/attention_unit.h"
@@ -35,8 +35,8 @@ bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
 
 }  // namespace
 
-// Whether there is no such value in the groups that not every row sees whole; the others' belong to every
-// row.
+// Whether the groups that only some rows see are free of such values. Groups that every row sees need no
+// check.
 bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   const KvLayout& layout = kv_.layout;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
@@ -46,7 +46,8 @@ bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   return true;
 }
 
-// A row's mix once more, on its own, with zeros for what it does not see: the same sum in the same order.
+// Recomputes a row's weighted sum separately, with zeros for invisible tokens: the same sum in the same
+// order.
 void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head,
                                  std::int64_t row) {
   const KvLayout& layout = kv_.layout;

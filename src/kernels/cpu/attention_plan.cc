@@ -15,7 +15,7 @@ constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32}
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 
-// The most pieces in which one query sees any token: a window can begin and end inside of one.
+// Maximum number of pieces in which one query sees a token; a window can begin and end inside a piece.
 std::int64_t most_pieces(const AttentionLimits& limits) {
   const std::int64_t all = pieces_of(limits.max_length);
   return limits.window > 0 ? std::min(all, pieces_of(limits.window - 1) + 1) : all;
@@ -29,8 +29,8 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       tile_rows_(tile_rows),
       group_(limits.q_heads / limits.kv.kv_heads),
       state_floats_(KvLayout(limits.kv).padded_dim + 2) {
-  // Enough to share out four queries over the longest sequence, and for one query of every sequence, if that
-  // is not too much; what does not fit is not shared.
+  // Enough to split four queries over the longest sequence, and one query of every sequence within a limit.
+  // Work beyond that is not split.
   const std::int64_t of_a_query = limits.q_heads * most_pieces(limits);
   state_count_ = 4 * of_a_query +
                  std::min(limits.max_sequences * of_a_query,
@@ -51,8 +51,7 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   merges_.reserve(row_blocks);
   parts_.reserve(row_blocks + 4 * sequences);  // prefixes of prefixes: four deep when all share
   jobs_.reserve(parts_.capacity());
-  // A unit does a quarter of the wanted cost at least, but for what is left over at the end of a job's
-  // pieces.
+  // A unit has at least a quarter of the wanted cost, except the last one of a job's pieces.
   units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
                  static_cast<std::size_t>(4 * threads * kUnitsPerThread));
 }
@@ -214,7 +213,7 @@ void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pi
   }
 }
 
-// ---- What each sequence does on its own.
+// ---- Work of each sequence that is not shared.
 
 // Blocks of rows, the last, which see most, first.
 void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
@@ -229,13 +228,13 @@ void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   }
 }
 
-// In tiles of one head and piece.
+// Unit: tiles of one head and piece.
 std::int64_t CpuAttentionPlan::cost(const AttentionJob& job) const {
   return std::int64_t{job.piece_end - job.piece_begin} * tiles_of(job.rows) * limits_.kv.kv_heads;
 }
 
-// A job becomes one unit, or, where it is a large part of all the work, several: first of fewer heads, then
-// of fewer pieces. Heads of few rows stay together, so that memory is read in the order in which it lies.
+// A job becomes one unit. A job that is a large part of all work becomes several: first it is split by heads,
+// then by pieces. Heads of few rows stay together, so that memory is read in order.
 void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   const std::int32_t kv_heads = limits_.kv.kv_heads;
   const std::int64_t tiles = tiles_of(job.rows);

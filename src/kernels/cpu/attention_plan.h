@@ -1,12 +1,12 @@
-// How one step's attention is shared out.
+// Partition of one step's attention into units of work.
 //
-// A row is one query of one head; the rows of a sequence that share a key head are flat: row = query * group
-// + head in the group. Keys are looked at in pieces of kPieceTokens at absolute multiples, each piece's
-// result merged into the row's state in order. So a row is computed alike whoever its neighbours are and
-// whether its pieces were done by one thread or many, alone or with the rows of other sequences.
+// A row is one query of one head. The rows of a sequence that share a key head are flat: row = query * group
+// + head in the group. Keys are processed in pieces of kPieceTokens at absolute multiples, and each piece's
+// result is merged into the row's state in order. So a row's result does not depend on its neighbours, on the
+// number of threads, or on sharing with other sequences.
 //
-// Sequences whose block tables begin alike share those blocks: their rows meet the common pieces together, as
-// one tile, so that a prefix of many sequences is read once a step (cascade attention, FlashInfer, 2024).
+// Sequences whose block tables have a common prefix share those blocks: their rows form one tile over the
+// common pieces. So a shared prefix is read once per step (cascade attention, FlashInfer, 2024).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceTokens = 256;
-constexpr std::int64_t kAttentionRows = 96;  // most rows of a unit, over all its heads
+constexpr std::int64_t kAttentionRows = 96;  // maximum rows of a unit, over all its heads
 
 // Rows of one sequence.
 struct AttentionPart {
@@ -26,21 +26,21 @@ struct AttentionPart {
   std::int32_t row_begin;
   std::int32_t row_end;
   std::int32_t
-      merge;  // index of the merge that awaits the pieces' states; -1: they go straight to the output
+      merge;  // index of the merge that takes the pieces' states; -1: results go straight to the output
 
   std::int32_t rows() const { return row_end - row_begin; }
 };
 
-// Rows that meet the same keys, over all key heads, before they are cut into units.
+// Rows over the same keys, for all key heads, before the split into units.
 struct AttentionJob {
   std::int32_t part_begin;
   std::int32_t part_end;
-  std::int32_t rows;  // of all parts
+  std::int32_t rows;  // total over all parts
   std::int32_t piece_begin;
   std::int32_t piece_end;
 };
 
-// What one thread does at a time: a job's rows, some of its heads and pieces.
+// Work item of one thread: a job's rows, some of its heads and pieces.
 struct AttentionUnit {
   std::int32_t part_begin;
   std::int32_t part_end;
@@ -50,8 +50,7 @@ struct AttentionUnit {
   std::int32_t piece_end;
 };
 
-// Rows whose pieces are shared out, and where their states are: [kv_heads][rows][pieces] from `first_state`
-// on.
+// Rows whose pieces several units compute. Their states are [kv_heads][rows][pieces] from `first_state` on.
 struct AttentionMerge {
   std::int32_t sequence;
   std::int32_t row_begin;
@@ -77,21 +76,21 @@ class CpuAttentionPlan final : public AttentionPlan {
     return std::span(parts_).subspan(index(unit.part_begin), index(unit.part_end - unit.part_begin));
   }
   std::span<const AttentionMerge> merges() const { return merges_; }
-  std::int64_t group() const { return group_; }  // query heads to a key head
+  std::int64_t group() const { return group_; }  // query heads per key head
   int window() const { return limits_.window; }
   std::int64_t length(std::int32_t sequence) const { return lengths_[index(sequence)]; }
   std::int64_t first_query(std::int32_t sequence) const { return starts_[index(sequence)]; }
-  std::int64_t queries() const { return starts_.back(); }  // of all sequences
+  std::int64_t queries() const { return starts_.back(); }  // over all sequences
   std::int32_t sequence_of(std::int64_t query) const {
     return static_cast<std::int32_t>(std::ranges::upper_bound(starts_, query) - starts_.begin()) - 1;
   }
-  int most_tokens() const { return limits_.max_length; }  // of a sequence
+  int most_tokens() const { return limits_.max_length; }  // per sequence
   bool causal() const { return limits_.causal; }
-  // Where in its sequence the row's query stands.
+  // Position of the row's query in its sequence.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
     return length(sequence) - queries(sequence) + row / group_;
   }
-  // Of the tokens that the row sees through a window (0: none), the one behind the last.
+  // End of the tokens that the row sees through a window (0: no window).
   std::int64_t seen_end(std::int32_t sequence, std::int64_t row, int window) const {
     const std::int64_t at = position(sequence, row);
     if (causal()) return at + 1;
@@ -112,13 +111,13 @@ class CpuAttentionPlan final : public AttentionPlan {
   }
   std::int64_t tiles_of(std::int64_t rows) const { return (rows + tile_rows_ - 1) / tile_rows_; }
   std::int64_t cost(const AttentionJob& job) const;
-  // The pieces in which a row sees any token.
+  // The pieces in which a row sees at least one token.
   std::int32_t first_piece(std::int32_t sequence, std::int64_t row) const;
   std::int32_t past_piece(std::int32_t sequence, std::int64_t row) const;
   void copy(const AttentionShape& shape);
   std::int32_t add_merge(std::int32_t sequence, std::int64_t row_begin, std::int64_t row_end);
 
-  // Pieces that all queries of a sequence see whole, if it has so few that others' help is worth it.
+  // Pieces that all queries of a sequence see completely, if it has few enough queries for sharing.
   std::int64_t shareable_pieces(std::int32_t sequence) const;
   std::int64_t common_pieces(std::int32_t a, std::int32_t b) const;
   void share_prefixes();
@@ -140,11 +139,12 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> lengths_;
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_begins_;
-  // Sequences that may share, in the order of their tables; beside each, pieces common with the one before.
+  // Sequences that may share, ordered by block table; each with the number of pieces common with the previous
+  // one.
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> common_;
-  std::vector<std::int32_t> shared_;  // of each sequence: pieces done with others
-  std::vector<std::int32_t> merge_;   // of each sequence that shares: its merge
+  std::vector<std::int32_t> shared_;  // per sequence: pieces computed together with others
+  std::vector<std::int32_t> merge_;   // merge of each sequence that shares
   std::vector<AttentionPart> parts_;
   std::vector<AttentionJob> jobs_;
   std::vector<AttentionUnit> units_;

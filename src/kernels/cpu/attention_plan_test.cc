@@ -36,7 +36,7 @@ std::int64_t first_piece(const CpuAttentionPlan& plan, std::int32_t sequence, st
   return std::max<std::int64_t>(0, plan.position(sequence, row) - plan.window() + 1) / kPieceTokens;
 }
 
-// Every row meets every piece that it can see once, for every head; and where its states go, they have room.
+// Every row processes each visible piece once per head, and its states have enough memory.
 void expect_all_once(const CpuAttentionPlan& plan, const Step& step) {
   std::map<std::array<std::int64_t, 4>, int> met;
   for (const AttentionUnit& unit : plan.units()) {
@@ -109,7 +109,7 @@ TEST(CpuAttentionPlan, ReadsASharedPrefixOnce) {
   EXPECT_EQ(head_pieces, kSpec.kv_heads * (7 + kSequences * 2));
 }
 
-// Of 512 pieces, a window of 1,024 tokens reaches into five: those are shared out to all threads.
+// A window of 1,024 tokens reaches into five of 512 pieces; all threads share these five.
 TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
   constexpr int kThreads = 4, kWindow = 1024, kLength = 1 << 17;
   const std::vector<std::int32_t> table(kLength / 16, 0);
@@ -125,7 +125,7 @@ TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
   EXPECT_EQ(head_pieces, kSpec.kv_heads * 5);
 }
 
-// Each block of a prompt's rows meets the pieces that its own window reaches.
+// Each block of a prompt's rows processes the pieces that its window reaches.
 TEST(CpuAttentionPlan, PromptsSkipWhatNoRowSees) {
   constexpr int kWindow = 1024, kLength = 1 << 15, kQueries = 480;
   const std::vector<std::int32_t> table(kLength / 16, 0);

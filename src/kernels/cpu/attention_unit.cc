@@ -81,7 +81,7 @@ void AttentionUnitRun::load_queries() {
     }
 }
 
-// Tiles over one piece. The heads take turns block by block.
+// Tiles over one piece. The heads alternate block by block.
 void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
   const Groups groups = visible(piece, tiles);
   if (groups.begin < groups.end) {
@@ -140,7 +140,8 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   }
 }
 
-// The keys and values of a piece that any row sees: 8-bit ones as bf16, values that are in keys as values.
+// Keys and values of a piece that a row sees: converts 8-bit ones to bf16, and values that are in keys to
+// values.
 void AttentionUnitRun::prepare(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
@@ -169,14 +170,14 @@ void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
   }
 }
 
-// For tiles of so many rows, whose shape the matrix tiles take.
+// Score function for tiles of this number of rows; sets the shape of the matrix tiles.
 TileFunction AttentionUnitRun::score_function(std::int64_t rows) {
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
   in_use_.shape(rows, kMatrixBytes);
   return call_.matrix->bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// On matrix tiles, a group of tokens at a time: the next one lies elsewhere.
+// On matrix tiles, one group of tokens at a time, because the next group is at another address.
 TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   static_assert(kGroupTokens == 2 * kShortSteps);
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
@@ -184,7 +185,7 @@ TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   return call_.matrix->short_bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// Queries times the keys of a group, or of two where two vectors hold as many.
+// Multiplies queries by the keys of one group, or of two groups where they fit two vectors.
 void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t g) {
   const KvLayout& layout = kv_.layout;
   const bool pair = 2 * call_.kernels.lanes > kGroupTokens;
@@ -193,7 +194,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
     if (!pair) return vector_bytes();  // the halves of a group
     return group + 1 < groups.end ? keys(head, group + 1) - one : 0;
   };
-  // Meanwhile come the keys of the groups after these, or at last the first values.
+  // Prefetches the keys of the next groups, or finally the first values.
   const std::byte* ahead = nullptr;
   std::int64_t ahead_vector_stride = 0;
   if (tiles.head_end - tiles.head_begin > 1) {

@@ -1,7 +1,7 @@
-// One unit of a step's attention, on one thread: blocks of keys and values are operands of the product
-// kernel where they lie, so nothing is gathered. Tiles of rows over pieces of keys with a running softmax, as
-// in FlashAttention (Dao et al., 2022); long contexts are shared out by pieces as in Flash-Decoding (Dao et
-// al., 2023).
+// One unit of a step's attention, on one thread. Blocks of keys and values are direct operands of the product
+// kernel, so nothing is gathered. Tiles of rows run over pieces of keys with a running softmax, as in
+// FlashAttention (Dao et al., 2022). Long contexts are split by pieces as in Flash-Decoding (Dao et al.,
+// 2023).
 #pragma once
 
 #include <algorithm>
@@ -15,46 +15,47 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
-constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write a group too many
+constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write an extra group
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-// Keys and values as the tiles meet them.
+// Keys and values as operands of the tiles.
 struct KvOperand {
   DType dtype;
   KvLayout layout;
   const TileFunction* tiles;
 };
 
-// What is the same for all units of a call.
+// Values common to all units of a call.
 struct AttentionCall {
   const AttentionArgs& args;
   const CpuAttentionPlan& plan;
   const IsaKernels& kernels;
-  const KvOperand stored;  // as blocks lie in memory
-  const KvOperand wide;    // the bf16 that 8-bit formats become; else the same
-  const Format format;     // of q and out
+  const KvOperand stored;  // format in the cache
+  const KvOperand wide;    // bf16 for 8-bit formats; otherwise the same
+  const Format format;     // format of q and out
   const bool dot;
-  // Both products, of single rows too: their sums have an order of their own. nullptr: on vectors.
+  // Both products on matrix tiles, also for single rows, because their order of sums differs. nullptr: on
+  // vectors.
   const MatrixTiles* matrix;
 
-  // Rows of a head that one tile call takes.
+  // Rows of a head per tile call.
   std::int64_t tile_rows() const { return matrix != nullptr ? 2 * kMatrixRows : kernels.tile_rows; }
   bool packed() const { return stored.layout.element_bytes == 1; }
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
-  std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
-  // As softmax wants it, before scores are scaled.
+  std::int64_t x_bytes() const { return dot ? 2 : 4; }  // size of q and probabilities in the tiles' format
+  // Scale of the softmax, before scores are scaled.
   float slope(std::int64_t head, std::int64_t row) const {
     if (!args.slopes) return 0;
     return args.slopes.as<float>()[head * plan.group() + row % plan.group()] / args.scale;
   }
-  // Of the head of a row, the number for the query's own token.
+  // The row's query number, for its head.
   const float* distance_bias(std::int64_t head, std::int64_t row) const {
     if (!args.distance_bias) return nullptr;
     return args.distance_bias.row<float>(head * plan.group() + row % plan.group()) + args.distance_bias.size(1) / 2;
   }
-  // Elements from the begin of q or out, whose heads are so long, to those of a row.
+  // Offset of a row in q or out, in elements, for this length of a head.
   std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
                        std::int64_t row) const {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
@@ -99,8 +100,8 @@ struct AttentionScratch : ScratchPieces {
   std::byte* p;
   std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // A piece of one head that is not read where it lies: 8-bit numbers widened, values made of keys. And the
-  // scales of one.
+  // Buffer for a piece of one head that needs conversion: widened 8-bit numbers, or values made of keys.
+  // Includes scales.
   std::byte* own_keys = nullptr;
   std::byte* own_values = nullptr;
   float* key_scales = nullptr;
@@ -122,10 +123,10 @@ class AttentionUnitRun {
     std::int32_t row;
     std::int32_t merge;
     std::int64_t position;
-    std::int64_t begin;  // tokens that it sees: [begin, end)
+    std::int64_t begin;  // visible tokens: [begin, end)
     std::int64_t end;
   };
-  // Groups [begin, end) of a piece, and those among them that every row sees whole.
+  // Groups [begin, end) of a piece, and the groups among them that every row sees completely.
   struct Groups {
     std::int64_t begin;
     std::int64_t end;
@@ -167,7 +168,7 @@ class AttentionUnitRun {
     if (own_values_) return scratch_.own_values + g * kv_.layout.value_group_bytes;
     return blocks_[g] + kv_.layout.values(head, in_block_[g]);
   }
-  // Where a row of a head lies in the scratch arrays.
+  // Index of a row of a head in the scratch arrays.
   std::int64_t at(std::int64_t head, std::int64_t row) const {
     return (head - unit_.head_begin) * rows_ + row;
   }
@@ -189,8 +190,8 @@ class AttentionUnitRun {
   std::int64_t groups_at_once() const {
     return std::max<std::int64_t>(1, 2 * call_.kernels.lanes / kGroupTokens);
   }
-  // Groups of a head that are met before it is the next head's turn, `least` at least: a block's, so that
-  // memory is read in the order in which it lies.
+  // Number of groups of a head that are processed before the next head, at least `least`: one block, so that
+  // memory is read in order.
   std::int64_t run_groups(const Tiles& tiles, std::int64_t least) const {
     if (tiles.head_end - tiles.head_begin == 1) return kPieceGroups;
     return std::clamp(kv_.layout.groups, least, kPieceGroups);
@@ -199,16 +200,16 @@ class AttentionUnitRun {
   const AttentionCall& call_;
   const AttentionUnit& unit_;
   AttentionScratch& scratch_;
-  const std::int64_t rows_;  // of a head
+  const std::int64_t rows_;  // per head
   MatrixTilesInUse in_use_;
-  // Many rows, and matrix tiles, meet 8-bit numbers that were made bf16 once; few, numbers that become so on
-  // the way.
+  // With many rows, or with matrix tiles, 8-bit numbers are converted to bf16 once; with few rows they are
+  // converted during the product.
   const bool widened_;
-  const bool own_values_;  // these, or values that are in the keys
+  const bool own_values_;  // converted values, or values that are in the keys
   const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];
-  // Of the piece at hand: each group's block, and which group of the block it is.
+  // For the current piece: each group's block, and the index of the group in the block.
   const std::byte* blocks_[kPieceGroups];
   std::int64_t in_block_[kPieceGroups];
 };

@@ -1,5 +1,5 @@
-// The indexer of sparse attention: a query on each thread, whose index heads are rows of the product kernel
-// over the groups of keys where they lie.
+// The indexer of sparse attention, one query per thread. The index heads of the query are rows of the product
+// kernel, and the groups of keys are direct operands.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -85,7 +85,7 @@ class Chooser {
            spec().score_dim() * kGroupTokens * layout_.element_bytes;
   }
 
-  // Of the tokens of a piece, which begins at group `first`; there are `end` groups in all.
+  // Scores the tokens of a piece from group `first` on; there are `end` groups in total.
   void score(std::int64_t query, std::int32_t sequence, std::int64_t first, std::int64_t end,
              Choice& memory) const {
     end = std::min(end, first + kPieceTokens / kGroupTokens);
@@ -99,7 +99,7 @@ class Chooser {
             memory.scores + first * kGroupTokens);
     }
     if (spec().dtype ==
-        DType::i8)  // a token's keys have one scale, and it is no part of what is compared yet
+        DType::i8)  // a token's keys have one scale, applied later
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));
@@ -132,7 +132,7 @@ class Chooser {
     }
   }
 
-  // scores += weight * max(0, products); what is no number counts nothing
+  // scores += weight * max(0, products); NaN counts as 0
   static void add(const float* products, float weight, std::int64_t tokens, float* scores) {
     for (std::int64_t t = 0; t < tokens; ++t) scores[t] += weight * (products[t] > 0 ? products[t] : 0.0F);
   }
@@ -148,7 +148,7 @@ class Chooser {
 }  // namespace
 
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best) {
-  // Those that are no numbers come last.
+  // NaN comes last.
   for (std::int64_t i = 0; i < count; ++i)
     if (std::isnan(scores[i])) scores[i] = kNoScore;
   std::iota(order, order + count, 0);

@@ -1,5 +1,4 @@
-// Entries that stand for several tokens each: a mean that goes on from token to token, columns shared out to
-// the threads.
+// Compressed entries of several tokens: a running mean over tokens. Threads share the columns.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kColumns = 64;  // at a time
 
-// Of some columns: the greatest weight so far, as a power of e, the sum of weights relative to it, and that
-// of values. A sum of 0: there are none yet.
+// Running means of some columns: the greatest weight so far, as a power of e; the sum of weights relative to
+// it; and the sum of values. A sum of weights of 0 means no tokens yet.
 struct Means {
   float most[kColumns], weights[kColumns], values[kColumns];
 

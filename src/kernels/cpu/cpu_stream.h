@@ -1,4 +1,4 @@
-// The CPU backend's stream: operators run at once, on the engine's thread pool, in one instruction set.
+// The CPU backend's stream: operators run immediately, on the engine's thread pool, in one instruction set.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ class CpuStream final : public Stream {
       : pool_(threads), kernels_(kernels), scratch_(static_cast<std::size_t>(threads)) {}
   void synchronize() override {}
   ThreadPool& pool() { return pool_; }
-  // Of the calling thread alone: for the parts of a unit of the pool's.
+  // A stream on the calling thread, for the parts of a unit that runs in the pool.
   ThreadPool& own_thread() { return own_thread_; }
   const IsaKernels& kernels() const { return *kernels_; }
 
-  // Working memory of one operator for each thread of the pool, aligned to a page. Is reserved before the
-  // first step, for the largest operator.
+  // Page-aligned working memory per thread of the pool, for one operator. Reserved before the first step, for
+  // the largest operator.
   Result<> reserve_scratch(std::size_t bytes) {
     for (Buffer& scratch : scratch_) {
       if (bytes <= scratch.bytes()) continue;
@@ -36,7 +36,7 @@ class CpuStream final : public Stream {
     return static_cast<std::byte*>(scratch.data());
   }
 
-  // Working memory of one operator, seen by all threads. Reserved when weights are prepared.
+  // Working memory of one operator, shared by all threads. Reserved when weights are prepared.
   Result<> reserve_shared(std::size_t bytes) {
     if (bytes <= shared_.bytes()) return {};
     TRY(shared_, allocate_host(bytes));
@@ -51,11 +51,11 @@ class CpuStream final : public Stream {
   ThreadPool pool_;
   ThreadPool own_thread_{1};  // has no state that a job changes
   const IsaKernels* kernels_;
-  std::vector<Buffer> scratch_;  // one for each thread
+  std::vector<Buffer> scratch_;  // one per thread
   Buffer shared_;
 };
 
-// Operators of this backend are only ever called with its own stream.
+// Operators of this backend always get its stream.
 inline CpuStream& cpu_stream(Stream& stream) { return static_cast<CpuStream&>(stream); }
 inline ThreadPool& pool_of(Stream& stream) { return cpu_stream(stream).pool(); }
 

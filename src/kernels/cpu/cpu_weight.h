@@ -1,4 +1,4 @@
-// Matrices of the CPU backend, and how those of plain numbers lie in memory.
+// Matrices of the CPU backend, and the layout of unquantised ones.
 #pragma once
 
 #include "kernels/cpu/cpu_stream.h"
@@ -11,24 +11,24 @@ namespace octavo::cpu {
 class CpuWeight : public Weight {
  public:
   using Weight::Weight;
-  // x_rows: not null, row i of y is that of row x_rows[i] of x.
+  // x_rows: if not null, row i of y uses row x_rows[i] of x.
   virtual void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const = 0;
-  // Columns [column, column + count) of one row as f32; at most kReadColumns, from an even column on.
+  // Columns [column, column + count) of one row as f32; at most kReadColumns; `column` must be even.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
-  // Adds its pieces, and what tells their format apart (weight_memory.h).
+  // Adds its pieces and an identifier of its format (weight_memory.h).
   virtual void describe(WeightMemory& memory) const = 0;
 };
 constexpr std::int64_t kReadColumns = 512;
 
-// Panels of `width` rows (two vectors of lanes) follow each other; in a panel, step after step, each step
-// holding one number (or a pair k, k + 1 of bf16) of every row of the panel. A product streams it from front
-// to back. Rows and columns that do not fill a panel or pair are zeros.
+// Panels of `width` rows (two vectors of lanes) follow each other. A panel is a sequence of steps, and a step
+// holds one number (or a pair k, k + 1 of bf16) of every row. A product streams a panel from front to back.
+// Rows and columns that do not fill a panel or pair are zeros.
 struct PanelLayout {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t width = 0;  // rows of a panel
-  std::int64_t unit = 1;   // consecutive k side by side
+  std::int64_t unit = 1;   // consecutive k per step
   std::int64_t element_bytes = 4;
 
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -36,14 +36,14 @@ struct PanelLayout {
   std::int64_t step_bytes() const { return width * unit * element_bytes; }
   std::int64_t panel_bytes() const { return steps() * step_bytes(); }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
-  // Where element (row, col) lies, in bytes.
+  // Byte offset of element (row, col).
   std::int64_t offset(std::int64_t row, std::int64_t col) const {
     return row / width * panel_bytes() + col / unit * step_bytes() +
            (row % width * unit + col % unit) * element_bytes;
   }
 };
 
-// What the numbers of some columns of every row are multiplied by: [panel][group][width]. No data: by 1.
+// Factors for some columns of every row: [panel][group][width]. No data: factor 1.
 struct PanelScales {
   std::int64_t groups = 0;
   std::int64_t group_steps = 0;
@@ -80,9 +80,9 @@ class PanelWeight final : public CpuWeight {
   PanelScales scales_;
 };
 
-// The dtype as a kernel format; it must be one of the three floating-point ones.
+// Kernel format of the dtype, which must be one of the three floating-point ones.
 Format format_of(DType type);
-// The operand that tiles make of numbers of this format; `dot`: for dot products with bf16.
+// Operand type of the tiles for numbers of this format; `dot`: for dot products with bf16.
 Operand operand_of(DType type, bool dot);
 
 }  // namespace octavo::cpu

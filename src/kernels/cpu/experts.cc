@@ -16,13 +16,13 @@ constexpr std::int64_t kGrainLogits = 4096;  // that make it worth waking anothe
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
-// Of scores that are each a function of the expert's own logit.
+// True if a score depends only on the expert's own logit.
 bool by_expert(RouterScores scores) { return scores == RouterScores::sigmoid || scores == RouterScores::sqrt_softplus; }
 float score_of(RouterScores scores, float logit) {
   return scores == RouterScores::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
 }
 
-// The scores with their bias, minus infinity in groups that are not kept: what decides on the choice.
+// Keys that decide the choice: scores with their bias, minus infinity in groups that are not kept.
 void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1), size = experts / rule.groups;
@@ -55,7 +55,8 @@ void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   }
 }
 
-// The `count` greatest of all keys in order, into `chosen`. Whatever the keys are, they are different ones.
+// The `count` greatest of all keys, in order, into `chosen`. The result never has duplicates, whatever the
+// keys are.
 void choose(const float* keys, std::int64_t experts, int count, std::int32_t* chosen) {
   for (int k = 0; k < count; ++k) {
     std::int32_t best = -1;
@@ -99,7 +100,7 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
   }
 }
 
-// Of token i, whose choice is not by its logits alone.
+// Chooses the experts of token i if logits alone do not decide.
 void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);
@@ -148,7 +149,7 @@ void route(Stream& stream, const RouteArgs& args) {
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t k = 0; k < chosen; ++k) ++starts[args.places.row<std::int32_t>(i)[k] + 1];
   for (std::int64_t e = 0; e < experts; ++e) starts[e + 1] += starts[e];
-  // starts[e] runs through the places of expert e, and so becomes starts[e + 1].
+  // Advances starts[e] over the pairs of expert e, so that it becomes starts[e + 1].
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t k = 0; k < chosen; ++k) {
       std::int32_t& place = args.places.row<std::int32_t>(i)[k];

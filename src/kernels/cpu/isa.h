@@ -1,9 +1,9 @@
-// What the CPU backend needs from one instruction set: a table of plain functions on plain memory.
+// Functions of one instruction set: a table of plain functions on plain memory.
 //
-// The table is filled once per instruction set, in a translation unit of its own (isa_avx2.cc ..) that is
-// compiled for it. Such a unit includes this header, its like and intrinsics only: an inline function of a
-// shared header, compiled there, could be the copy that the linker keeps for everybody, and then crash on a
-// lesser processor.
+// A separate translation unit per instruction set (isa_avx2.cc ..) fills the table and is compiled for that
+// set. It may include only this header, similar ones and intrinsics. An inline function of a shared header
+// would be compiled for that set too. The linker could keep that copy for the whole program, which then
+// crashes on older processors.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace octavo::cpu {
 // Formats of activations and KV caches.
 enum class Format : std::uint8_t { f32, bf16, f16 };
 
-// 8-bit formats of KV caches, which become bf16 before they are multiplied.
+// 8-bit formats of KV caches; converted to bf16 before products.
 enum class Packed : std::uint8_t { e4m3, i8 };
 
-// How the streamed operand W of the product kernel lies in memory, and what it meets. A step is one k, or a
-// pair (k, k + 1) of bf16; lane j of a vector holds row j of W at that step.
+// Layout of the streamed operand W of the product kernel, and its partner in x. A step is one k, or a pair
+// (k, k + 1) of bf16. Lane j of a vector holds row j of W at that step.
 //   f32, f16     one number per lane, times x in f32
 //   bf16         a pair per lane, times two numbers of x in f32
 //   e4m3, i8     a pair of bytes per lane, made bf16 on the way
@@ -29,9 +29,9 @@ enum class Packed : std::uint8_t { e4m3, i8 };
 enum class Operand : std::uint8_t { f32, f16, bf16, e4m3, i8, bf16_dot, e4m3_dot, i8_dot };
 constexpr int kOperands = 8;
 
-// c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W, one accumulator for each element of
-// c and steps strictly in order: the sum is the same whatever rows share the tile and wherever it was
-// interrupted.
+// c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W. Each element of c has one
+// accumulator, and steps are strictly in order. So the sum does not depend on other rows of the tile or on
+// interruptions.
 struct TileArgs {
   const std::byte* x;          // f32, or pairs of bf16 for .._dot
   std::int64_t x_row_stride;   // bytes
@@ -39,13 +39,13 @@ struct TileArgs {
   const std::byte* const* w;   // the first vector of each segment
   std::int64_t segments;
   std::int64_t w_offset;       // bytes, added to every segment's address
-  std::int64_t steps;          // of a segment
+  std::int64_t steps;          // per segment
   std::int64_t step_stride;    // bytes
   std::int64_t vector_stride;  // bytes from the first to the second vector of a step
   float* c;
   std::int64_t c_stride;  // floats
-  bool accumulate;        // go on from what c holds
-  // For each segment, what is wanted soon and fetched meanwhile, two lines a step; nullptr: nothing.
+  bool accumulate;        // add to the contents of c
+  // Prefetch addresses, one per segment, two lines per step; nullptr: no prefetch.
   const std::byte* const* ahead = nullptr;
   std::int64_t ahead_step_stride = 0;
   std::int64_t ahead_vector_stride = 0;  // from the first to the second line
@@ -65,13 +65,13 @@ struct QuantTileArgs {
   std::int64_t groups;
   float* c;
   std::int64_t c_stride;  // floats
-  bool accumulate;        // go on from what c holds
-  // What is wanted soon and fetched meanwhile, so many bytes a group.
+  bool accumulate;        // add to the contents of c
+  // Prefetch address, and the number of bytes per group.
   const std::byte* ahead = nullptr;
   std::int64_t ahead_bytes = 0;
 };
 using QuantTileFunction = void (*)(const QuantTileArgs&);
-constexpr int kQuantRows = 6;  // most rows of x that one call takes
+constexpr int kQuantRows = 6;  // maximum rows of x per call
 
 struct NormRow {
   NormKind kind;
@@ -101,17 +101,17 @@ struct AddNormRow {
 
 struct ActivateRule {
   Activation kind;
-  float alpha;  // this and limit: of swigluoai; of xielu the factors for numbers above 0 and below
+  float alpha;  // swigluoai: this and limit; xielu: the factors for positive and for other numbers
   float limit;
 };
 
-// One head of a query or key: read, normalised, turned.
+// One head of a query or key: read, normalised, rotated.
 struct HeadRow {
   const void* x;
   Format format;
   std::int64_t dim;
   NormRow norm;
-  NormStats stats;   // of the vector that is normalised: the head, or the whole row
+  NormStats stats;   // size of the normalised vector: the head, or the whole row
   const float* cos;  // rotary / 2 of them
   const float* sin;
   int rotary;
@@ -119,8 +119,8 @@ struct HeadRow {
   float* out;  // dim, f32
 };
 
-// Attention: scores of one row and piece become probabilities relative to the piece's maximum. Tokens outside
-// [begin, end) get 0 whatever their score.
+// Attention: converts the scores of one row and piece to probabilities relative to the piece's maximum.
+// Tokens outside [begin, end) get 0, whatever their score.
 struct SoftmaxRow {
   float* scores;       // [first, last)
   std::int64_t first;  // multiples of 16
@@ -129,20 +129,20 @@ struct SoftmaxRow {
   std::int64_t end;
   float scale;
   float soft_cap;
-  float slope;                 // what scores grow by from token to token, divided by scale
-  std::int64_t query;          // the last token that is seen, at which the slope leaves them as they are
-  const float* distance_bias;  // [-furthest, furthest]: what they grow by so far from `position`; or nullptr
+  float slope;                 // ALiBi: increase of scores per token, divided by scale
+  std::int64_t query;          // last visible token, where the slope adds 0
+  const float* distance_bias;  // [-furthest, furthest]: increase of scores by distance; or nullptr
   std::int64_t furthest;
   std::int64_t position;       // the query's own token
-  const float* key_scales;     // of each token, [first, last): its score is multiplied by it; or nullptr
-  const float* value_scales;   // likewise: its probability, after the sum; or nullptr
+  const float* key_scales;     // per token, [first, last): factor of its score; or nullptr
+  const float* value_scales;   // per token: factor of its probability, applied after the sum; or nullptr
   void* p;                    // [first, last), f32 or bf16
   Format p_format;
   float maximum;  // result, of log2(e) * score
   float sum;      // result
 };
 
-// A row's running softmax: values already weighted, relative to 2^maximum.
+// Running softmax of a row: weighted values, relative to 2^maximum.
 struct AttentionState {
   float* values;
   float maximum;
@@ -151,7 +151,7 @@ struct AttentionState {
 
 struct MatrixTiles;  // matrix_tiles.h
 
-// One token of the gated delta rule (GatedDeltaArgs), or of a scan (ScanArgs), in columns of a head's state.
+// One token of the gated delta rule (GatedDeltaArgs) or of a scan (ScanArgs), in columns of a head's state.
 struct DeltaStep {
   float* state;         // [keys, columns]
   std::int64_t stride;  // floats from row to row
@@ -161,9 +161,9 @@ struct DeltaStep {
   const float* k;
   const float* v;  // columns
   float decay;
-  const float* decays = nullptr;  // keys: one for each row, in place of `decay`
+  const float* decays = nullptr;  // keys: one per row, instead of `decay`
   float beta;
-  bool corrects;  // of v is taken what the state holds for k; a scan does not, and has one decay
+  bool corrects;  // true: v minus the state's value for k is stored; a scan has no such rule, and one decay
   float* out;     // columns
 };
 
@@ -175,11 +175,11 @@ struct WkvStep {
   const float* v;
   const float* decays;
   const float* unit;    // the key that is looked up
-  const float* erased;  // what is taken away of what was found
+  const float* erased;  // factor of the value found, which is subtracted
   float* out;
 };
 
-// One token of ChannelScanArgs in some channels; without the share of d.
+// One token of ChannelScanArgs in some channels, without the term of d.
 struct ChannelStep {
   float* state;         // [numbers, channels]
   std::int64_t stride;  // floats from row to row, of the state
@@ -197,17 +197,17 @@ struct ChannelStep {
 struct IsaKernels {
   const char* name;
   int lanes;                             // f32 in a vector
-  int tile_rows;                         // most rows of x that one tile call takes
-  const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr without the instructions
+  int tile_rows;                         // maximum rows of x per tile call
+  const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr: not supported
   const QuantTileFunction (*quant_tiles)[kQuantRows];  // [QuantKind][rows - 1]
-  const MatrixTiles* matrix = nullptr;                 // nullptr without the instructions
+  const MatrixTiles* matrix = nullptr;                 // nullptr: not supported
 
   // x -> f32 and back; bias may be nullptr.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
   void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
-  // A group of 16 tokens' keys in a cache, of which the first n numbers of each are its values, as a group of
-  // values (kv_layout.h); n: a multiple of 16.
+  // Converts a group of 16 tokens' keys, whose first n numbers are the values, to a group of values
+  // (kv_layout.h). n: a multiple of 16.
   void (*values_of_keys)(const void* keys, Format format, void* values, std::int64_t n);
   void (*quantise)(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared);
   // out += x * scales

@@ -3,8 +3,8 @@
 namespace octavo::cpu {
 namespace {
 
-// The compilers' own intrinsics take no template arguments for tiles, and g++ 12's do not say that they read
-// and write memory.
+// Replacements for the compilers' intrinsics, which take no template arguments for tiles. Those of g++ 12
+// also do not declare that they access memory.
 struct Amx {
   static void configure(const TileConfiguration& tiles) { asm volatile("ldtilecfg %0" : : "m"(tiles)); }
   static void release() { asm volatile("tilerelease"); }

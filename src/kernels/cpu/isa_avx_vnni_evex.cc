@@ -1,4 +1,4 @@
-// The same level in the encoding of AVX-512: so that it runs in every test on processors that know only that one.
+// The same level in AVX-512 encoding, so that tests cover it on processors with only that encoding.
 #include "kernels/cpu/isa_body.h"
 #include "kernels/cpu/simd_avx_vnni.h"
 

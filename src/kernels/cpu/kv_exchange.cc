@@ -1,4 +1,4 @@
-// Blocks between the layout of the CPU's kernels and the one that all backends share.
+// Conversion of blocks between the CPU's layout and the exchange layout.
 //
 // Keys are a transposition, 16 tokens wide, and values the interleaving of pairs of rows: both are done in
 // vectors of 16 bytes, which every processor has, at about the speed of a copy.
@@ -60,8 +60,8 @@ Vector<T> unzip(Vector<T> a, Vector<T> b) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// to[c][r] = from[r][c] for as many rows and columns as a vector has lanes; rows are a stride apart. Zipping
-// the halves of the rows, log2 times, is a transposition.
+// to[c][r] = from[r][c] for a square of `lanes` rows and columns; rows are one stride apart. Zipping the
+// halves of the rows log2(lanes) times is a transposition.
 template <class T>
 void transpose_tile(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
   constexpr auto n = static_cast<std::size_t>(kLanes<T>);
@@ -98,7 +98,7 @@ void move_keys(std::byte* group, std::byte* rows, std::int64_t words) {
       move<way>(inside + i * kGroupTokens + t, outside + t * words + i);
 }
 
-// Two rows of values that lie side by side, number by number.
+// Two neighbouring rows of values, number by number.
 template <Way way, class Element>
 void move_pair(Element* inside, Element* first, Element* second, std::int64_t dim) {
   constexpr std::int64_t n = kLanes<Element>;
@@ -168,7 +168,7 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   const std::int64_t row_bytes = spec.head_dim * layout.element_bytes;
   const std::int64_t parts = kv_exchange_parts(spec);
   const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;  // vectors of keys, and of values
-  auto* scales = outside + parts * each * row_bytes;                        // i8 alone
+  auto* scales = outside + parts * each * row_bytes;                        // only for i8
   constexpr std::int64_t kScale = sizeof(float);
   for (std::int64_t head = 0; head < spec.kv_heads; ++head)
     for (std::int64_t group = 0; group < layout.groups; ++group) {

@@ -1,10 +1,10 @@
-// What a KV block looks like to the CPU backend.
+// Layout of a KV block in the CPU backend.
 //
 // A block holds the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of keys
-// is [head_dim / unit][16 tokens][unit], so that a vector holds one dimension (a pair of them in bf16) of 16
-// tokens; a group of values is [16 / unit][padded_dim][unit], a vector being one token (a pair) and 16
-// dimensions. Both are operands of the product kernel as they are. Values that are in the keys have no memory
-// of their own; attention turns groups of keys into groups of values as it goes.
+// is [head_dim / unit][16 tokens][unit]: a vector holds one dimension (a pair in bf16) of 16 tokens. A group
+// of values is [16 / unit][padded_dim][unit]: a vector holds one token (a pair) and 16 dimensions. Both are
+// direct operands of the product kernel. Values that are in the keys have no separate memory; attention
+// converts groups of keys to groups of values.
 #pragma once
 
 #include "kernels/attention_plan.h"
@@ -32,7 +32,7 @@ struct KvLayout {
 
   std::int64_t element_bytes;
   std::int64_t unit;    // tokens or dimensions side by side
-  std::int64_t groups;  // of a block
+  std::int64_t groups;  // per block
   std::int64_t padded_dim;  // of values
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
@@ -40,11 +40,11 @@ struct KvLayout {
   std::int64_t scales_begin;
   std::int64_t block_bytes;
 
-  // Bytes from the block's begin.
+  // Byte offset in the block.
   std::int64_t keys(std::int64_t head, std::int64_t group) const {
     return (head * groups + group) * key_group_bytes;
   }
-  // Bytes from a group of values' begin to a token's number of dimension d.
+  // Byte offset of dimension d of a token in a group of values.
   std::int64_t value(std::int64_t token, std::int64_t d) const {
     return ((token / unit * padded_dim + d) * unit + token % unit) * element_bytes;
   }

@@ -1,8 +1,8 @@
-// y = x W^T + bias, for any number of rows with one arithmetic.
+// y = x W^T + bias, with the same arithmetic for any number of rows.
 //
-// Each element of y is one accumulator that meets k in order (isa.h), so blocking (matmul.h) changes nothing
-// but speed. Where there are matrix tiles, they multiply all bf16, single rows too: their sums have an order
-// of their own (matrix_tiles.h).
+// Each element of y is one accumulator that adds in the order of k (isa.h), so blocking (matmul.h) affects
+// only speed. Matrix tiles have a different order of sums (matrix_tiles.h). So if they exist, they multiply
+// all bf16, also single rows.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -21,12 +21,12 @@ constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay w
 
 constexpr std::int64_t kPieceUnits = 128;  // of a tile of x, laid out at a time
 
-// Of any instruction set.
+// Maximum over all instruction sets.
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 
-// Steps of bf16 that matrix tiles meet at a time: a panel's then stay in the first-level cache while x comes
-// from the second. And what 8-bit numbers are widened into.
+// Steps of bf16 that matrix tiles process at a time: a panel's steps stay in the L1 cache while x comes from
+// L2. Also the size of the buffer for widened 8-bit numbers.
 constexpr std::int64_t kMatrixStretch = 256;
 constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
 
@@ -49,7 +49,7 @@ struct TiledX {
 
 struct Product {
   const MatmulArgs& args;
-  const std::int32_t* x_rows;  // or null: x as it is
+  const std::int32_t* x_rows;  // or null: x is used directly
   const PanelWeight& w;
   const IsaKernels& kernels;
   bool dot;
@@ -58,7 +58,7 @@ struct Product {
   std::int64_t outputs;          // columns of y
   std::int64_t first_panel = 0;  // of w, that these are of
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
-  // Matrix tiles meet 8-bit numbers that a stretch of a panel at a time became bf16.
+  // Matrix tiles multiply 8-bit numbers that are widened to bf16, one stretch of a panel at a time.
   bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
   TileFunction tile(std::int64_t rows) const {
     if (matrix != nullptr) return matrix->bf16[rows > kMatrixRows ? 1 : 0];
@@ -66,7 +66,7 @@ struct Product {
   }
 };
 
-// Units [unit, unit + count) of one row of x; what lies past the last column is zero.
+// Units [unit, unit + count) of one row of x; units after the last column are zero.
 void read_units(const Product& product, std::int64_t row, std::int64_t unit, std::int64_t count,
                 std::uint32_t* part) {
   const View& x = product.args.x;
@@ -91,8 +91,8 @@ void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, s
                reinterpret_cast<std::uint32_t*>(tile + r * x.row_stride + unit * 4));
 }
 
-// For matrix tiles: blocks of 16 units, each row's side by side. Rows that only fill a block up keep
-// what was there; nobody looks at their sums.
+// For matrix tiles: blocks of 16 units, each row's side by side. Rows that only fill a block keep old values;
+// their sums are not used.
 void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
                 std::int64_t unit, std::int64_t count, std::byte* tile) {
   alignas(64) std::uint32_t part[kPieceUnits];
@@ -142,8 +142,8 @@ bool tiles_fit(const PanelScales& scales) {
   return scales.groups <= 1 || scales.group_steps % kMatrixSteps == 0;
 }
 
-// Steps after which the next panel has its turn. All of them where x is a single tile; but sums of scaled
-// numbers are always cut alike.
+// Steps before the next panel: all steps if x is a single tile. Sums of scaled numbers are always split at
+// the same steps.
 std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   const PanelLayout& layout = product.w.layout();
   const std::int64_t steps =
@@ -154,8 +154,8 @@ std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   return whole && group == 0 ? layout.steps() : steps;
 }
 
-// A tile of x times a stretch of one panel, from step `step` on. With scales, sums of a group (of a stretch,
-// if that is less) join c when they are scaled, at the same steps for any x.
+// A tile of x times a stretch of one panel, from step `step` on. With scales, the sums of a group (or of a
+// shorter stretch) are scaled and added to c, at the same steps for any x.
 void multiply_tile(const Product& product, const TileFunction tile, std::int64_t rows, std::int64_t panel,
                    std::int64_t step, TileArgs args) {
   const PanelScales& scales = product.w.scales();
@@ -203,7 +203,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
-  // Of several tiles the last one is as high as the others: x, sums and c have the room.
+  // If there are several tiles, the last one is as high as the others; x, sums and c have enough memory.
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
 
@@ -281,7 +281,7 @@ void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::in
   }
 }
 
-// A unit is a head of some rows, on one thread: heads are many and their matrices small.
+// A unit is one head of some rows, on one thread, because heads are many and their matrices small.
 void head_matmul(Stream& stream, const HeadMatmulArgs& args) {
   constexpr std::int64_t kRows = 2 * kMatrixRows;
   CpuStream& cpu = cpu_stream(stream);

@@ -1,11 +1,10 @@
-// The blocking of products, for weights of numbers and of codes.
+// Blocking of products, for unquantised and quantised weights.
 //
-// The blocks are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008):
-// a unit of work is a few panels of W times some tiles of x, a stretch of k at a time, such that the stretch
-// of x stays in the second-level cache while a panel's stretch passes through the first. Only the first tile
-// finds a stretch of W in memory; so that memory works while the others multiply, they fetch the next
-// stretch. Where x is a single tile there is nothing to keep, and a unit reads its panels from front to back,
-// as memory is read fastest.
+// The blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit
+// of work is a few panels of W times some tiles of x, one stretch of k at a time. The stretch of x stays in
+// the L2 cache while a panel's stretch passes through L1. Only the first tile loads a stretch of W from
+// memory, and the other tiles prefetch the next stretch while they multiply. With a single tile of x, a unit
+// reads its panels from front to back, because sequential reads are fastest.
 #pragma once
 
 #include <algorithm>
@@ -18,29 +17,28 @@
 
 namespace octavo::cpu {
 
-// Rows of x that are laid out and multiplied at a time.
+// Maximum rows of x that are packed and multiplied together.
 constexpr std::int64_t kMatmulRows = 384;
 
-constexpr std::int64_t kUnitRows = 192;     // rows of x of a unit of work
-constexpr std::int64_t kUnitColumns = 256;  // outputs of a unit
+constexpr std::int64_t kUnitRows = 192;     // rows of x per unit of work
+constexpr std::int64_t kUnitColumns = 256;  // outputs per unit
 
-// Between rows of x that are laid out one after another: without it those of 1024 columns would share the
-// same few lines of the first-level cache.
+// Padding between packed rows of x. Without it, rows of 1024 columns would share a few lines of the L1 cache.
 constexpr std::int64_t kRowGap = 64;
 
-// Working memory of a product with this many columns, which matrix tiles round up to 32.
+// Working memory of a product with this number of columns; matrix tiles round it up to 32.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32 * 4 + kRowGap));
 }
 
-// Rows of x of a tile, at most `most`, so that all tiles are about as high. More than half as
-// many are two tiles: multiplying takes them longer than it takes memory to bring W.
+// Rows of x per tile, at most `most`, so that all tiles have nearly the same height. More than half of `most`
+// rows become two tiles, because multiplying then takes longer than loading W.
 constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
   const std::int64_t tiles = std::max<std::int64_t>((rows + most - 1) / most, rows > most / 2 ? 2 : 1);
   return (rows + tiles - 1) / tiles;
 }
 
-// Rows [row_begin, row_end) of x, from the begin of a tile on, times panels [panel_begin, panel_end).
+// Rows [row_begin, row_end) of x, from the start of a tile, times panels [panel_begin, panel_end).
 struct MatmulUnit {
   std::int64_t row_begin;
   std::int64_t row_end;
@@ -50,20 +48,20 @@ struct MatmulUnit {
   std::int64_t panels() const { return panel_end - panel_begin; }
 };
 
-// Where W goes on, in bytes, for a unit that has come to bytes [begin, end) of a panel; at last, what the
-// thread will probably take next.
+// Address to prefetch, for a unit that is at bytes [begin, end) of a panel. At the end of its work, the
+// thread's probable next data.
 constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, std::int64_t begin,
                                     std::int64_t end, std::int64_t panel_bytes) {
   if (panel + 1 < unit.panel_end) return (panel + 1) * panel_bytes + begin;
   return end < panel_bytes ? unit.panel_begin * panel_bytes + end : unit.panel_end * panel_bytes;
 }
 
-// Calls body(unit) for all units of a product, on all threads where `shared`.
+// Calls body(unit) for all units of a product, on all threads if `shared`.
 template <class Body>
 void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
                       std::int64_t width, bool shared, Body&& body) {
   constexpr std::int64_t kUnitsPerThread =
-      16;  // so that threads finish together; one alone takes as few as there can be
+      16;  // so that threads finish together; a single thread uses the fewest units
   const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
   const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
   const std::int64_t wanted = shared && pool.size() > 1 ? kUnitsPerThread * pool.size() : 1;
@@ -79,7 +77,7 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
   });
 }
 
-// Rows of sums, `stride` floats apart, into y from `row` and `output` on, with the bias.
+// Writes rows of sums, `stride` floats apart, to y from `row` and `output` on, and adds the bias.
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs);
 

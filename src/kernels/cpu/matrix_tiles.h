@@ -1,10 +1,10 @@
-// What the CPU backend needs from matrix tiles (AMX), beside the vectors of avx512_bf16: products of up to 32
-// rows of x with a panel of 32 rows of W, and attention's with groups of keys and values.
+// Functions of matrix tiles (AMX), in addition to the vectors of avx512_bf16: products of up to 32 rows of x
+// with a panel of 32 rows of W, and attention's products with groups of keys and values.
 //
-// A tile is up to 16 rows of up to 64 bytes. A panel of pairs of bf16 (cpu_weight.h) is made of such tiles as
-// it lies: 16 steps, one vector after another. So is one of codes of a byte (quant_format.h), a step being
-// four columns, and so are groups of keys or values (kv_layout.h). This header goes into the files of single
-// instruction sets (see isa.h).
+// A tile is up to 16 rows of up to 64 bytes. A panel of bf16 pairs (cpu_weight.h) consists of such tiles
+// without repacking: 16 steps, one vector after another. The same holds for panels of byte codes
+// (quant_format.h), where a step is four columns, and for groups of keys or values (kv_layout.h). Files of
+// single instruction sets include this header (see isa.h).
 #pragma once
 
 #include <string_view>
@@ -13,53 +13,55 @@
 
 namespace octavo::cpu {
 
-constexpr std::int64_t kMatrixRows = 16;   // of x in a tile
-constexpr std::int64_t kMatrixSteps = 16;  // pairs of bf16 in a row of a tile
-constexpr std::int64_t kShortSteps = 8;    // in half a row
-constexpr std::int64_t kMatrixBytes = 64;  // of a row of a tile
+constexpr std::int64_t kMatrixRows = 16;   // of x per tile
+constexpr std::int64_t kMatrixSteps = 16;  // bf16 pairs per row of a tile
+constexpr std::int64_t kShortSteps = 8;    // per half row
+constexpr std::int64_t kMatrixBytes = 64;  // per row of a tile
 
-// Exact sums of codes: sums[r][0 .. 32) = x[r] * W over `blocks` blocks of as many columns as the tiles'
-// shape says. Rows of x are columns one after another.
+// Exact sums of codes: sums[r][0 .. 32) = x[r] * W over `blocks` blocks. The tiles' shape gives the number of
+// columns per block. The columns of a row of x are contiguous.
 struct CodeTileArgs {
   const std::byte* x;  // signed
   std::int64_t x_row_stride;
   const std::byte* w;  // unsigned: four columns of each row of W, then the next four
   std::int64_t blocks;
-  std::int64_t columns;  // of a block: the shape's row_bytes
+  std::int64_t columns;  // per block: the shape's row_bytes
   std::int32_t* sums;    // [rows][32]
 };
 
-// Sums of codes that share their scales join c.
+// Adds sums of codes with common scales to c.
 struct QuantJoinArgs {
   const std::int32_t* sums;  // [rows][32]
-  const std::byte* x;        // QuantX of the first row, and of the first group that the sums are of
+  const std::byte* x;        // QuantX of the first row, and of the first group in the sums
   std::int64_t x_row_stride;
   const std::byte* block;  // of W, whose header has the scales
-  const std::byte* group;  // of W, where it has scales of its own
+  const std::byte* group;  // of W, if its scales are separate
   int sub;                 // the part of the group
   std::int64_t rows;
   float* c;
   std::int64_t c_stride;  // floats
 };
 
-// What goes on beside the tiles in products of one quantised format: as quant_body.h has it, to the bit.
+// Work beside the tiles in products of one quantised format, bit-identical to quant_body.h.
 struct QuantParts {
-  // Neighbouring groups' codes as bytes, each group's 32 columns after the last's; nullptr: they lie so.
+  // Writes the codes of neighbouring groups as bytes, 32 columns per group; nullptr: codes already have this
+  // layout.
   void (*codes)(const std::byte* group, std::int64_t groups, std::byte* bytes);
   void (*join)(const QuantJoinArgs& args);
 };
 
 struct MatrixTiles {
-  // Around products, on the thread that computes them: what is multiplied until the next call has so many
-  // rows of x, 1 to 32, and blocks of so many bytes of each, 16, 32 or 64. From the first of these calls to
-  // the end the tiles are in use, which the kernel's context switches pay for.
+  // Called around products, on the thread that computes them. It sets the shape until the next call: 1 to 32
+  // rows of x, and blocks of 16, 32 or 64 bytes of each. From the first call to the end the tiles are in use,
+  // which makes the kernel's context switches slower.
   void (*begin)(std::int64_t rows, std::int64_t row_bytes);
   void (*end)();
 
-  // As TileFunction says, for up to 16 rows and for more, with pairs of bf16 in both operands. Of x there are
-  // blocks of 16 units, zeros past the last step: x_row_stride is that within a block, 16 * x_unit_stride the
-  // bytes from block to block, and 16 * x_row_stride from the first 16 rows to the others. Sums: 16 steps
-  // from +0 on, those of even and of odd columns apart, join c: segments begin at a multiple of 16 steps.
+  // TileFunctions for up to 16 rows and for more, with bf16 pairs in both operands. x has blocks of 16 units,
+  // with zeros after the last step. x_row_stride is the stride in a block, 16 * x_unit_stride the bytes
+  // between blocks, and 16 * x_row_stride the bytes between the first 16 rows and the others. A sum covers 16
+  // steps from +0, with even and odd columns apart, and is added to c. Segments begin at a multiple of 16
+  // steps.
   TileFunction bf16[2];
   // The same in blocks of 8 steps.
   TileFunction short_bf16[2];
@@ -67,7 +69,7 @@ struct MatrixTiles {
   const QuantParts* quant_parts;  // [QuantKind]
 };
 
-// The tiles of one thread, from the first shape to destruction; of nullptr, nothing.
+// Tiles of one thread, from the first shape to destruction; with nullptr it does nothing.
 class MatrixTilesInUse {
  public:
   explicit MatrixTilesInUse(const MatrixTiles* tiles) : tiles_(tiles) {}
@@ -92,12 +94,12 @@ class MatrixTilesInUse {
 
 extern const MatrixTiles kAmxTiles;
 extern const MatrixTiles kModelledTiles;  // in software
-// How many instructions on tiles the model has carried out on this thread.
+// Number of tile instructions that the model has executed on this thread.
 std::int64_t modelled_tile_instructions();
 extern const QuantParts kQuantParts[kQuantKinds];
 
-// What this processor or the system's kernel lacks for kAmxTiles, or "". The kernel is asked, once, for the
-// permission that a process needs.
+// The missing processor or kernel feature for kAmxTiles, or "". The first call requests the permission that a
+// process needs from the kernel.
 std::string_view missing_for_amx();
 
 }  // namespace octavo::cpu

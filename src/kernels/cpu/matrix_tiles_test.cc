@@ -47,8 +47,8 @@ struct Operands {
       for (std::int64_t block = 0; block < blocks(); ++block) {
         float sums[2] = {0, 0};
         for (std::int64_t k = block * columns(); k < std::min((block + 1) * columns(), 2 * steps); ++k)
-          // Exact in double but for the sum, which is too long by more than a float's length to be rounded
-          // twice.
+          // Exact in double except for the sum. The double has more than twice a float's digits, so rounding
+          // twice is harmless.
           sums[k % 2] = flushed(static_cast<float>(double{x_at(r, segment, k)} * double{w_at(n, segment, k)} +
                                                    double{sums[k % 2]}));
         c = flushed(flushed(c) + flushed(sums[0] + sums[1]));
@@ -57,11 +57,11 @@ struct Operands {
   }
 };
 
-// What the tiles make of c.
+// The new c after the tiles ran.
 std::vector<float> run(const MatrixTiles& tiles, const Operands& o, std::vector<float> c, bool accumulate) {
   const std::int64_t room = o.rows > kMatrixRows ? 32 : 16, columns = o.columns();
   std::vector<BFloat16> x(static_cast<std::size_t>(2 * o.blocks() * columns * room), BFloat16{0});
-  // Behind each segment lie numbers that must not be met.
+  // The numbers after each segment must not be read.
   std::vector<BFloat16> w(static_cast<std::size_t>(2 * (o.steps + 1) * kWidth * 2), to_bf16(NAN));
   for (std::int64_t segment = 0; segment < 2; ++segment)
     for (std::int64_t k = 0; k < 2 * o.steps; ++k) {

@@ -1,4 +1,4 @@
-// Numbers of a row, normalised.
+// Normalisation of one row.
 #pragma once
 
 #include "kernels/cpu/isa.h"
@@ -6,7 +6,7 @@
 
 namespace octavo::cpu {
 
-// x [dim] to `out`, in f32. norm.kind none: as they are.
+// Writes the normalised x [dim] to `out`, in f32. norm.kind none: no norm.
 inline void read_normed(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                         const Norm& norm, float* out) {
   if (norm.kind == NormKind::none) return kernels.widen(x, format, out, dim);

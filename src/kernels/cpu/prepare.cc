@@ -10,7 +10,7 @@
 namespace octavo::cpu {
 namespace {
 
-// Rows [first, last) of the matrix, all in one panel, into that panel. T is as wide as an element.
+// Copies rows [first, last) of the matrix, all in one panel, to that panel. T has the size of an element.
 template <class T, std::int64_t kUnit>
 void pack_rows(const View& part, std::int64_t part_first, std::int64_t first, std::int64_t last,
                const PanelLayout& layout, std::byte* data) {
@@ -48,7 +48,7 @@ DType dtype_of(const MatrixPart& part) {
   return part.encoding == Encoding::fp8 ? DType::f8_e4m3 : part.values.dtype;
 }
 
-// The scales of fp8 parts, which must have as many groups.
+// The scales of fp8 parts, which must all have the same number of groups.
 Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& layout) {
   const std::int64_t groups = source.parts[0].scales.size(1);
   const std::int64_t columns = layout.cols / groups;

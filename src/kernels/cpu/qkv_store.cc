@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kElementsAtOnce = 512;  // of heads of a token
 
-// A head's numbers in the cache's format, to where a token's keys or values lie: keys as words of a unit
-// each.
+// Writes a head's numbers, in the cache's format, to the slot of a token's keys or values; keys in words of
+// one unit.
 template <class T>
 void scatter_key(const T* from, std::int64_t units, std::int64_t token, std::byte* group) {
   T* to = reinterpret_cast<T*>(group) + token;
@@ -73,7 +73,7 @@ struct CacheWriter {
   }
 
  private:
-  // A head's numbers in the cache's format; returns the scale, where it has one.
+  // A head's numbers in the cache's format; returns the scale, if any.
   float narrow(const float* values, std::int64_t dim, std::byte* cached) const {
     const DType dtype = cache.spec.dtype;
     float scale = 1;
@@ -88,7 +88,7 @@ struct CacheWriter {
     }
     return scale;
   }
-  // Gives cached numbers to use() as words of so many bytes.
+  // Passes cached numbers to use() as words of this size.
   template <class Use>
   static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
     if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
@@ -109,8 +109,8 @@ struct TokenStore {
            (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
   }
 
-  // Heads [begin, end) of the `count` that lie in row i from `first` on, normalised and turned, each given to
-  // use(head, values).
+  // Normalises and rotates heads [begin, end) of row i and passes each to use(head, values). The row has
+  // `count` heads from `first` on.
   template <class Use>
   void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
                     std::int64_t end, const Norm& norm, Use&& use) const {
@@ -164,7 +164,7 @@ struct TokenStore {
     read_normed(kernels, x, format, dim, args.v_norm, values);
   }
 
-  // Heads [begin, end) of token i, those of queries first, those of keys, those of values.
+  // Heads [begin, end) of token i, in the order queries, keys, values.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const KvSpec& spec = args.cache.spec;
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
@@ -190,7 +190,7 @@ struct TokenStore {
   }
 };
 
-// Of latent attention: the one key head of a token, and what turns of its queries.
+// Writes the key head of latent attention, and rotates the end of its queries.
 struct LatentStore {
   const LatentStoreArgs& args;
   const IsaKernels& kernels;
@@ -228,7 +228,7 @@ struct LatentStore {
     if (args.cache.spec.dtype == DType::i8) writer.scales(place, 0)[kGroupTokens] = *writer.scales(place, 0);
   }
 
-  // Heads [begin, end) of token i: those of queries, then the key's.
+  // Heads [begin, end) of token i: first the queries, then the key.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const std::int64_t heads = args.q.size(1);
     const Format format = format_of(args.q.dtype);

@@ -1,15 +1,15 @@
-// How quantised weights lie in memory for the integer product.
+// Layout of quantised weights for the integer product.
 //
-// Panels of `width` rows (two vectors of lanes) follow each other; a panel is a row of blocks, a block a
-// header and its groups of 32 columns. Every field holds one item for each row of the panel, side by side:
+// Panels of `width` rows (two vectors of lanes) follow each other. A panel is a row of blocks, and a block is
+// a header and its groups of 32 columns. Every field holds one item per row of the panel, side by side:
 //   header   scale; min (or zero)                       of the block
 //   group    scales, then mins, of its `subs` parts     where the format has two levels of scales
 //            the low plane, the high plane of the codes
-// A header ends where a vector does, so that no vector of codes lies across two lines of a cache.
-// A plane of b bits is b times four bytes a row: byte i of them holds, from its low end, bits of the codes of
-// columns 4 s + i for those 8 / b steps s = 0 .. 7 that share the byte.
+// The end of a header is aligned to a vector, so that no vector of codes crosses a cache line.
+// A plane of b bits has 4 * b bytes per row. Byte i holds bits of the codes of columns 4 s + i, from its low
+// end, for the 8 / b steps s = 0 .. 7 that share the byte.
 //
-// This header goes into the files of single instruction sets: data, and what the compiler works out (see
+// Files of single instruction sets include this header, so it has only data and compile-time functions (see
 // isa.h).
 #pragma once
 
@@ -28,17 +28,17 @@ enum class QuantScales : std::uint8_t {
   f32_zero,     // and a byte: scale * (code - zero)
 };
 
-// What codes of four bits stand for, by the names of tensor/dequantize.h.
+// Values of four-bit codes, named as in tensor/dequantize.h.
 enum class QuantValues : std::uint8_t { codes, iq4, e2m1 };
 
 struct QuantFormat {
   int low_bits;
   int high_bits = 0;
-  int subs = 1;  // parts of a group that have a scale of their own: 1 or 2
+  int subs = 1;  // parts of a group with separate scales: 1 or 2
   QuantScales scales;
-  int zero = 0;  // what is taken from every code, or what it stands for
+  int zero = 0;  // offset subtracted from every code, or the code's value
   QuantValues values = QuantValues::codes;
-  int block_groups = 1;  // groups in a block; 0: as the matrix has it
+  int block_groups = 1;  // groups per block; 0: given by the matrix
 };
 
 enum class QuantKind : std::uint8_t {
@@ -61,7 +61,7 @@ enum class QuantKind : std::uint8_t {
 };
 constexpr int kQuantKinds = 16;
 
-// By QuantKind.
+// Indexed by QuantKind.
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
     {.low_bits = 8, .scales = QuantScales::f16, .zero = 128},                           // q8_0
     {.low_bits = 4, .scales = QuantScales::f16, .zero = 8},                             // q4_0
@@ -95,22 +95,22 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .block_groups = 0},  // mxfp4
 };
 
-constexpr int kQuantGroup = 32;  // columns of a group
-// So many groups of x share a scale where no scale of the weights changes within them, else one.
+constexpr int kQuantGroup = 32;  // columns per group
+// Number of groups of x that share a scale where no scale of the weights changes within them; otherwise one.
 constexpr int kQuantShared = 4;
 
-// `item_bytes` for each row.
+// `item_bytes` per row.
 constexpr int quant_header_bytes(int width, int item_bytes) {
   const int vector = 2 * width;
   return (width * item_bytes + vector - 1) / vector * vector;
 }
 
-// Thirty-two columns of a row of x: code * scale. A cache line. Of groups that share a scale the first one
-// has all but the codes.
+// Thirty-two columns of a row of x: code * scale, in one cache line. If groups share a scale, only the first
+// one holds the other fields.
 struct alignas(64) QuantX {
   std::int8_t codes[kQuantGroup];
   float scale;
-  std::int32_t sums[3];  // of the codes that share the scale: of the first half, of the second, of all
+  std::int32_t sums[3];  // sums of the codes with one scale: first half, second half, all
   float minus_sums[3];   // -scale * sums
 };
 

@@ -1,4 +1,4 @@
-// y = x W^T + bias with W quantised: x is quantised too, once, and the sums are those of integers.
+// y = x W^T + bias with quantised W: x is quantised once, and sums are integers.
 //
 // A row of x becomes codes of 8 bits, with a scale for each 32 columns, or for each 128 where the weights'
 // scales are as wide. Blocking (matmul.h) changes nothing but speed; nor do matrix tiles, which make the sums
@@ -23,15 +23,14 @@ constexpr std::int64_t kLeastOnTiles = 16;
 constexpr std::int64_t kTileGroups = 16;  // of a panel, on matrix tiles: 16 KB of codes
 constexpr std::int64_t kTileWidth = 2 * kMatrixRows;
 
-// Bytes from row to row of quantised x; not a power of two, whose lines would meet in the same sets of a
-// cache.
+// Stride of rows of quantised x, in bytes. Not a power of two, because such rows would share cache sets.
 std::int64_t x_stride(std::int64_t cols) {
   constexpr std::int64_t kTogether = kQuantGroup * kQuantShared;
   const std::int64_t groups = (cols + kTogether - 1) / kTogether * kQuantShared;
   return (groups + 1) * static_cast<std::int64_t>(sizeof(QuantX));
 }
 
-// The same of their codes alone, as matrix tiles meet them.
+// Stride of the codes alone, for matrix tiles.
 std::int64_t code_stride(std::int64_t cols) {
   return x_stride(cols) / static_cast<std::int64_t>(sizeof(QuantX)) * kQuantGroup + kMatrixBytes;
 }
@@ -64,7 +63,7 @@ struct TilePiece {
   const std::byte* codes;  // as tiles meet them
 };
 
-// Rows from `row` on times a piece, into c: as many groups at once as share their scales.
+// Multiplies rows from `row` on by a piece, into c; groups that share their scales are multiplied together.
 void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const QuantisedRows& x,
                     std::int64_t row, std::int64_t rows, const TilePiece& w, std::int64_t tile_columns,
                     float* c, std::int64_t c_stride) {
@@ -96,15 +95,15 @@ void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const 
   }
 }
 
-// Columns of a block of codes on tiles: what shares scales must be whole blocks.
+// Columns per block of codes on tiles; codes with common scales must be whole blocks.
 std::int64_t tile_columns(const QuantLayout& layout, const QuantisedRows& x) {
   if (layout.format().subs == 2) return kMatrixBytes / 4;
   const bool pairs = layout.wide() && x.shared > 1 && layout.block_groups % 2 == 0;
   return pairs ? kMatrixBytes : kMatrixBytes / 2;
 }
 
-// Pieces of a panel from group `first` on, their codes unpacked where they do not lie as bytes. Returns how
-// many.
+// Prepares pieces of a panel from group `first` on, and unpacks codes that are not bytes. Returns the number
+// of pieces.
 int pieces_of(const QuantParts& parts, const QuantLayout& layout, const std::byte* panel, std::int64_t first,
               std::int64_t last, TilePiece* pieces, std::byte* codes) {
   int count = 0;
@@ -128,7 +127,7 @@ void multiply_unit_on_tiles(const IsaKernels& kernels, const MatmulArgs& args, c
   const QuantParts& parts = kernels.matrix->quant_parts[static_cast<int>(layout.kind)];
   const std::int64_t columns = unit.panels() * layout.width, at_once = tile_columns(layout, x);
   std::fill_n(c, unit.rows() * columns, 0.0f);
-  // Of several tiles the last one is as high as the others: of codes there is room for as many rows.
+  // If there are several tiles, the last one is as high as the others; the buffer of codes has enough rows.
   MatrixTilesInUse in_use(kernels.matrix);
   in_use.shape(std::min(unit.rows(), x.tile_rows), at_once);
   for (std::int64_t first = 0; first < layout.groups(); first += kTileGroups) {
@@ -165,7 +164,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
       const std::int64_t end = group + groups < block_groups ? layout.offset(block, group + groups)
                                                              : layout.offset(block + blocks, 0);
       for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
-        const std::byte* ahead = nullptr;  // bytes of W that a tile fetches for later ones
+        const std::byte* ahead = nullptr;  // bytes of W that a tile prefetches for later tiles
         std::int64_t ahead_bytes = 0;
         if (tiles > 1) {
           ahead = band.panel(0) + next_stretch(unit, panel, begin, end, layout.panel_bytes());

@@ -1,5 +1,5 @@
-// What goes on beside matrix tiles in products of quantised weights, for any instruction set S: codes become
-// bytes, and exact sums join those in f32 as in quant_body.h.
+// Work beside matrix tiles in products of quantised weights, for any instruction set S. It converts codes to
+// bytes, and adds exact sums to the f32 sums as in quant_body.h.
 #pragma once
 
 #include "kernels/cpu/matrix_tiles.h"
@@ -51,7 +51,7 @@ void join_sums(const QuantJoinArgs& args) {
   }
 }
 
-// A plane of eight bits is a byte for each column already.
+// A plane of eight bits already has one byte per column.
 template <class S, int kKind>
 constexpr QuantParts quant_parts() {
   if constexpr (Quant<S, kKind>::kFormat.low_bits == 8) return {nullptr, join_sums<S, kKind>};

@@ -56,8 +56,7 @@ T get(const std::byte* from) {
   return value;
 }
 
-// Addresses of one row's items in a panel's block or group: fields follow each other, an item for each row in
-// each.
+// Addresses of one row's items in a panel's block or group. Fields follow each other, with one item per row.
 struct RowOf {
   const QuantLayout& layout;
   std::int64_t row;  // in the panel
@@ -150,7 +149,7 @@ int value_of(QuantValues values, std::uint8_t code) {
   return values == QuantValues::iq4 ? kIq4Values[code] : kE2m1Values[code];
 }
 
-// The numbers of one group of one row, as dequantize() makes them.
+// The numbers of one group of one row, equal to those of dequantize().
 void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* block, std::int64_t g,
                 float* out) {
   const QuantFormat& format = layout.format();

@@ -1,4 +1,4 @@
-// A matrix whose numbers stay quantised: it is multiplied as it is, in integers.
+// A quantised matrix, multiplied in integers without conversion.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace octavo::cpu {
 
-// Where things lie in a band, in bytes (quant_format.h).
+// Byte offsets in a band (quant_format.h).
 struct QuantLayout {
   QuantKind kind = QuantKind::q8_0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t width = 0;         // rows of a panel
-  std::int64_t block_groups = 1;  // groups of a block
+  std::int64_t width = 0;         // rows per panel
+  std::int64_t block_groups = 1;  // groups per block
 
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
   bool two_levels() const;
@@ -24,7 +24,7 @@ struct QuantLayout {
   bool wide() const { return scale_bytes() == 4 && (blocks() == 1 || block_groups % kQuantShared == 0); }
   std::int64_t scale_bytes() const;
   std::int64_t min_bytes() const;
-  std::int64_t sub_bytes() const;  // of a row: the scales and mins of a group
+  std::int64_t sub_bytes() const;  // per row: the scales and mins of a group
   std::int64_t groups() const { return (cols + kQuantGroup - 1) / kQuantGroup; }
   std::int64_t blocks() const { return groups() / block_groups; }
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -34,7 +34,7 @@ struct QuantLayout {
   std::int64_t group_bytes() const { return width * (sub_bytes() + 4 * code_bits()); }
   int code_bits() const { return format().low_bits + format().high_bits; }
   std::int64_t block_bytes() const { return header_bytes() + block_groups * group_bytes(); }
-  // Where a group begins in its panel; a block's first one with the header.
+  // Byte offset of a group in its panel; the first group of a block includes the header.
   std::int64_t offset(std::int64_t block, std::int64_t group) const {
     return block * block_bytes() + (group > 0 ? header_bytes() + group * group_bytes() : 0);
   }
@@ -69,7 +69,7 @@ class QuantWeight final : public CpuWeight {
 };
 
 Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& source);
-// Working memory of a product with this many columns.
+// Working memory of a product with this number of columns.
 std::size_t quant_scratch_bytes(const IsaKernels& kernels, std::int64_t cols);
 
 }  // namespace octavo::cpu

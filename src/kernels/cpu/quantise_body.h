@@ -1,4 +1,4 @@
-// A row of x as codes for the integer product, for any instruction set S.
+// Quantises a row of x for the integer product, for any instruction set S.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -6,8 +6,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Groups that share a scale. Codes are x / scale rounded to nearest, scale the largest magnitude / 127;
-// groups without a number of at least 2^-100 are all zeros, those with a NaN or infinity all NaN.
+// Groups that share a scale. Codes are x / scale, rounded to nearest; scale is the largest magnitude / 127.
+// Groups below 2^-100 become zeros, and groups with a NaN or infinity become NaN.
 template <class S, int kShared>
 void quantise_groups(const F<S> (&x)[kShared * kQuantGroup / S::kLanes], QuantX* out) {
   constexpr int kVectors = kShared * kQuantGroup / S::kLanes;
@@ -63,7 +63,7 @@ void quantise_row(const void* x, Format format, QuantX* out, std::int64_t n) {
   }
 }
 
-// n numbers, and zeros up to the end of the last groups; `shared` groups share a scale, 1 or kQuantShared.
+// Quantises n numbers, and pads the last groups with zeros; `shared` groups share a scale, 1 or kQuantShared.
 template <class S>
 void quantise(const void* x, Format format, QuantX* out, std::int64_t n, std::int64_t shared) {
   shared == 1 ? quantise_row<S, 1>(x, format, out, n) : quantise_row<S, kQuantShared>(x, format, out, n);

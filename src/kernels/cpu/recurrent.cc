@@ -1,5 +1,5 @@
-// Layers with a state in place of a cache: each sequence's tokens one after the other, channels and columns
-// of states shared out to the threads.
+// Layers with a state instead of a cache. The tokens of a sequence run in order; threads share channels and
+// columns of states.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace octavo::cpu {
 namespace {
 
 constexpr std::int64_t kChannels = 256;  // of a convolution, at a time; a multiple of every vector's lanes
-constexpr std::int64_t kColumns = 64;    // of a state, at a time: 32 KiB of one with 128 keys
+constexpr std::int64_t kColumns = 64;    // of a state, per call: 32 KiB with 128 keys
 constexpr std::int64_t kScanned = 64;    // channels of a state, at a time
 constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), of WkvArgs
 
@@ -28,15 +28,15 @@ Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {
           .begins = begin < end && plan.positions.as<std::int32_t>()[begin] == 0};
 }
 
-// Where the state behind token t is to be copied; nullptr: nowhere.
+// Destination of a copy of the state after token t, or nullptr.
 float* copy_of(const StatePlan& plan, const View& states, std::int64_t t) {
   const std::int32_t slot = plan.copies ? plan.copies.as<std::int32_t>()[t] : -1;
   CHECK(slot < states.size(0), "state copy {} of {}", slot, states.size(0));
   return slot < 0 ? nullptr : states.row<float>(slot);
 }
 
-// Copies `rows` rows of a state, `count` numbers each and `stride` apart, to where the state behind token t is to be
-// copied. state: their first number, in the slot of the sequence.
+// Copies `rows` rows of a state, `count` numbers each and `stride` apart, to the destination for token t.
+// state: their first number, in the slot of the sequence.
 void copy_state(const StatePlan& plan, const View& states, const Tokens& tokens, std::int64_t t, const float* state,
                 std::int64_t rows, std::int64_t stride, std::int64_t count) {
   float* const copy = copy_of(plan, states, t);
@@ -69,7 +69,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     std::copy_n(product, count, x);
   };
   std::int64_t at = 0;
-  // Of the state behind the token before `at`.
+  // Copies the state after the token before `at`.
   const auto put_latest = [&](float* state) {
     for (std::int64_t j = 0; j < width - 1; ++j)
       std::copy_n(latest[(at + 1 + j) % width], count, state + first + j * inputs);
@@ -79,7 +79,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     if (args.bias) std::copy_n(args.bias.as<float>() + out, count, bias);
     for (std::int64_t c = 0; c < count; ++c)
       for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(out + c)[j];
-    // latest[t % width] is what the channels get at token t, counted from the first one before these.
+    // latest[t % width] is the input of the channels at token t, counted from the first token before these.
     for (std::int64_t j = 0; j < width - 1; ++j)
       if (tokens.begins)
         std::fill_n(latest[j], count, 0.0F);

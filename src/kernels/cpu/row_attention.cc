@@ -1,5 +1,5 @@
-// Attention whose keys are its values (KvSpec::shared_rows): what a query sees is gathered, last tokens and
-// entries, and meets some of its heads on a thread, piece by piece with a running softmax.
+// Attention whose keys are its values (KvSpec::shared_rows). A thread gathers the last tokens and entries
+// that a query sees. Some of its heads then process them piece by piece, with a running softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -156,7 +156,7 @@ class RowUnit {
     rows_ = 0;
   }
 
-  // Scores become what values weigh, relative to the greatest so far.
+  // Converts scores to weights of values, relative to the greatest so far.
   void weigh(std::int64_t h) {
     float* const scores = work_.scores + h * kPieceRows;
     float most = most_[h];
@@ -253,7 +253,7 @@ struct Angles {
   }
 };
 
-// Numbers normalised and with their end turned, to `out`.
+// Normalises numbers, rotates their end, and writes them to `out`.
 void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
   read_normed(kernels, x, format, dim, norm, out);

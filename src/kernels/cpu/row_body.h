@@ -1,5 +1,5 @@
-// Operators on rows, for any instruction set S. Sums run over lanes in a fixed order: vector after vector,
-// then across the lanes.
+// Operators on rows, for any instruction set S. Sums have a fixed order: vector after vector, then across the
+// lanes.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -130,7 +130,7 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
-// A function of its own, so that compilers make a loop for each format and kind.
+// A separate function, so that compilers make a loop for each format and kind.
 template <class S>
 [[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
                                      std::int64_t n) {

@@ -10,7 +10,7 @@
 namespace octavo::cpu {
 namespace {
 
-// So many elements make it worth waking another thread.
+// Minimum number of elements that justifies another thread.
 constexpr std::int64_t kGrainElements = 16384;
 constexpr std::int64_t kAddColumns = 1024;  // of a row's sum, at a time
 
@@ -216,7 +216,7 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
-// Of the sum of so many rows.
+// Divisor of the sum over `rows` rows.
 float pool_divisor(Pool pool, std::int64_t rows) {
   const auto count = static_cast<float>(rows);
   if (pool == Pool::mean) return count;

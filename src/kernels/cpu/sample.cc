@@ -1,4 +1,4 @@
-// The sample operator: many rows at a time, or one row cut into pieces; never a sort of the vocabulary.
+// The sample operator: many rows at a time, or one row split into pieces; it never sorts the vocabulary.
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -57,7 +57,7 @@ struct Workspace {
 template <class Measure>
 Candidate last_of_beginning(std::span<Candidate> items, std::uint64_t target, Measure measure) {
   while (items.size() > 1) {
-    // The median of three goes to the front as pivot.
+    // Moves the median of three to the front as pivot.
     Candidate &a = items[0], &b = items[items.size() / 2], &c = items.back();
     if (sampling::before(b, a) != sampling::before(b, c)) {
       std::swap(a, b);
@@ -220,8 +220,8 @@ class RowSampler {
     return static_cast<std::int32_t>(std::find<const float*>(logits, logits_ + vocab_, max_) - logits_);
   }
 
-  // Lists, by id, some tokens that include the first `count` in order, or all there are; none with an
-  // exponent below `least`. At least `count` tokens lie at or above the count-th greatest block maximum.
+  // Lists tokens by id: at least the first `count` in order, or all tokens, without those whose exponent is
+  // below `least`. At least `count` tokens reach the count-th greatest block maximum.
   void list_first(const float* logits, std::size_t count, float least) {
     float bound = -kInfinity;
     if (count <= work_.maxima.size()) {
@@ -327,8 +327,8 @@ class RowSampler {
   ThreadPool* const pool_;
 
   float max_ = 0;          // of the logits as they are now
-  Softmax softmax_;        // of what is kept
-  float least_ = 0;        // exponent that min_p asks for
+  Softmax softmax_;        // of the kept tokens
+  float least_ = 0;        // exponent bound from min_p
   Candidate last_ = kEnd;  // the last that is kept, in order
   std::size_t listed_ = 0;
 };

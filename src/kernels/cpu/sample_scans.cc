@@ -9,7 +9,7 @@
 namespace octavo::cpu {
 namespace {
 
-// Floats as integers of the same order, NaN at both ends: integer maxima vectorise, those of floats do not.
+// Floats as integers of the same order, with NaN at both ends: integer maxima vectorise, float maxima do not.
 inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
 constexpr float kNoMass = -100;  // an exponent whose mass is 0

@@ -1,5 +1,5 @@
 // The passes of the sample operator over a row of logits: plain loops, compiled for several instruction sets
-// and chosen at run time. All of them give the same bits on all of these.
+// and selected at run time. All sets give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace octavo::cpu {
 
-// Rows are summed up in blocks of this many tokens.
+// Tokens per block of sums.
 constexpr std::int64_t kSampleBlock = 128;
 
-// maxima[b] = the greatest logit of block b. False if there is a NaN.
+// maxima[b] = the greatest logit of block b. False if a logit is NaN.
 bool block_maxima(const float* logits, std::int64_t count, float* maxima);
 
-// masses[b] = the mass of block b, of tokens whose exponent is at least `least`. Returns their sum.
+// masses[b] = the mass of the tokens of block b whose exponent is at least `least`. Returns the total.
 std::uint64_t block_masses(const float* logits, std::int64_t count, const sampling::Softmax& softmax,
                            float least, std::uint64_t* masses);
 
-// How many logits are greater than `bound`.
+// Number of logits greater than `bound`.
 std::int64_t count_greater(const float* logits, std::int64_t count, float bound);
 
-// Minus infinity for tokens whose bit is not set. `logits` starts at a multiple of 32 tokens.
+// Sets the logits of tokens whose bit is not set to minus infinity. `logits` starts at a multiple of 32
+// tokens.
 void apply_mask(float* logits, std::int64_t count, const std::uint32_t* bits);
 
 }  // namespace octavo::cpu

@@ -1,4 +1,4 @@
-// Workspaces of a unit of work: pieces of one stretch of memory, each on lines of a cache of its own.
+// Workspaces of a unit of work: pieces of one allocation, each aligned to cache lines.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace octavo::cpu {
 
 class ScratchPieces {
  public:
-  // Without memory it only measures.
+  // Without memory it only measures the size.
   explicit ScratchPieces(std::byte* memory) : memory_(memory) {}
 
   template <class T>

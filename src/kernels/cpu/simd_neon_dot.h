@@ -13,7 +13,7 @@ struct NeonDot : Neon {
   }
 
  private:
-  // The instruction takes signed bytes only: of 128 and more its lower seven bits, and 128 on their own,
+  // The instruction takes only signed bytes. A byte of 128 or more is split: its lower seven bits, and 128 as
   // twice 64.
   template <bool kSmall>
   static uint32x4_t dot(uint32x4_t sum, uint32x4_t a, uint32x4_t b) {

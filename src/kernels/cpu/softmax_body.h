@@ -13,7 +13,7 @@ constexpr float kNothing = -__builtin_inff();
 
 constexpr float kLog2e = 1.44269504f;
 
-// The largest score of the tokens seen. Scores come out capped, and minus infinity where nothing is seen.
+// The largest score of the visible tokens. Scores are capped, and become minus infinity for other tokens.
 template <class S, bool kMasked, bool kCapped>
 float prepare_scores(const SoftmaxRow& row) {
   F<S> largest = S::set(kNothing);
@@ -45,7 +45,7 @@ float probabilities(const SoftmaxRow& row, float scale, float maximum) {
   for (std::int64_t t = row.first; t < row.last; t += S::kLanes) {
     F<S> p = exp2<S>(S::fma(S::load_f32(row.scores + t), factor, shift));
     sum = S::add(sum, p);
-    // Where nothing is seen the scale may be anything; a NaN among the probabilities is in the sum.
+    // If no token is visible, any scale is correct. A NaN probability makes the sum NaN.
     if (row.value_scales != nullptr)
       p = S::select(S::less(S::zero(), p), S::mul(p, S::load_f32(row.value_scales + t)), S::zero());
     store<S>(static_cast<std::byte*>(row.p) + t * bytes_of(kFormat), kFormat, p);

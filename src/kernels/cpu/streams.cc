@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 256;  // of each stream, at a time
 
-// Of each row of coefs the product with the tanh of token t's router.
+// Product of each row of coefs and the tanh of token t's router.
 void coefficients(const View& coefs, const View& router, std::int64_t t, float* out) {
   float modes[kMaxStreams];
   const std::int64_t streams = router.size(1);
@@ -83,7 +83,8 @@ float dot(const float* a, const float* b, std::int64_t n) {
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Each of `streams` lines of a matrix is divided by its sum: those of numbers `step` apart, `next` from line to line.
+// Divides each of `streams` lines of a matrix by its sum. Numbers of a line are `step` apart, and lines are
+// `next` apart.
 void divide_by_sums(float* matrix, std::int64_t streams, std::int64_t step, std::int64_t next, float eps) {
   for (std::int64_t line = 0; line < streams; ++line) {
     float sum = eps;

@@ -1,4 +1,4 @@
-// The product micro-kernel, for any instruction set S: every product and both halves of attention run in it.
+// The product micro-kernel, for any instruction set S: every product and both halves of attention use it.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 namespace octavo::cpu {
 namespace {
 
-// What one step does with each operand format. Raw is a vector as loaded; kUnits is how many x it meets.
+// One step with each operand format. Raw is a vector as loaded; kUnits is the number of x that it multiplies.
 template <class S>
 struct OperandF32 {
   static constexpr int kUnits = 1;
@@ -92,7 +92,7 @@ void run_tile(const TileArgs& args) {
     c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
     c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
   }
-  // One pointer for every three rows: the others are reached by scaled addressing.
+  // One pointer per three rows; scaled addressing reaches the others.
   constexpr int kPointers = (kRows + 2) / 3;
   const std::byte* x[kPointers];
 #pragma GCC unroll 4
@@ -146,7 +146,7 @@ constexpr auto kWideTiles = wide_tiles<S, W>(std::make_index_sequence<S::kTileRo
 template <class S, class W>
 constexpr auto kDotTiles = dot_tiles<S, W>(std::make_index_sequence<S::kTileRows>{});
 
-// nullptr without the instructions.
+// nullptr: not supported.
 template <class S, class W>
 constexpr const TileFunction* dot_functions() {
   if constexpr (S::kDot) return kDotTiles<S, W>.functions;

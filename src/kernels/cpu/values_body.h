@@ -1,5 +1,5 @@
-// Groups of keys as groups of values (kv_layout.h): latent attention finds the one in the other. Squares of
-// four by four are transposed in registers.
+// Converts groups of keys to groups of values (kv_layout.h), for latent attention. Transposes 4 x 4 squares
+// in registers.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace octavo::cpu {
 namespace {
 
-// Compilers make of these what an instruction set has.
+// Compilers vectorise these for the instruction set.
 using Four32 = std::uint32_t __attribute__((vector_size(16)));
 using Four64 = std::uint64_t __attribute__((vector_size(32)));
 using Sixteen16 = std::uint16_t __attribute__((vector_size(32)));
 
-// to[j][i] = from[i][j] of rows that are so many elements apart; `turn` changes each vector that is read.
+// to[j][i] = from[i][j] for rows with the given strides in elements; `turn` changes each vector that is read.
 template <class Vector, class Element, class Turn>
 inline void transpose_square(const Element* from, std::int64_t from_stride, Element* to,
                              std::int64_t to_stride, Turn&& turn) {
@@ -45,7 +45,7 @@ void values_of_keys(const void* keys, Format format, void* values, std::int64_t 
       for (int t = 0; t < kTokens; t += 4)
         transpose_square<Four32>(from + d * kTokens + t, kTokens, to + t * n + d, n, [](Four32&) {});
   } else if (format == Format::bf16) {
-    // Two dimensions of two tokens are a word; in it, a pair of a token becomes a pair of a dimension.
+    // Two dimensions of two tokens are a word. In it, a pair of a token becomes a pair of a dimension.
     const auto* from = static_cast<const std::uint64_t*>(keys);
     auto* to = static_cast<std::uint64_t*>(values);
     const auto turn = [](Four64& words) {

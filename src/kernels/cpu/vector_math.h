@@ -73,7 +73,7 @@ F<S> exp(F<S> x) {
   return S::times_pow2(p, n);
 }
 
-// 2^x; exactly 0 where x is minus infinity, exactly 1 for 0, NaN for NaN. x below 127. Polynomial as in
+// 2^x; exactly 0 for minus infinity, exactly 1 for 0, NaN for NaN. Requires x below 127. Polynomial as in
 // Cephes.
 template <class S>
 F<S> exp2(F<S> x) {
@@ -90,7 +90,7 @@ F<S> exp2(F<S> x) {
   return S::times_pow2(p, n);
 }
 
-// Near 0 the odd polynomial of Cephes, elsewhere 1 - 2 / (e^2|x| + 1).
+// Near 0 the odd polynomial of Cephes, otherwise 1 - 2 / (e^2|x| + 1).
 template <class S>
 F<S> tanh(F<S> x) {
   const F<S> a = S::abs(x);
@@ -154,9 +154,9 @@ F<S> soft_capped(F<S> x, float cap) {
   return S::mul(S::set(cap), tanh<S>(S::div(x, S::set(cap))));
 }
 
-// Where a line was last read by processors that do not share a cache with this one, a single write to it
-// waits for all of them; writes that follow each other directly wait together. So what one thread computes
-// for all to read is put together elsewhere and written by the burst.
+// A write to a cache line waits for all processors that read it and do not share a cache with the writer.
+// Writes that directly follow each other wait together. So a thread first collects results that all threads
+// read, and then writes them in one burst.
 constexpr std::int64_t kBurstBytes = 4096;
 template <class S>
 void write_burst(const void* from, void* to, std::int64_t bytes) {

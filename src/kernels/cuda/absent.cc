@@ -1,4 +1,4 @@
-// In the place of the CUDA backend in builds without it.
+// Replaces the CUDA backend in builds without CUDA.
 #include "kernels/backends.h"
 #include "kernels/kv_exchange.h"
 

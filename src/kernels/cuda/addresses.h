@@ -1,6 +1,5 @@
-// Where things lie in device memory. All products are of 64-bit numbers: a KV cache, a logits array or a
-// weight may have more than 2^31 elements. For host and device alike, so that tests can ask for addresses far
-// beyond.
+// Addresses in device memory. All products are 64-bit: a KV cache, a logits array or a weight may have more
+// than 2^31 elements. Host code can call these functions, so that tests cover such addresses.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,8 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int6
   return row * stride + column;
 }
 
-// A block of the KV cache, as kv_exchange.h lays it out: [keys, values][kv_heads][block_size][head_dim], without the
-// values where they are in the keys; behind them, where there are scales, f32 [keys, values][kv_heads][block_size].
+// Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]; without values
+// if they are in the keys. With scales, f32 [keys, values][kv_heads][block_size] follows.
 struct KvLayout {
   std::int64_t stride_bytes;  // from block to block
   int kv_heads;
@@ -32,7 +31,7 @@ struct KvLayout {
   OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
   OCTAVO_HOST_DEVICE constexpr int parts() const { return values_in_keys > 0 ? 1 : 2; }
 
-  // Bytes from the cache's begin to a token's key (which = 0) or value (1) of one head.
+  // Byte offset of a token's key (which = 0) or value (1) of one head in the cache.
   OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
                                                    std::int64_t token) const {
     return block * stride_bytes + number_of(which, head, token) * head_dim * element_bytes;
@@ -50,14 +49,14 @@ struct KvLayout {
   OCTAVO_HOST_DEVICE constexpr std::int64_t vectors() const {
     return std::int64_t{parts()} * kv_heads * block_size;
   }
-  // Of a vector in its block.
+  // Index of a vector in its block.
   OCTAVO_HOST_DEVICE constexpr std::int64_t number_of(int which, std::int64_t head, std::int64_t token) const {
     const std::int64_t part = values_in_keys > 0 ? 0 : which;
     return (part * kv_heads + head) * block_size + token;
   }
 };
 
-// First float of a row's partial state for one piece: states lie [kv_heads][rows][pieces] from first_state
+// First float of a row's partial state for one piece: states are [kv_heads][rows][pieces] from first_state
 // on.
 OCTAVO_HOST_DEVICE constexpr std::int64_t state_at(std::int64_t first_state, std::int64_t rows,
                                                    std::int64_t pieces, std::int64_t head, std::int64_t row,

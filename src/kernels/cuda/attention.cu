@@ -1,19 +1,19 @@
-// Attention over pages on tensor cores. A block takes a tile of rows of one sequence and one key head (the
-// queries that share a head are rows of one tile) through some of the pieces: scores of a whole piece in
-// registers, its softmax, its values mixed. Keys and values are on their way while the piece before them is
-// worked on.
+// Attention over pages on tensor cores. A block takes a tile of rows of one sequence and one key head through
+// some of the pieces. The queries that share a head are rows of one tile. For each piece, the block computes
+// scores in registers, their softmax, and the weighted sum of values. Meanwhile it copies keys and values of
+// the next piece.
 //
-// Narrow tiles, those of decoding, are 16 rows that four warps share: each has a quarter of a piece's tokens
-// while scores are made and a quarter of the values' columns while they are mixed; probabilities go through
-// shared memory. Of a wide tile each warp has 16 rows for itself. Every sum has the same order in both, so
-// that decoding has the same bits as a prompt. Hopper has wide tiles of another kernel (attention_wgmma.cu), likewise.
+// Narrow tiles, for decoding, have 16 rows that four warps share. Each warp computes the scores of a quarter
+// of a piece's tokens, and a quarter of the values' columns. Probabilities go through shared memory. In a
+// wide tile each warp has 16 separate rows. Both add in the same order, so that decoding and prompts give the
+// same bits. Hopper has another kernel for wide tiles, with the same order (attention_wgmma.cu).
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr int kPad = 8;    // numbers between rows in shared memory, so that eight rows lie in different banks
+constexpr int kPad = 8;    // padding of rows in shared memory, so that eight rows are in different banks
 
 template <class T, int kDim, int kWarps, bool kShared>
 struct Tile {
@@ -28,7 +28,7 @@ struct Tile {
   static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
   static constexpr int kMyMixed = kMixed / kSharers;  // of a warp
   static constexpr int kMixedAtOnce = kMyMixed < 32 ? kMyMixed : 32;
-  // Whether values have memory of their own, so that they come together with the keys.
+  // Whether values have separate memory, and are copied together with the keys.
   static constexpr bool kApart = kDim <= 128;
 
   struct Shared {
@@ -64,12 +64,12 @@ struct Tile {
         shared(*reinterpret_cast<Shared*>(shared_memory())),
         mine(rows, unit, first_row()) {}
 
-  // What a warp has of the block's rows, of a piece's tokens in tiles of 8, and of the block's columns.
+  // Shares of a warp: rows of the block, tokens of a piece in tiles of 8, and columns of the block.
   __device__ static int first_row() { return kShared ? 0 : warp() * kTileRows; }
   __device__ static int first_tile() { return kShared ? warp() * kMyTiles : 0; }
   __device__ static int my_column() { return kShared ? warp() * kMyMixed : 0; }
 
-  // Of keys (0) or values (1).
+  // Copies keys (0) or values (1).
   template <int kWhich>
   __device__ T (&token_rows())[kPieceTokens][kStride] {
     if constexpr (kWhich == 1 && kApart) {
@@ -102,7 +102,7 @@ struct Tile {
     }
   }
 
-  // Where a piece's tokens are, for all threads behind the next barrier.
+  // Addresses of a piece's tokens, visible to all threads after the next barrier.
   __device__ void locate(int piece) {
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int token = piece * kPieceTokens + i;
@@ -110,8 +110,8 @@ struct Tile {
     }
   }
 
-  // Has keys (0) or the block's columns of the values (1) of a piece come; tokens that no row of the unit sees
-  // are zeros and not looked at.
+  // Starts copies of a piece's keys (0) or of the block's columns of its values (1). Tokens that no row of
+  // the unit sees become zeros and are not read.
   template <int kWhich>
   __device__ void begin_tokens(int piece, int past_piece) {
     if (piece < past_piece) {
@@ -135,8 +135,8 @@ struct Tile {
     }
     commit_copies();
   }
-  // The same for numbers of 8 bits, which go through registers: as many as fit are read before the first is written, so that
-  // reading them takes little time.
+  // The same for 8-bit numbers, which go through registers. Each thread reads as many as fit before the first
+  // write, to overlap the latencies.
   template <int kWhich, int kChunks>
   __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
     constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
@@ -188,8 +188,9 @@ struct Tile {
     }
   }
 
-  // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the piece.
-  // Gives each row's maximum and sum. Has the next tokens come as soon as no warp needs the keys any more.
+  // Converts scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the
+  // piece. Computes each row's maximum and sum. Starts the copy of the next keys when no warp needs the
+  // current ones.
   __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
@@ -237,8 +238,8 @@ struct Tile {
     }
   }
 
-  // kMixedAtOnce columns of the piece's mixed values, from the block's column d on: as many chains of sums, so that one need
-  // not wait for another.
+  // Computes kMixedAtOnce columns of the piece's weighted values, from the block's column d. They are
+  // independent chains of sums, so that none waits for another.
   __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kMixedAtOnce / 8][4]) {
     const auto at = [&](int token, int column) { return &token_rows<1>()[token][d + column]; };
@@ -339,7 +340,7 @@ void run_dim(StreamHandle stream, const AttentionParams& p) {
     run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
-// The states of a row's pieces, one after the other. A block does one row.
+// Merges the states of a row's pieces in order, one block per row.
 constexpr int kMergeThreads = 128;
 
 template <class T>

@@ -1,12 +1,11 @@
-// Latent attention on tensor cores: keys of up to any size, whose first numbers are the values, one key head
-// for all heads of queries. A block takes a tile of rows, the heads of one query or of some, through pieces
-// as attention.cu does. Keys are too wide to lie in shared memory whole, so columns of queries and keys come
-// through a ring, kTileColumns at a time, and those with the values come a second time when they are mixed.
+// Latent attention on tensor cores. Keys may have any size; their first numbers are the values; and one key
+// head serves all heads of queries. A block takes a tile of rows, which are heads of one query, through
+// pieces as attention.cu does. Keys do not fit in shared memory, so columns of queries and keys come through
+// a ring, kTileColumns at a time. Columns with values come a second time for the weighted sum.
 //
-// Four warps share the rows of a tile: each has a quarter of a piece's tokens while scores are made, and of
-// every kTileColumns of the values a quarter while they are mixed. Between the two, probabilities go through
-// shared memory. Who has which tokens does not depend on the tile's rows, so that decoding has the same bits
-// as a prompt.
+// Four warps share the rows of a tile. Each computes the scores of a quarter of a piece's tokens, and a
+// quarter of every kTileColumns of the values. Probabilities go through shared memory. The assignment of
+// tokens to warps does not depend on the tile's rows, so that decoding and prompts give the same bits.
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -17,7 +16,7 @@ constexpr int kSharers = 4;                             // warps
 constexpr int kSharedTokens = kPieceTokens / kSharers;  // of each
 constexpr int kTokenTiles = kSharedTokens / 8;
 constexpr int kSlots = 3;    // of the ring
-constexpr int kLocated = 3;  // pieces whose tokens' places are known at a time
+constexpr int kLocated = 3;  // pieces whose token addresses are computed at a time
 constexpr int kValueChunks = kMaxTiledLatent / kTileColumns;
 
 // kGroups of four warps, each with 16 rows. kBytes: numbers of the cache have 8 bits.
@@ -48,10 +47,10 @@ struct LatentTile {
   const int chunks, value_chunks;
   const T* queries[kRows / kCopiedRows];  // of the rows that this thread copies; null: none
   int first_piece, past_piece;
-  // The next chunk to come, and the next to be used.
+  // The next chunk to copy, and the next to use.
   int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;
 
-  // Of rows lane / 4 and lane / 4 + 8 of the group: the state, and what a piece brings.
+  // State of rows lane / 4 and lane / 4 + 8 of the group.
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
   float values[2 * kValueChunks][4];
   float of_state[2], of_piece[2];         // weights
@@ -91,10 +90,10 @@ struct LatentTile {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // A row of the block's, of those that this lane has sums of.
+  // Row of the block for sum i of this lane.
   __device__ int row_of(int i) const { return group * kTileRows + lane() / 4 + 8 * i; }
 
-  // Where the keys of a piece lie, for all threads behind the next barrier.
+  // Addresses of a piece's keys, visible to all threads after the next barrier.
   __device__ void locate(int piece) {
     const SequenceRows rows(p, unit.sequence);
     const int first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
@@ -107,7 +106,7 @@ struct LatentTile {
     }
   }
 
-  // Has the next chunk come: of queries and keys, or of the values.
+  // Starts the copy of the next chunk: queries and keys, or values.
   __device__ void begin_chunk() {
     if (coming_piece < past_piece) {
       const bool keys = coming_chunk < chunks;
@@ -172,10 +171,10 @@ struct LatentTile {
     }
   }
 
-  // Scores of the warp's tokens to the probabilities of all tokens of its rows, the piece being merged into
-  // the state's maximum and sum. A number of a key that is not finite makes every product with it not finite:
-  // whoever sees it gets NaN, and values are mixed without it, because zero times it would be NaN for the
-  // others, too.
+  // Converts scores of the warp's tokens to the probabilities of all tokens of its rows, and merges the piece
+  // into the state's maximum and sum. A non-finite number in a key makes its products non-finite, so rows
+  // that see it get NaN. The weighted sum omits such values, because zero times them would be NaN in other
+  // rows.
   __device__ void soften(int piece, float (&scores)[kTokenTiles][4]) {
     bool spoilt = false;
 #pragma unroll

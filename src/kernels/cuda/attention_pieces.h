@@ -1,9 +1,9 @@
-// What a warp does with its 16 rows of a piece, for the kernels whose warps have whole keys and values at hand
-// (attention.cu, attention_wgmma.cu): products to scores, scores to probabilities, and what becomes of the mixed values.
-// Every sum has one order here, so that a row has the same bits in both kernels.
+// Work of one warp on its 16 rows of a piece, for kernels that hold complete keys and values (attention.cu,
+// attention_wgmma.cu): products to scores, scores to probabilities, and merging of weighted values. Every sum
+// has one order, so that a row has the same bits in both kernels.
 //
-// Products and results lie as D in mma.h and wgmma.h: a lane has rows lane / 4 and lane / 4 + 8, and of every tile of 8
-// columns two of each: [tile][2 * i + e].
+// Products and results have the layout of D in mma.h and wgmma.h. A lane has rows lane / 4 and lane / 4 + 8,
+// and two columns of every tile of 8: [tile][2 * i + e].
 #pragma once
 
 #include "kernels/cuda/attention_tiles.h"
@@ -13,7 +13,7 @@ namespace octavo::cuda {
 constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
 constexpr int kPartTiles = kTokenTiles / kParts;
-constexpr int kAllTokens = 0x7fffffff;  // what a row that is not there sees: pieces need not be looked through for it
+constexpr int kAllTokens = 0x7fffffff;  // tokens of a missing row: no piece is processed for it
 
 // A lane's two rows of a unit, and the tokens [begin, end) that they see.
 struct LaneRows {
@@ -56,7 +56,7 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
   return plain ? p.scale : 1;
 }
 
-// Each row's largest score. Some chains, so that one comparison need not wait for another.
+// Each row's largest score, in several chains, so that comparisons do not wait for each other.
 template <int kTiles>
 __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
   static_assert(kTiles >= 4);
@@ -109,8 +109,8 @@ __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4
     }
 }
 
-// kTiles * 8 columns of a piece's mixed values, by the warp alone. Where a value lies in shared memory:
-// at(token, column); eight columns lie side by side.
+// Computes kTiles * 8 columns of a piece's weighted values, in one warp. at(token, column) is the address of
+// a value in shared memory; eight columns are contiguous.
 template <class T, int kTiles, class At>
 __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at, bool finite_alone,
                                   float (&mixed)[kTiles][4]) {
@@ -131,8 +131,8 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
-// Zero, which the compiler does not know: what is worked out from it is worked out here, not before the loop around, in
-// registers that the loop needs.
+// A zero that the compiler does not know. It keeps dependent computations inside the loop, where they do not
+// occupy registers that the loop needs.
 __device__ inline int hidden_zero() {
   int zero = 0;
 #ifdef __CUDACC__
@@ -141,8 +141,8 @@ __device__ inline int hidden_zero() {
   return zero;
 }
 
-// Zero times infinity would carry a value to rows that do not see its token: when a result is not finite they are mixed
-// again without such values, and then those who see them get their NaN.
+// Zero times infinity would affect rows that do not see the token. If a result is not finite, the weighted
+// sum is repeated without such values, and rows that see them get NaN.
 template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
@@ -166,7 +166,7 @@ __device__ inline void mend_values(const LaneRows& rows, int piece,
     }
 }
 
-// The states of a lane's rows, those columns of the values that it has, and how a piece comes to them.
+// The states of a lane's rows for its columns of the values, and the merge of a piece into them.
 template <int kTiles>
 struct LaneState {
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
@@ -179,7 +179,7 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // Gives what merge_values takes.
+  // Computes the arguments of merge_values.
   __device__ void merge_sums(const float (&piece_max)[2], const float (&piece_sum)[2], Weights (&weights)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {

@@ -9,8 +9,10 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::int64_t kMostTurns = 3;  // of blocks: tiles are not shared out into more
-constexpr std::int64_t kBeginning = 1;  // what a unit costs before its first piece, in pieces
-// As many rows' states of a piece, written and read again, are as many bytes as the piece's keys and values.
+constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, in pieces
+// For this number of rows, one write and one read of a piece's states costs the same bytes as the piece's
+// keys and values.
+// values.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -80,8 +82,8 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
   }
 }
 
-// Of the numbers that make no more blocks than kMostTurns of them the one with which all are done first; all
-// of a tile's if there is none.
+// Best number of pieces per unit: at most kMostTurns blocks per slot, and the earliest end. All pieces of a
+// tile if no number qualifies.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   std::int32_t most = 1;
   bool wide = false;
@@ -128,8 +130,8 @@ void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
                       std::min(piece + pieces_to_a_unit, tile.piece_end), merge});
 }
 
-// Up to what decoding so many sequences can take. Tiles are only shared out, into two units or more, while
-// that makes no more blocks than most_blocks_.
+// Pads to the maximum for decoding this number of sequences. Tiles are split, into two units or more, only
+// while the number of blocks is at most most_blocks_.
 void AttentionSchedule::pad(std::int64_t sequences) {
   const std::int64_t tile_rows = rows_of_tiles(group_);
   const std::int64_t tiles = sequences * quotient_up(group_, tile_rows);

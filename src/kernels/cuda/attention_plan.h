@@ -1,11 +1,10 @@
 // How one step's attention is shared out over blocks. Plain C++, for the host.
 //
-// The rows of a sequence that share a key head (row = query * group + head in the group) are cut into tiles:
-// one of at most kNarrowRows when there are no more, as in decoding, else wide ones. A tile goes through its
-// pieces of kPieceTokens tokens in one unit, unless the device is done sooner when its pieces are shared out:
-// as many to a unit as a search over that number finds best (FlashInfer, Ye et al., 2024). Then each piece's
-// state goes to memory, and a second kernel merges them. A piece's result does not depend
-// on any of this.
+// The rows of a sequence that share a key head (row = query * group + head in the group) are split into
+// tiles: one tile of at most kNarrowRows if they fit, as in decoding; otherwise wide tiles. One unit takes a
+// tile through its pieces of kPieceTokens tokens. If the device finishes earlier when pieces are split over
+// several units, a search finds the number of pieces per unit (FlashInfer, Ye et al., 2024). Then each
+// piece's state goes to memory, and a second kernel merges the states. None of this changes a piece's result.
 #pragma once
 
 #include <vector>
@@ -33,8 +32,8 @@ class AttentionSchedule {
 
   void fill(const AttentionShape& shape);
 
-  // Units of at most kNarrowRows rows first. Of a recorded step, the numbers of units and merges follow from
-  // the number of sequences: those that are nothing to do come last, and units are all narrow or all wide.
+  // Units of at most kNarrowRows rows come first. In a recorded step, the numbers of units and merges follow
+  // from the number of sequences. Empty ones come last, and units are all narrow or all wide.
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }

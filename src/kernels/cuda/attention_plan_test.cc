@@ -30,8 +30,8 @@ AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim, int window = 
           .window = window};
 }
 
-// Every (sequence, row, piece) that is seen belongs to one unit, and the units of a tile to its merge or to
-// nobody.
+// Every visible (sequence, row, piece) belongs to one unit, and the units of a tile belong to its merge or to
+// none.
 void expect_complete(const AttentionSchedule& schedule, const Step& step, int group, int window) {
   std::map<std::tuple<int, int, int>, int> covered;
   for (std::size_t u = 0; u < schedule.units().size(); ++u) {
@@ -86,7 +86,7 @@ TEST(CudaAttentionSchedule, CoversEveryPieceOnce) {
   }
 }
 
-// What is launched must follow from the number of sequences alone.
+// Launches must depend only on the number of sequences.
 TEST(CudaAttentionSchedule, RecordedStepsOfOneSizeLaunchTheSame) {
   std::mt19937 random(2);
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
@@ -137,7 +137,7 @@ TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 9 * 8);
 }
 
-// 512 blocks of 32 pieces take two turns of 396; 1,024 of 16 take three, which are shorter.
+// 512 blocks of 32 pieces take two turns of 396; 1,024 blocks of 16 take three shorter turns.
 TEST(CudaAttentionSchedule, SharesOutWhereTheLastTurnWouldBeShort) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20);
   Step step;
@@ -155,8 +155,8 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// A piece's states of 128 rows are twice as many bytes as its keys and values; and blocks of wgmma have a processor for
-// themselves, so that more of them take more turns.
+// The states of a piece for 128 rows have twice the bytes of its keys and values. A wgmma block occupies a
+// whole processor, so that more blocks take more turns.
 TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;

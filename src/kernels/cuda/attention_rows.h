@@ -1,8 +1,8 @@
-// What the attention kernels share: which tokens a row sees, and how the results of pieces become one.
+// Code shared by the attention kernels: the tokens that a row sees, and the merging of pieces.
 //
-// Keys are looked at in pieces of kPieceTokens at absolute multiples. The result of a piece begins afresh,
-// and pieces are merged into a row's state in their order: so a row has the same bits however rows are put
-// together and pieces shared out (attention_plan.h), and whatever chunk its query came in.
+// Keys are processed in pieces of kPieceTokens at absolute multiples. Each piece starts a new result, and
+// pieces are merged into a row's state in order. So a row's bits do not depend on the tiles, on the split of
+// pieces (attention_plan.h), or on the chunk of its query.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -13,7 +13,7 @@ constexpr float kMinusInfinity = -INFINITY;
 
 constexpr float kLog2E = 1.44269504f;
 
-// 2^x; what would be subnormal is zero.
+// 2^x; subnormal results are zero.
 __device__ inline float power_of_2(float x) {
 #ifdef __CUDACC__
   float y;
@@ -50,8 +50,8 @@ struct SequenceRows {
         chosen_stride(p.chosen_stride),
         chosen_most(static_cast<int>(p.chosen_most)) {}
 
-  // A row sees tokens [begin, end); of sparse attention as many of those that its query has chosen, in their order,
-  // and token(row, i) is the i-th of them.
+  // A row sees tokens [begin, end). In sparse attention these are indices of its chosen tokens, in order, and
+  // token(row, i) is the i-th of them.
   __device__ int begin(int row) const {
     if (chunk > 0) return position(row) / chunk * chunk;
     return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
@@ -68,8 +68,8 @@ struct SequenceRows {
   __device__ int query(int row) const { return first_query + row / group; }
 };
 
-// How a row's state and a piece's are weighed when they become one; a maximum of minus infinity stands for
-// nothing.
+// Weights of a row's state and of a piece's state in a merge. A maximum of minus infinity means an empty
+// state.
 struct Weights {
   float max, state, piece;
 };
@@ -101,12 +101,12 @@ __device__ inline float slope_of(const AttentionParams& p, std::int64_t head, in
   return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
 
-// What a row's sums of values are multiplied with in the end: one over its sum with the share of its head's sink.
+// Final factor of a row's sums of values: one over its softmax sum, including the head's sink.
 __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head, int row, float max, float sum) {
   return 1 / (p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max));
 }
 
-// Where a piece's state of a row goes: value_dim values; at head_dim the maximum and the sum.
+// Address of a row's state for a piece: value_dim values; the maximum and the sum are at head_dim.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,

@@ -1,5 +1,4 @@
-// What attention on tensor cores shares (attention.cu, attention_latent.cu): numbers on their way from the cache to
-// tiles.
+// Copies of numbers from the cache to tiles, shared by attention.cu and attention_latent.cu.
 #pragma once
 
 #include "kernels/cuda/attention_rows.h"

@@ -1,11 +1,12 @@
-// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one sequence and one
-// key head, 64 to a warpgroup, through pieces as attention.cu does: wgmma makes the scores of a whole piece from queries
-// and keys in shared memory, and mixes values by probabilities that never leave their registers.
+// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one
+// sequence and one key head, 64 per warpgroup, through pieces as attention.cu does. wgmma computes the scores
+// of a whole piece from queries and keys in shared memory. The weighted sum of values reads probabilities
+// from registers.
 //
 // Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores one after the
 // other, so that one has tensor cores to itself while others make probabilities.
 //
-// Sums are those of attention.cu, step by step: what a prompt's row gets here, it gets there when it is decoded.
+// Sums are in the order of attention.cu, step by step, so that prompts and decoding give the same bits.
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -53,7 +54,7 @@ struct Tile {
         shared(*reinterpret_cast<Shared*>(memory_of_tiles())),
         mine(rows, unit, warp() * kTileRows) {}
 
-  // Has the queries come; numbers beyond head_dim and rows beyond the unit's are zeros.
+  // Starts the copy of queries; numbers after head_dim and rows after the unit's are zeros.
   __device__ void begin_queries() {
     constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
@@ -66,8 +67,8 @@ struct Tile {
     }
   }
 
-  // Where a piece's tokens are, for all threads behind the next barrier. The last warpgroup does it, which waits longest
-  // for its turn.
+  // Addresses of a piece's tokens, visible to all threads after the next barrier. The last warpgroup computes
+  // them, because it waits longest.
   __device__ void locate(int piece) {
     static_assert(kWarpgroup == kPieceTokens);
     const int i = kThreads - 1 - thread(), token = piece * kPieceTokens + i;
@@ -76,7 +77,8 @@ struct Tile {
         token >= first_token && token < past_token ? cached(p, rows, 0, head, token) : nullptr;
   }
 
-  // Has keys and values of a piece come; tokens that no row of the unit sees are zeros and not looked at.
+  // Starts copies of a piece's keys and values. Tokens that no row of the unit sees become zeros and are not
+  // read.
   __device__ void begin_piece(int piece) {
     if (piece < past_piece) {
       constexpr int kChunks = kDim / 8;           // of 16 bytes, of a vector
@@ -174,7 +176,7 @@ struct Tile {
     for (int piece = first_piece; piece < past_piece; ++piece) {
       wait_copies<kStages - 2>();
       show_to_products();
-      __syncthreads();  // the piece is there, and nobody uses the one before it any more
+      __syncthreads();  // the piece has arrived, and the previous one is no longer used
       const auto begin_next = [&] {
         begin_piece(piece + kStages - 1);
         locate(piece + kStages);

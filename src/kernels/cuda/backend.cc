@@ -56,7 +56,7 @@ Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab)
                                                                    sizeof(float));
 }
 
-// Copies of their own, beside the stream of the operators.
+// Exports and imports run outside the stream of the operators.
 constexpr KvExchange kKvExchange{
     .layout = "rows",
     .joins = true,

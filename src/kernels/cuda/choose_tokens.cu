@@ -1,7 +1,7 @@
 // The indexer of sparse attention: scores of all tokens that a query may see, and the choice among them.
 //
-// A score is summed by one thread, heads ascending. The choice is by radix: bins of eight bits, four times, say where
-// the last token that is chosen lies; of equal scores those of lower positions come first.
+// One thread sums a score, heads ascending. The choice is a radix selection: four passes over bins of eight
+// bits find the last chosen token. Among equal scores, lower positions come first.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -11,7 +11,7 @@ constexpr int kScoreThreads = 128, kChooseThreads = 512;
 constexpr int kChooseWarps = kChooseThreads / kWarp;
 constexpr std::int32_t kNoToken = 0x7fffffff;
 
-// A query of the step: its sequence, and how many tokens it may see; none: it is padding.
+// A query of the step: its sequence, and the number of tokens it may see. Padding sees no tokens.
 struct Query {
   std::int64_t sequence, tokens = 0;
 
@@ -60,13 +60,13 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   p.scores[element_at(block_y(), p.score_stride, token)] = score;
 }
 
-// In the order of scores. What is no number comes last, minus zero is zero.
+// Sort key in the order of scores. NaN is last, and minus zero equals zero.
 __device__ std::uint32_t rank_of(float score) {
   const std::uint32_t bits = float_to_bits(score == score ? score + 0.0f : -INFINITY);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
 }
 
-// Of some tokens: how many lie above a rank, and how many at it.
+// Number of tokens above a rank, and at it.
 struct Counts {
   std::int32_t above, at;
 };

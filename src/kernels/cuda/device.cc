@@ -7,7 +7,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 16;
-// What partial states of attention may take of the device's memory.
+// Maximum device memory for partial states of attention.
 constexpr std::int64_t kMostStateBytes = std::int64_t{128} << 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -21,7 +21,7 @@ std::int64_t blocks_of(const AttentionLimits& limits) {
   return (limits.max_length + limits.kv.block_size - 1) / limits.kv.block_size;
 }
 
-// Scores of sparse attention: queries that are worked on at a time, and what one takes.
+// Scores of sparse attention: queries per batch, and memory per query.
 std::int64_t score_bytes(const AttentionLimits& limits) { return limits.max_length * std::int64_t{4}; }
 std::int64_t queries_scored(const AttentionLimits& limits) {
   return std::clamp<std::int64_t>(kMostStateBytes / score_bytes(limits), 1, limits.max_tokens);
@@ -76,7 +76,7 @@ void CudaStream::replay(const Recording& recording) {
 
 Result<> CudaStream::reserve_scratch(std::size_t bytes) {
   if (bytes <= scratch_.bytes()) return {};
-  synchronize();  // what runs may still use it
+  synchronize();  // running work may still use it
   scratch_ = {};
   TRY(scratch_, device_buffer(bytes));
   return {};

@@ -40,18 +40,18 @@ class CudaStream final : public Stream {
   StreamHandle handle() const { return handle_; }
   const Hopper& hopper() const { return hopper_; }
 
-  // Working memory of one operator at a time: the states of attention, the sampler's copy of the logits. Is
-  // reserved before the first step, because recordings know where it lies.
+  // Working memory of one operator at a time: the states of attention, or the sampler's copy of the logits.
+  // Reserved before the first step, because recordings contain its address.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
-  // What products on Hopper share; once, before the first operator.
+  // Reserves memory that all products on Hopper share; called once, before the first operator.
   Result<> reserve_products();
 
  private:
   StreamHandle handle_;
   Hopper hopper_;
-  // Mark m is event m % size. Who waits for a mark as old as that waits for a later one instead: so there are
-  // many more than the marks of the two steps that staging looks back on.
+  // Mark m is event m % size. A wait for an overwritten mark waits for a later one instead. So the array is
+  // much larger than the marks of the two steps that staging needs.
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
@@ -89,7 +89,7 @@ class CudaDevice final : public Device {
 
 class CudaWeight final : public Weight {
  public:
-  // `like`: everything about the rows but where they are.
+  // `like`: equal except for the addresses of the rows.
   CudaWeight(std::int64_t rows, std::int64_t cols, DType activation, const WeightRows& like, Buffer data)
       : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)), numbers_(like) {
     numbers_.data = static_cast<const std::byte*>(data_.data());
@@ -101,20 +101,20 @@ class CudaWeight final : public Weight {
   WeightRows numbers_;
 };
 
-// A checkpoint's matrix on the device: numbers where products are asked for in their format, else f32; codes as they
-// are. Errors: unsupported, parts that do not go together, groups of codes that are no multiple of 8 columns; see
-// Device::allocate.
+// A checkpoint's matrix on the device. Numbers keep their format if products support it, otherwise they
+// become f32; codes do not change. Error (unsupported): incompatible parts, or groups of codes that are not a
+// multiple of 8 columns; see Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
-// The schedule and the step's tables, in one piece of memory. For recorded steps, everything but the tables,
-// which come last, lies where the number of sequences alone puts it.
+// The schedule and the step's tables, in one allocation. In recorded steps, only the number of sequences
+// decides the offsets of everything except the tables, which come last.
 class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
   void fill(CudaStream& stream, const AttentionShape& shape);
-  // What the plan gives to a layer's attention.
+  // Fills in the plan's parameters of a layer's attention.
   void describe(AttentionParams& params) const;
-  // Room for what an indexer scores; its choice is made before attention uses the same memory.
+  // Memory for an indexer's scores. Its choice ends before attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
   std::int64_t sequences() const { return sequences_; }  // of the step, padding included
   int window() const { return limits_.window; }

@@ -1,4 +1,4 @@
-// Which tokens go to which experts, and the sum of what they make of them.
+// Router of mixtures of experts, and the weighted sum of the experts' outputs.
 #include "kernels/cuda/gpu.h"
 #include "kernels/router.h"
 
@@ -17,8 +17,8 @@ __device__ inline float greatest(const float* logits, std::int64_t experts) {
   return most;
 }
 
-// What decides on the choice: logits or, where it is not they alone, scores with their bias, minus infinity
-// in groups that are not kept. By one warp; a lane ranks groups.
+// Keys that decide the choice: logits, or scores with their bias; minus infinity in groups that are not kept.
+// Runs in one warp; each lane ranks groups.
 __device__ void rank_experts(const RouteParams& p, const float* logits, float* keys) {
   const bool softmax = p.scores == RouterScores::softmax;
   const bool by_logit = p.scores != RouterScores::sigmoid && p.bias == nullptr && p.groups == 1;
@@ -123,7 +123,7 @@ __global__ void choose_kernel(RouteParams p) {
       weights[k] = weights[k] / sum * p.scale * (p.scales != nullptr ? p.scales[-1 - places[k]] : 1);
 }
 
-// One block: a thread counts and places the pairs of its experts, tokens ascending.
+// One block: a thread counts the pairs of its experts and assigns their indices, tokens ascending.
 __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
   wait_for_kernels();
   const std::int64_t pairs = p.n * p.chosen;

@@ -1,5 +1,5 @@
-// What kernels stand on: CUDA's language where nvcc compiles them, its emulation on the host elsewhere (the
-// tests of machines without a device), and the few helpers that all of them share.
+// Base of all kernels: CUDA's language under nvcc, or its emulation on the host (for tests without a device),
+// and a few shared helpers.
 //
 // nvcc sees C++20 and no header of the rooms but the light ones named here.
 #pragma once
@@ -91,7 +91,7 @@ __device__ inline F16 from_float<F16>(float x) {
   return {emulated::float_to_half(x)};
 #endif
 }
-// What is too large becomes the largest number, NaN stays NaN. Below 2^-6 numbers are multiples of 2^-9.
+// Larger numbers become the largest one, and NaN stays NaN. Below 2^-6 numbers are multiples of 2^-9.
 template <>
 __device__ inline F8 from_float<F8>(float x) {
   const std::uint32_t bits = float_to_bits(x);
@@ -173,10 +173,10 @@ std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
   ::octavo::cuda::emulated::enter_shared(&name, sizeof name)
 #endif
 
-// Kernels overlap where the device can ("programmatic dependent launch", from compute capability 9.0 on): once all blocks of
-// a kernel have begun, those of the next one come as room gets free. So every thread of every kernel calls
-// wait_for_kernels(), which returns when all kernels before this one have ended. In front of it a kernel reads nothing but its
-// arguments and weights, and writes nothing but shared memory.
+// Kernels overlap if the device supports it ("programmatic dependent launch", from compute capability 9.0
+// on): once all blocks of a kernel have started, blocks of the next one start as resources become free. So
+// every thread of every kernel calls wait_for_kernels(), which returns after all previous kernels have ended.
+// Before that call a kernel reads only its arguments and weights, and writes only shared memory.
 #ifdef __CUDACC__
 __device__ inline void wait_for_kernels() {
 #if __CUDA_ARCH__ >= 900
@@ -238,8 +238,8 @@ __device__ inline int warp() { return thread() / kWarp; }
 
 // ---- Blocks that share work.
 
-// Whether this block is the last of `blocks` that come here, each once: what all of them wrote before, it reads behind
-// this by read_shared_work. `arrived` is zero before and after. Every thread must call.
+// Whether this block is the last of `blocks` blocks that each call once. The last one then reads the others'
+// earlier writes with read_shared_work. `arrived` is zero before and after. Every thread must call.
 __device__ inline bool last_to_arrive(std::int32_t* arrived, int blocks) {
   OCTAVO_SHARED(int, before, [1]);
   __threadfence();
@@ -273,7 +273,7 @@ __device__ inline T warp_max(T x) {
 // `partials` is shared memory of kWarp items; every thread of the block must call.
 template <class T, class Combine>
 __device__ inline T block_combine(T mine, T* partials, Combine combine) {
-  __syncthreads();  // nobody reads what was there
+  __syncthreads();  // all reads of the old values are done
   if (lane() == 0) partials[warp()] = mine;
   __syncthreads();
   T all = partials[0];

@@ -1,4 +1,4 @@
-// What kernels take for granted of a device's instructions, and nobody promises.
+// Properties of a device's instructions that kernels assume and no document guarantees.
 #include "kernels/cuda/instructions_test.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The kernels by name, with plain arguments: addresses of device memory, sizes and formats. What lies between
-// ops.h and nvcc, which need not understand each other's headers.
+// The kernels by name, with plain arguments: device addresses, sizes and formats. This interface keeps the
+// headers of ops.h and of nvcc apart.
 //
 // Sizes are 64-bit; addresses are worked out in addresses.h.
 #pragma once
@@ -31,14 +31,15 @@ constexpr std::int64_t kWeightColumns = 32;
 // The same of codes by lanes.
 constexpr std::int64_t kLaneColumns = 128;
 
-// Of the codes of some columns of a row: number = scale * (code - zero) - min, where `offset` is the zero if
-// WeightRows::zeros says so, and the min, beside one zero for all, if not. f8, e2m1: number = scale * value.
+// Scale of a group of columns in a row: number = scale * (code - zero) - min. If WeightRows::zeros is set,
+// `offset` is the zero; otherwise it is the min, and all groups share one zero. f8, e2m1: number = scale *
+// value.
 struct GroupScale {
   float scale, offset;
 };
 
-// A matrix of weights: numbers (f32, f16, bf16); or in each row a GroupScale for every group of columns, and codes
-// (q4, e2m1, q8, f8) behind them.
+// A matrix of weights: numbers (f32, f16, bf16), or quantised rows. A quantised row has a GroupScale for
+// every group of columns, followed by the codes (q4, e2m1, q8, f8).
 struct WeightRows {
   const std::byte* data = nullptr;
   Format format = Format::f32;
@@ -49,12 +50,12 @@ struct WeightRows {
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // codes lie in the order of wgmma's fragments: place_of(). There are no mins
+  bool by_lanes = false;  // codes are in the order of wgmma's fragments (place_of()), without mins
 };
 
-// Where the code of a column lies among those of its row. By lanes: within 128 columns, of 8 bits 64, lane t of four has
-// the columns 2t and 2t + 1 of every eight, as wgmma wants them, in 16 bytes. The two are half a register apart, so that
-// one instruction takes both out.
+// Position of a column's code in its row. By lanes: within 128 columns (64 for 8 bits), lane t of four has
+// columns 2t and 2t + 1 of every eight, as wgmma needs them, in 16 bytes. The two codes are half a register
+// apart, so that one instruction extracts both.
 OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int64_t column) {
   if (!w.by_lanes) return column;
   const std::int64_t eight = column / 8, t = column / 2 % 4, second = column % 2;
@@ -263,7 +264,7 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
-// A device with Hopper's instructions, and where blocks that share a tile of a product's outputs meet.
+// A device with Hopper's instructions, and memory through which blocks with a common tile synchronise.
 struct Hopper {
   int processors = 0;               // 0: it is none
   float* sums = nullptr;            // of the tiles' slices
@@ -272,8 +273,8 @@ struct Hopper {
 };
 constexpr std::int64_t kMostSharedTiles = 4096;
 
-// A matrix of 16-bit numbers, of which tiles of 64 columns and `tile_rows` rows are copied. Rows begin at multiples
-// of 16 bytes; what lies beyond the matrix is zero.
+// A 16-bit matrix, copied in tiles of 64 columns and `tile_rows` rows. Rows begin at multiples of 16 bytes;
+// elements outside the matrix read as zero.
 struct TileSource {
   const void* data;
   std::int64_t rows, columns, stride_bytes;
@@ -287,7 +288,8 @@ struct MatmulParams {
   const float* bias;  // optional
   Rows y;
   const std::int32_t* x_rows = nullptr;  // row i of y is of row x_rows[i] of x; optional: of row i
-  // Products side by side: number h of x and y, so many elements behind those before it, with rows [h * rows, ..) of w.
+  // Number of independent products. Head h of x and y starts at element h * x_head and h * y_head, and uses
+  // rows [h * rows, ..) of w.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
   Hopper hopper = {};
@@ -358,7 +360,7 @@ struct QkvStoreParams {
   std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
   bool norm_whole_row, norm_turned;
   NormParams v_norm = {};
-  bool stores = true;  // keys and values; else there are none
+  bool stores = true;  // true: writes keys and values; false: qkv has none
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;

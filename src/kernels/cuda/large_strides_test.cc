@@ -1,6 +1,6 @@
-// Every kernel where 32 bits are not enough: the same work with rows next to each other and with rows more
-// than 2^31 elements apart. The emulated device's memory costs nothing where nobody writes; a real one must
-// have it.
+// Every kernel with addresses that exceed 32 bits. Each test runs the same work on contiguous rows, and on
+// rows more than 2^31 elements apart. The emulated device allocates only written memory; a real one needs all
+// of it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -190,7 +190,7 @@ TEST_F(CudaLargeStrides, PutSampled) {
   EXPECT_EQ(get(ids.at<std::int32_t>(kLast), 1)[0], 77);
 }
 
-// Up to 16 rows of x, and more: these lie so far apart that the last is beyond 2^31 elements.
+// Up to 16 rows of x, and more; the last row is beyond 2^31 elements.
 TEST_F(CudaLargeStrides, Matmul) {
   for (const std::int64_t m : {2, 18})
     compare([&](auto stride) {
@@ -360,7 +360,7 @@ TEST_F(CudaLargeAttention, Plain) {
   run<float>(100);
 }
 
-// The processed logits, what was chosen and what is reported.
+// The processed logits, the choice and the report.
 TEST_F(CudaLargeStrides, Sample) {
   constexpr std::int64_t kVocab = 100;
   compare([&](auto stride) {

@@ -1,11 +1,10 @@
 // y = x * w^T + bias, on tensor cores for 16-bit numbers.
 //
-// A sum is cut into slices of kSlice columns, at fixed places. A slice is one chain of tensor-core steps, and
-// slices are added in their order: so an output has the same bits whatever the number of rows of x, whichever
-// kernel and whichever warp computes it. Both operands are read from global memory straight into fragments,
-// 16 bytes a lane: within 32 columns lane t holds columns 8t to 8t + 7 of its row. That is another order of
-// columns than the fragments' own, but the same for both operands. Codes of weights become numbers of x's format on
-// the way.
+// A sum is split into slices of kSlice columns, at fixed positions. A slice is one chain of tensor-core
+// steps, and slices are added in order. So an output has the same bits for any number of rows of x, any
+// kernel and any warp. Fragments read both operands directly from global memory, 16 bytes per lane: within 32
+// columns lane t holds columns 8t to 8t + 7 of its row. This order of columns differs from the fragments',
+// but it is the same for both operands. Codes of weights are converted to x's format after loading.
 #include "kernels/cuda/matmul_rows.h"
 #include "kernels/cuda/mma.h"
 
@@ -14,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kStep = 32;  // columns that a warp reads at a time: two tensor-core steps
 
-// kTall * 16 rows of x times kWide * 8 rows of w, one warp. Rows beyond the end repeat the last one and are
-// not stored.
+// One warp computes kTall * 16 rows of x times kWide * 8 rows of w. Rows after the end repeat the last one
+// and are not stored.
 template <class T, Format kFormat, int kTall, int kWide>
 struct Tile {
   const T* x[kTall][2];
@@ -70,8 +69,8 @@ struct Tile {
   }
 };
 
-// Up to 16 rows of x: a block computes 8 outputs for each, its warps take the slices by turns and put them
-// together through shared memory.
+// Up to 16 rows of x: a block computes 8 outputs for each. Its warps alternate over the slices and add them
+// through shared memory.
 constexpr int kNarrowWarps = 8;
 
 template <class T, class Y, Format kFormat>

@@ -1,4 +1,5 @@
-// What the kernels of products share: which rows of x and w a block multiplies, and where its results go.
+// Code shared by the product kernels: the rows of x and w that a block multiplies, and the address of its
+// results.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -6,7 +7,7 @@
 
 namespace octavo::cuda {
 
-// Columns of one chain of tensor-core steps, at fixed places; their sums are added in order.
+// Columns of one chain of tensor-core steps, at fixed positions; their sums are added in order.
 constexpr std::int64_t kSlice = 1024;
 
 // Columns [column, column + 8) of a row of x, which has `cols` and may begin at any element; beyond them
@@ -52,8 +53,8 @@ __device__ inline bool x_aligned(const MatmulParams& p) {
   return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
 }
 
-// Products of experts: a block has one expert's rows, which it finds by counting tiles. The grid has room for
-// a tile that is not full at each expert's end.
+// Products of experts: a block has one expert's rows, and finds the expert by counting tiles. The grid
+// includes a partial tile for each expert.
 constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {
@@ -92,13 +93,13 @@ __host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-// On Hopper: wgmma_matmul.cu, numbers of 16 bits, and wgmma_codes.cu, codes that lie by lanes.
+// On Hopper: wgmma_matmul.cu for 16-bit numbers, and wgmma_codes.cu for codes in fragment order.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
 void wgmma_codes(StreamHandle stream, const MatmulParams& p);
 // wgmma_wide.cu: many rows of x. How long that takes, as schedule_of() counts it; the largest number where it cannot be.
 std::int64_t wide_time(const MatmulParams& p);
 void wgmma_wide(StreamHandle stream, const MatmulParams& p);
-// An expert has about so many rows.
+// rows_each: expected rows per expert.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 

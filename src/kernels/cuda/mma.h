@@ -6,7 +6,7 @@
 //   + 8, 2t + 9] b[0] = B[2t, 2t + 1][g]   b[1] = B[2t + 8, 2t + 9][g] d[0], d[1] = D[g][2t, 2t + 1]   d[2],
 //   d[3] = D[g + 8][2t, 2t + 1]
 //
-// A row of D depends on its row of A and on B alone, so that rows may keep each other any company.
+// A row of D depends only on its row of A and on B, not on other rows.
 #pragma once
 
 #include "kernels/cuda/gpu.h"

@@ -1,4 +1,4 @@
-// The kernels' conversions of single numbers against those of tensor/dtype.h, bit by bit.
+// The kernels' conversions of single numbers are compared with tensor/dtype.h, bit by bit.
 #include <gtest/gtest.h>
 
 #include <cmath>

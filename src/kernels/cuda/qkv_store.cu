@@ -1,5 +1,6 @@
-// Splits the fused projection, normalises and rotates queries and keys, writes queries out and keys and
-// values into the pages. A warp does one head of one token; of latent attention, a block all of a token.
+// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
+// and values to the pages. A warp processes one head of one token; in latent attention a block processes one
+// token.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -55,7 +56,7 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
   }
 }
 
-// Number i of the head, turned; `head` holds all of it.
+// Number i of the rotated head; `head` holds the whole head.
 __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const float* head, int i) {
   const int half = p.rotary_dim / 2;
   if (i >= p.rotary_dim) return head[i];
@@ -68,8 +69,8 @@ __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const floa
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
-// What an rms norm behind the rotation multiplies the head by. The rotation may change its length: that of
-// some ropes scales, too.
+// Factor of an rms norm after the rotation. The rotation may change the length of a head, because some ropes
+// scale.
 __device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, std::int64_t token,
                               const float* head, int dim) {
   float squares = 0;
@@ -85,7 +86,7 @@ __device__ void put(std::byte* vector, std::int64_t i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
 }
 
-// What the magnitude of a number counts for in its vector's scale (kv_quant.h): infinite for those that spoil it.
+// Magnitude of a number for its vector's scale (kv_quant.h); infinite for NaN and infinity.
 __device__ float magnitude(float value) {
   const float size = fabsf(value);
   return size <= 3.40282347e38f ? size : INFINITY;

@@ -1,4 +1,4 @@
-// Layers with a state in place of a cache: each sequence's tokens one after the other.
+// Layers with a state instead of a cache: the tokens of each sequence run in order.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -15,7 +15,8 @@ __device__ float* state_of(const StateParams& p, std::int64_t sequence) {
   return p.data + element_at(p.slots[sequence], p.stride, 0);
 }
 
-// Where the state behind token t is to be copied, from the same place on as `state` is of its slot; nullptr: nowhere.
+// Destination of a copy of the state after token t, at the offset that `state` has in its slot; nullptr: no
+// copy.
 __device__ float* copy_of(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t) {
   const std::int32_t slot = p.copies != nullptr ? p.copies[t] : -1;
   return slot < 0 ? nullptr : p.data + element_at(slot, p.stride, 0) + (state - state_of(p, sequence));
@@ -28,7 +29,7 @@ __device__ void copy_state(const StateParams& p, std::int64_t sequence, const fl
     for (std::int64_t i = 0; i < count; ++i) copy[i * stride] = state[i * stride];
 }
 
-// A thread for each input, and one after the other all channels that are made of it.
+// One thread per input computes all channels of that input, one after the other.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
   wait_for_kernels();
@@ -121,7 +122,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
   }
 }
 
-// A block for each head of a sequence, a thread for each column of its state, and for a row of it.
+// One block per head of a sequence, one thread per column of its state, also used for a row.
 template <class T>
 __global__ void wkv_kernel(WkvParams p) {
   wait_for_kernels();

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
-  // Each thread reads again only what it wrote itself.
+  // Each thread reads only its own writes.
   if (p.delta.data != nullptr) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
     Moments m{0, 1};

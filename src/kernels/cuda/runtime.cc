@@ -76,7 +76,7 @@ Result<void*> allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   void* device = nullptr;
   if (const cudaError_t status = cudaMalloc(&device, bytes); status != cudaSuccess) {
-    cudaGetLastError();  // an allocation that failed is no error of the kernels to come
+    cudaGetLastError();  // clears the error of a failed allocation, so that later kernels do not report it
     return failure(ErrorCode::resource_exhausted, "no {} bytes of device memory: {}", bytes,
                    cudaGetErrorString(status));
   }

@@ -1,5 +1,5 @@
-// The little that the backend needs of CUDA's runtime, so that host code can be built and tested where there
-// is none: runtime.cc is the device's, emulator/runtime.cc the tests'.
+// The part of CUDA's runtime that the backend uses, so that host code builds and runs without CUDA.
+// runtime.cc implements it for the device, emulator/runtime.cc for tests.
 //
 // Errors of a running device cannot be recovered from: a function that returns nothing ends the process with
 // CUDA's own text.
@@ -26,8 +26,7 @@ struct DeviceInfo {
   bool wgmma = false;  // Hopper's products of a warpgroup
 };
 
-// Makes the first device ready. Errors: no driver, no device, one that is too old, each in a line that says
-// so.
+// Initialises the first device. Errors, one line each: no driver, no device, device too old.
 Result<DeviceInfo> open();
 std::size_t free_bytes();
 
@@ -45,11 +44,10 @@ void copy_to_device(StreamHandle stream, void* device, const void* host, std::si
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes);
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes);
 
-// Between host and device, on any thread and beside all streams; has copied when it returns.
+// Copies between host and device, on any thread, outside all streams; returns after the copy.
 void copy_at_once(void* to, const void* from, std::size_t bytes);
 
-// A place in a stream; recording an event anew forgets where it was.
-// Any thread may wait for one.
+// A position in a stream; recording an event again overwrites it. Any thread may wait for one.
 EventHandle make_event();
 void destroy_event(EventHandle event);
 void record_event(StreamHandle stream, EventHandle event);

@@ -1,9 +1,10 @@
-// From logits to tokens: one block a row, without sorting.
+// The sample operator: one block per row, without sorting.
 //
-// What min_p, top_k and top_p keep is a beginning of the order of tokens, so its last token says all. It is
-// found by bisection: over the logits, as integers of the same order, and among equal ones over the ids; each
-// step adds up the tokens or the integer masses above a bound. After a few steps the tokens that it can still be
-// lie in shared memory. Sums of integers know no order, so the tokens are those of every other backend.
+// min_p, top_k and top_p keep a beginning of the order of tokens, so the last kept token defines the set.
+// Bisection finds it: over the logits as integers of the same order, and among ties over the ids. Each step
+// adds up the number or the integer mass of the tokens above a bound. After a few steps the remaining
+// candidates fit in shared memory. Integer sums do not depend on order, so every backend keeps the same
+// tokens.
 //
 // This file is compiled without fused multiply-adds (sampling_math.h).
 #include "kernels/cuda/gpu.h"
@@ -17,7 +18,7 @@ using Key = std::uint32_t;
 using Mass = std::uint64_t;
 
 constexpr int kThreads = 1024;
-constexpr int kFew = 4096;       // tokens that lie in shared memory, once no more than these can be the last kept one
+constexpr int kFew = 4096;       // tokens in shared memory, once at most this number can be the last kept one
 constexpr int kByValue = 16;     // steps of a search that halve a range of logits and not of their keys
 constexpr int kWarps = kThreads / kWarp;
 
@@ -57,7 +58,7 @@ struct List {
   __device__ std::int64_t id(std::int64_t i) const { return ids[begin + i]; }
 };
 
-// A block at work on one row; every function is called by all of its threads.
+// A block that processes one row; all of its threads call every function.
 class RowSampler {
  public:
   __device__ RowSampler(const SampleParams& p, std::int64_t row, Shared& shared)
@@ -114,7 +115,7 @@ class RowSampler {
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
   __device__ Mass most(Mass mine) { return block_max(mine, shared_.masses); }
 
-  // Sets max_. False: there is a NaN or plus infinity, or nothing else than minus infinity.
+  // Sets max_. False: a logit is NaN or plus infinity, or all are minus infinity.
   __device__ bool find_max(const float* logits) {
     Key key = 0;
     bool broken = false;
@@ -173,7 +174,7 @@ class RowSampler {
     return {static_cast<Key>(best >> 32), static_cast<std::int64_t>(0xffffffff - (best & 0xffffffff))};
   }
 
-  // ---- What is kept.
+  // ---- Filters.
 
   __device__ Bound last_kept() {
     Bound kept{0, p_.vocab};
@@ -274,7 +275,7 @@ class RowSampler {
         inside.tokens -= upper.tokens;
       }
     }
-    // Tokens of one key weigh the same.
+    // Tokens with the same key have the same weight.
     const Mass each = weight(logit_of(low));
     return {low, nth_of_key(kept, low, (target - above + each - 1) / each, few)};
   }
@@ -310,7 +311,7 @@ class RowSampler {
     return sum(mine);
   }
 
-  // ---- The draw: warps add up a stretch of the ids each; the one that has the point walks its stretch.
+  // ---- The draw: each warp adds up a stretch of the ids; the warp whose stretch has the point walks it.
 
   __device__ Mass kept_mass(const Bound& kept, std::int64_t id) const {
     return kept.keeps(key_of(logits_[id]), id) ? softmax_.mass(logits_[id]) : 0;

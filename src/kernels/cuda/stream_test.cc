@@ -1,5 +1,5 @@
-// Streams, marks, recordings and staging of the CUDA backend: on the emulated device, which does nothing
-// until somebody waits, and on a real one.
+// Streams, marks, recordings and staging of the CUDA backend: on a real device, and on the emulated one,
+// which runs work only when a thread waits.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,6 +1,7 @@
-// Copies of whole tiles from global to shared memory on Hopper (PTX ISA, "cp.async.bulk.tensor", the tensor memory
-// accelerator), and what a cluster of blocks needs to share them: one thread asks for a tile, which comes as wgmma wants it,
-// swizzled by 128 bytes, to one block or to all of a cluster; a barrier in shared memory counts its bytes.
+// Copies of whole tiles from global to shared memory on Hopper (PTX ISA, "cp.async.bulk.tensor", the tensor
+// memory accelerator), and cluster primitives for shared tiles. One thread starts the copy of a tile to one
+// block or to all blocks of a cluster. The tile arrives with the 128-byte swizzle that wgmma needs. A barrier
+// in shared memory counts its bytes.
 #pragma once
 
 #include "kernels/cuda/wgmma.h"
@@ -46,11 +47,12 @@ __device__ inline int block_of_cluster() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-// All threads of all blocks; what they did before is seen behind it.
+// Waits for all threads of all blocks. Their earlier writes are visible afterwards.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
-// By one thread, before a cluster_barrier. A phase ends with so many arrivals and all bytes that are expected.
+// Called by one thread, before a cluster_barrier. A phase ends after `arrivals` arrivals and all expected
+// bytes.
 __device__ inline void begin_barrier(TileBarrier* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(
                    shared_address(barrier)),
@@ -70,7 +72,7 @@ __device__ inline void arrive_at(TileBarrier* barrier, int block) {
       "r"(block)
       : "memory");
 }
-// Until phase number `phase`, from 0 on, has ended; the one before it has.
+// Waits until phase `phase`, counted from 0, has ended.
 __device__ inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
   std::uint32_t done = 0;
   do {
@@ -92,7 +94,7 @@ __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row
       "r"(static_cast<std::int32_t>(row))
       : "memory");
 }
-// The same to all blocks of the cluster, at the same place of each, counted by the barrier of each.
+// Copies the same to the same address in all blocks of the cluster; each block's barrier counts it.
 __device__ inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                         TileBarrier* barrier) {
   asm volatile(

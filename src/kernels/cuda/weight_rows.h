@@ -9,7 +9,7 @@ __device__ inline const std::byte* row_of(const WeightRows& w, std::int64_t row)
   return w.data + element_at(row, w.stride, 0);
 }
 
-// What a code stands for.
+// The number that a code represents.
 __device__ inline float number_of(const WeightRows& w, GroupScale group, float code) {
   return w.zeros ? group.scale * (code - group.offset) : group.scale * (code - w.zero) - group.offset;
 }
@@ -42,8 +42,8 @@ __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::in
   return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, place_of(w, column)));
 }
 
-// Eight numbers of a row from `column` on, a multiple of 8, in the 16 bits of T; codes, which lie in order, are rounded to it.
-// kFormat: of codes w's own; any other: they are numbers of T.
+// Reads eight numbers of a row from `column`, a multiple of 8, in the 16 bits of T. Codes are in order, and
+// are rounded to T. kFormat: the codes' format, or any other format for numbers of T.
 template <class T, Format kFormat>
 __device__ inline uint4 load_weights(const WeightRows& w, const std::byte* row, std::int64_t column) {
   if constexpr (kFormat == Format::f32 || kFormat == Format::f16 || kFormat == Format::bf16) {

@@ -26,7 +26,7 @@ void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::by
     std::memcpy(out + 2 * k, from + k * part.values.stride[1], 2);
 }
 
-// What the codes of a part are like.
+// Format of the codes of a part.
 struct PartCodes {
   Format format;
   std::int64_t group;
@@ -54,7 +54,7 @@ constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
 
-// `wgmma`: for a device that has it.
+// `wgmma`: the device supports it.
 Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   const std::int64_t cols = source.parts[0].cols();
   const PartCodes first = codes_of(source.parts[0]);
@@ -93,7 +93,7 @@ class CodedRow {
 
   void put(const MatrixPart& part, std::int64_t row, std::byte* out) {
     const PartCodes own = codes_of(part);
-    // Of q8: what makes them signed. A zero of each group moves with its codes.
+    // For q8: the shift that makes codes signed. A zero of each group shifts with its codes.
     shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
     values_ = to_.format == Format::e2m1 ? nullptr : values_of(part.encoding);
     const auto* bytes = part.values.row<std::uint8_t>(row);
@@ -153,11 +153,11 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
-  const std::uint8_t* values_ = nullptr;  // what the part's codes are written as; null: as they are
+  const std::uint8_t* values_ = nullptr;  // codes to write for the part's codes; null: no change
 };
 
-// Rows go through two pieces of pinned memory: while one travels, the other is filled. put(part, row, out)
-// writes one into zeros.
+// Rows go through two buffers of pinned memory: one is copied while the other is filled. put(part, row, out)
+// writes one row into zeros.
 template <class Put>
 Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t row_bytes, Put&& put) {
   std::int64_t rows = 0;

@@ -32,7 +32,7 @@ class CudaWeights : public testing::Test {
     on.fetch();
     return y;
   }
-  // numbers_type: what the matrix's numbers are rounded to.
+  // numbers_type: format to which the matrix's numbers are rounded.
   TestTensor expected(const TestTensor& of_x, const std::vector<TestPart>& parts, DType numbers_type) {
     std::int64_t rows = 0;
     for (const TestPart& part : parts) rows += part.rows;
@@ -60,7 +60,7 @@ class CudaWeights : public testing::Test {
     ASSERT_EQ(w->activation(), activation);
     const TestTensor x = random.tensor(activation, {m, parts[0].cols});
     const TestTensor y = multiply(x, *w);
-    // Some kernels round the numbers that codes stand for to those of the activations, Hopper's do not.
+    // Some kernels round the dequantised numbers to the format of the activations; Hopper's do not.
     const auto difference_to = [&](DType numbers) {
       return difference(y, expected(x, parts, numbers), 3e-4, 1e-4);
     };
@@ -127,7 +127,7 @@ TEST_F(CudaWeights, EmbedReadsTheNumbersAsTheyAre) {
   }
 }
 
-// Products of experts are those of each one's matrix.
+// Each expert's products use its own matrix.
 TEST_F(CudaWeights, ExpertsHaveCodesOfTheirOwn) {
   TestRandom random(65);
   constexpr std::int64_t kRows = 40, kCols = 256;

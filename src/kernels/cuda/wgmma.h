@@ -2,13 +2,15 @@
 // sums in f32, B and mostly A in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
 // Instructions", wgmma.mma_async.m64nNk16). And the copies that bring them there.
 //
-// Operands lie there as tiles of rows of 128 bytes, 64 numbers along the sum, 8 rows in 1,024 bytes, each such group
-// aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row ("128-byte swizzle"), so that
-// eight rows of one chunk lie in different banks.
+// Operands in shared memory are tiles of rows of 128 bytes, 64 numbers along the sum. A group of 8 rows is
+// 1,024 bytes, aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row
+// ("128-byte swizzle"). So eight rows of one chunk are in different banks.
 //
-// The same tile also serves as B turned round ("N-major"): its rows lie along the sum, their 64 numbers are columns of D.
+// The same tile also serves as transposed B ("N-major"): its rows run along the sum, and their 64 numbers are
+// columns of D.
 //
-// In registers A is a warp's 16 rows as mma.h has them. Where D is, with g = lane / 4, t = lane % 4 and w the warp of the warpgroup:
+// In registers A is a warp's 16 rows, in the layout of mma.h. Layout of D, with g = lane / 4, t = lane % 4
+// and w the warp of the warpgroup:
 //   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]   d[4j + 2], d[4j + 3] = D[16w + g + 8][the same]
 #pragma once
 
@@ -32,7 +34,7 @@ __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
 
 #ifdef __CUDACC__
 
-// A kernel that uses these is compiled for all targets and runs where they are.
+// Kernels with these instructions are compiled for all targets, and run only on targets that have them.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
 #define OCTAVO_WGMMA 1
 #else
@@ -61,13 +63,13 @@ template <int kGroups>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
-// What this thread has written to shared memory is seen by products that begin behind a barrier behind this.
+// Fence: after a following barrier, products see this thread's writes to shared memory.
 __device__ inline void show_to_products() {
 #if OCTAVO_WGMMA
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-// Of `threads` threads of the block, 1 <= id <= 15; those that arrive do not wait for the others.
+// Barrier of `threads` threads of the block, 1 <= id <= 15. A thread that only arrives does not wait.
 __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -75,13 +77,14 @@ __device__ inline void named_arrival(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// An operand: 16 columns of a tile from `tile` on, or 16 rows of one that is turned round.
+// An operand: 16 columns of a tile from `tile` on, or 16 rows of a transposed one.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
 }
 
-// All threads of a warpgroup: from here on each has so many registers, fewer than before or, once others have given theirs, more.
+// Sets the number of registers per thread, for all threads of a warpgroup. It can grow only after other
+// warpgroups released registers.
 template <int kCount>
 __device__ inline void give_registers() {
 #if OCTAVO_WGMMA
@@ -106,7 +109,7 @@ __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Until all but the latest kGroups groups of products are done. The compiler is told that they have changed D.
+// Waits for all products except the latest kGroups groups. The asm constraint marks D as changed.
 template <int kGroups, int kCount>
 __device__ inline void wait_products(float (&d)[kCount]) {
 #if OCTAVO_WGMMA
@@ -118,7 +121,7 @@ __device__ inline void wait_products(float (&d)[kCount]) {
 #endif
 }
 
-// Behind wait_products: the compiler is told that an operand in registers had to be there until now.
+// Called after wait_products: keeps an operand in its registers until this point.
 template <int kCount>
 __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
 #pragma unroll
@@ -139,7 +142,8 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_R64                                                                                                \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
   "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-// shape, registers of D, and the three operands behind them; layouts: which operands in shared memory are transposed
+// shape, registers of D, and the three operands that follow; layouts: operands in shared memory that are
+// transposed
 #define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
   " {" registers "}, " a ", " b ", p, 1, 1, " layouts ";\n}"
@@ -199,7 +203,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&
   }
 #endif
 }
-// The same for 64 columns of D, B being a tile that is turned round.
+// The same for 64 columns of D, with a transposed tile as B.
 template <class T>
 __device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -233,7 +237,7 @@ void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
 inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
-// As on the device, but for the address: it counts from where shared memory begins.
+// As on the device, except that the address is relative to the start of shared memory.
 inline std::uint64_t operand(const void* tile) {
   const auto offset = static_cast<std::uint64_t>(static_cast<const unsigned char*>(tile) - shared_memory());
   return std::uint64_t{1} << 62 | std::uint64_t{kSwizzleBytes >> 4} << 32 | std::uint64_t{1} << 16 | offset >> 4;
@@ -241,8 +245,8 @@ inline std::uint64_t operand(const void* tile) {
 
 namespace emulated {
 
-// Number (row, column) of tiles that are swizzled by 128 bytes: groups of 8 rows are a stride apart, groups of 64 columns
-// what is called the leading dimension's offset, bits 4 to 6 of an address change by bits 7 to 9.
+// Number (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart. Groups of
+// 64 columns are the leading dimension's offset apart. Bits 7 to 9 of an address change its bits 4 to 6.
 template <class T>
 float number_of_tile(std::uint64_t operand, int row, int column) {
   const auto field = [&](int bit) { return (operand >> bit & 0x3fff) << 4; };
@@ -312,7 +316,7 @@ void keep_until_here(const std::uint32_t (&)[kCount]) {}
 
 #endif
 
-// Where a block's memory begins, so that tiles may lie there.
+// Start of a block's memory, aligned for tiles.
 __device__ inline unsigned char* memory_of_tiles() {
   unsigned char* memory = shared_memory();
 #ifdef __CUDACC__

@@ -1,9 +1,10 @@
-// y = x * w^T + bias on Hopper's tensor cores, of codes that lie by lanes (place_of), and the same for experts.
+// y = x * w^T + bias on Hopper's tensor cores, for codes in fragment order (place_of), and the same for
+// experts.
 //
-// Codes come through the ring as they are. A warp makes its fragments of them in registers, as the whole numbers that they
-// are, code - zero, or as the numbers of their format, either of which 16 bits hold exactly; a group's scale multiplies
-// sums in f32. So no number of w is ever rounded, and a scale costs a multiplication for each output and not for each
-// number. Groups are added in their order, in pieces of 128 columns or, where these have several groups, of 32.
+// Codes come through the ring without conversion. In registers, a warp converts them to fragments: whole
+// numbers code - zero, or numbers of their format. Both are exact in 16 bits. A group's scale multiplies sums
+// in f32. So no number of w is rounded, and a scale costs one multiplication per output. Groups are added in
+// order, in pieces of 128 columns, or of 32 if these contain several groups.
 #include "kernels/cuda/wgmma_ring.h"
 
 namespace octavo::cuda {
@@ -24,14 +25,14 @@ struct Stage {
   static constexpr int kBytes = kScalesAt + S::kOutputs * kScaleBytes;
   static_assert(kBytes % kSwizzleBytes == 0);
 
-  // Byte offset of 16 bytes of a row's codes. Rows of 128 bytes change halves by turns, so that the lanes that read
-  // together, four of each of two rows, read from all banks.
+  // Byte offset of 16 bytes of a row's codes. Odd rows swap their halves of 128 bytes, so that concurrent
+  // lanes read from all banks.
   __device__ static int chunk_at(int row, int chunk) {
     return row * kRowBytes + (kNarrow ? chunk : chunk ^ row % 2 * 4) * 16;
   }
 };
 
-// Codes and scales of one team on their way to shared memory.
+// Copies of codes and scales of one team to shared memory.
 template <Format kFormat, class S>
 struct CodeRing {
   using At = Stage<kFormat, S>;
@@ -58,7 +59,7 @@ struct CodeRing {
 
   __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
 
-  // Of step `step` of those that the team has in all its slices.
+  // First column of a step, counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
   }
@@ -110,14 +111,14 @@ struct RowCodes {
       const uint4& all = codes[0];
       const std::uint32_t word = quarter == 0 ? all.x : quarter == 1 ? all.y : quarter == 2 ? all.z : all.w;
       if constexpr (kFormat == Format::q4) {
-        // A number that is so large that its last bits count ones.
+        // A number so large that its last bits count ones.
         constexpr float kLarge = kBf16 ? 128 : 1024;
         const std::uint32_t base = pack<T>(kLarge + zero, kLarge + zero);
 #pragma unroll
         for (int c = 0; c < 4; ++c)
           pairs[c] = subtract_pairs<T>((word >> (4 * c) & 0x000f000f) | (kBf16 ? 0x43004300 : 0x64006400), base);
       } else {
-        // The bits of e2m1 are those of a 16-bit number that is so many times smaller, subnormals too.
+        // The bits of e2m1, read as a 16-bit number, give the value divided by kTimes, subnormals included.
         constexpr float kTimes = kBf16 ? 0x1p127f : 0x1p15f;
         const std::uint32_t times = pack<T>(kTimes, kTimes);
 #pragma unroll
@@ -162,7 +163,7 @@ __device__ inline void multiply_step(const CodeRing<kFormat, S>& ring, std::int6
                                      float (&part)[S::kN / 2], float (&sum)[S::kN / 2]) {
   using At = Stage<kFormat, S>;
   const unsigned char* const x = ring.stage(step);
-  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // and 8 rows behind it
+  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // and row r + 8
   const RowCodes<kFormat, S> top(x + At::kCodesAt, r), bottom(x + At::kCodesAt, r + 8);
   const auto scale_of = [&](int row, int quarter) {
     return reinterpret_cast<const GroupScale*>(x + At::kScalesAt + row * kScaleBytes)[quarter];
@@ -213,7 +214,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
 
-  // Codes come while the kernels before this one still run.
+  // Copies of codes start while the previous kernels still run.
   for (int i = 0; i < kAhead; ++i) ring.begin(i);
   wait_for_kernels();
   const XTiles<T, S, kStepColumns> x_tiles(p, ring.me, row);
@@ -253,7 +254,7 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
 template <Format kFormat, class S>
 constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(Stage<kFormat, S>::kBytes);
 
-// Of experts, or, where there are none, of the product alone, where a block has `slices_each` slices of a tile.
+// Kernel for experts, or for a single product, in which a block has `slices_each` slices of a tile.
 template <class T, Format kFormat, int kN, int kTall, int kTeams, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
                                   (kBlocks<kFormat, Shape<kN, kTall, kTeams, kStages>>))
@@ -286,8 +287,8 @@ void for_codes(Format format, Body&& body) {
   body(std::integral_constant<Format, Format::q8>());
 }
 
-// Calls body() with kN, kTall, kTeams and kStages for so many rows of x that a block finds. Where they are one product's,
-// blocks share its tiles, else the teams of a block do.
+// Calls body() with kN, kTall, kTeams and kStages for this number of rows of x per block. For a single
+// product, blocks share a tile; for experts, the teams of a block do.
 template <class Body>
 void for_shape(std::int64_t m, bool experts, Body&& body) {
   if (!experts && m <= 8) return body.template operator()<8, 1, 1, 6>();

@@ -9,7 +9,7 @@ namespace {
 template <class S>
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 
-// Tiles of w of one team on their way to shared memory.
+// Copies of tiles of w of one team to shared memory.
 template <class S>
 struct WTiles {
   static constexpr int kChunks = kTileColumns / 8;  // of a row of a tile
@@ -40,14 +40,14 @@ struct WTiles {
   }
 };
 
-// A team's stages, and which columns come to them.
+// A team's stages, and the columns of each.
 template <class S>
 struct Stages {
   unsigned char* const memory;
   const std::int64_t first_slice, end;  // slices from this one on, columns before that one
 
   __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes<S>; }
-  // Of step `step` of those that the team has in all its slices.
+  // First column of a step, counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
   }
@@ -68,7 +68,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) sum[i] = total[i] = 0;
 
-  // Weights come while the kernels before this one still run.
+  // Copies of weights start while the previous kernels still run.
   for (int i = 0; i < kAhead; ++i)
     if (stages.there(i)) w_tiles.begin(stages.at(i), stages.column(i));
   wait_for_kernels();
@@ -156,7 +156,7 @@ void for_shape(const MatmulParams& p, Body&& body) {
   body.template operator()<128, 2, 6>();
 }
 
-// The same with kN, kTall, kTeams and kStages for so many rows of x to an expert.
+// The same with kN, kTall, kTeams and kStages for this number of rows of x per expert.
 template <class Body>
 void for_shape_of_expert(std::int64_t m, Body&& body) {
   if (m <= 8) return body.template operator()<8, 1, 4, 5>();

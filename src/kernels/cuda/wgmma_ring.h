@@ -1,12 +1,12 @@
-// What products on Hopper share (wgmma_matmul.cu, wgmma_codes.cu).
+// Ring of tiles for products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
 //
-// The rows of w, which are the outputs, are the 64 rows of an instruction, rows of x its 8 to 128 columns: one family of
-// instructions from one row to thousands. A slice of kSlice columns is one chain of sums, and slices are added in their
-// order, as in matmul.cu: the bits of an output do not depend on how many rows of x a tile has, nor on who computes a
-// slice.
+// The rows of w are the outputs, and form the 64 rows of an instruction; rows of x are its 8 to 128 columns.
+// So one family of instructions serves one to thousands of rows. A slice of kSlice columns is one chain of
+// sums, and slices are added in order, as in matmul.cu. The bits of an output do not depend on the tile's
+// number of rows, or on the team that computes a slice.
 //
-// Tiles of both operands come through a ring in shared memory. A team of warpgroups has a ring of its own: a block's teams
-// share out the slices of a tile, or one team computes one or two tiles of outputs.
+// Tiles of both operands come through a ring in shared memory, one ring per team of warpgroups. The teams of
+// a block share the slices of a tile, or one team computes one or two tiles of outputs.
 #pragma once
 
 #include "kernels/cuda/matmul_rows.h"
@@ -16,7 +16,7 @@ namespace octavo::cuda {
 
 constexpr int kTileRows = 64;  // of w
 
-// kN rows of x; kTall tiles of 64 outputs, a warpgroup each; kTeams of so many warpgroups.
+// kN: rows of x. kTall: tiles of 64 outputs, one per warpgroup. kTeams: teams of kTall warpgroups.
 template <int kN_, int kTall_, int kTeams_, int kStages_>
 struct Shape {
   static constexpr int kN = kN_, kTall = kTall_, kTeams = kTeams_, kStages = kStages_;
@@ -80,12 +80,12 @@ struct XTiles {
   }
 };
 
-// Of several teams, where a thread's totals lie: beside the same thread's of the other teams.
+// Address of a thread's totals, beside the totals of the same thread in other teams.
 __device__ inline float* totals_of(unsigned char* memory) {
   return reinterpret_cast<float*>(memory) + thread() % kWarpgroup;
 }
 
-// Adds slices, one of each team, in their order: to `total`, or to what is together. slice: the team's, of so many.
+// Adds one slice of each team, in order, to `total` or to the stored sums. slice: the team's current slice.
 template <class S>
 __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, const float (&sum)[S::kN / 2],
                                   std::int64_t slice, std::int64_t slices) {
@@ -117,7 +117,7 @@ __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std
   }
 }
 
-// Blocks that run side by side have few tiles of either operand: so many tiles of x at a time.
+// Number of tiles of x in a group. Concurrent blocks then read few different tiles of either operand.
 constexpr std::int64_t kGrouped = 8;
 
 // Where a tile's rows of x and its outputs begin, of blocks_of() tiles.
@@ -147,7 +147,7 @@ struct Part {
 __host__ __device__ inline std::int64_t slices_of(const MatmulParams& p) { return (p.cols + kSlice - 1) / kSlice; }
 __device__ inline Part whole_tile(const MatmulParams& p) { return {0, p.cols, slices_of(p)}; }
 
-// In a grid of grid_of(): block y has so many slices each of tile x.
+// In a grid of grid_of(), block y has this number of slices of tile x.
 template <class S>
 __device__ inline Part part_of_block(const MatmulParams& p, int slices_each) {
   Part part = whole_tile(p);
@@ -166,7 +166,7 @@ dim3 grid_of(const MatmulParams& p, int slices_each) {
   return {blocks_of<S>(p), pieces(slices_of(p), slices_each), static_cast<unsigned>(p.heads)};
 }
 
-// Where a thread's sums of a slice lie, S::kThreads apart.
+// Address of a thread's sums of a slice, S::kThreads apart.
 template <class S>
 __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
@@ -186,7 +186,7 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
   add_slices<S>(total, together, sum, slice, part.slices);
 }
 
-// Behind all slices of a block: whether `total` has those of the others, too, in their order.
+// Called after all slices of a block. True if `total` includes the slices of the others, in order.
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {
@@ -212,8 +212,8 @@ __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2
   return true;
 }
 
-// How blocks of a shape do a product: so many slices each; and how long they take: the bytes that a processor reads and
-// writes, when all have as many blocks as they have room for.
+// Schedule of a product: slices per block, and the estimated time. The time is the bytes that one processor
+// reads and writes when every processor runs its maximum number of blocks.
 struct Schedule {
   int slices_each;
   std::int64_t time;

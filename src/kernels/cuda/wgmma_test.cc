@@ -1,5 +1,5 @@
-// Products on Hopper's instructions, as the emulated device models them: against the specification, and the same bits
-// whatever the number of rows beside a row.
+// Products on Hopper's instructions, as the emulated device models them. They are compared with the
+// specification, and a row must have the same bits for any number of rows.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -19,7 +19,7 @@ class Wgmma : public testing::Test {
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
     return to;
   }
-  // Of the numbers that codes stand for, none of them rounded.
+  // Product of the dequantised numbers, without rounding.
   TestTensor exact_product(const TestTensor& x, const TestPart& part) {
     TestTensor numbers(DType::f32, {part.rows, part.cols});
     std::vector<float> row(static_cast<std::size_t>(part.cols));
@@ -48,7 +48,7 @@ class Wgmma : public testing::Test {
   TestRandom random{41};
 };
 
-// The first rows of x alone must get the bits that they get among all.
+// The first rows of x must get the same bits alone as among all rows.
 TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   struct Case {
     std::int64_t m, rows, cols;
@@ -96,7 +96,7 @@ TEST_F(Wgmma, SharedTilesAreRecorded) {
   EXPECT_TRUE(recorded == at_once);
 }
 
-// Rows that are gathered, experts without any, and more rows of one than a tile has.
+// Gathered rows, experts without rows, and experts with more rows than a tile.
 TEST_F(Wgmma, ExpertsGetTheirRows) {
   for (const int each : {2, 20, 60}) {
     const std::int64_t experts = 5, rows = 80, cols = 1064, tokens = 40;
@@ -131,7 +131,7 @@ TEST_F(Wgmma, ExpertsGetTheirRows) {
   }
 }
 
-// Of every format and every way to share scales out; batches and slices as above.
+// Covers every format and every split of scales, with the batches and slices above.
 TEST_F(Wgmma, CodesAreNeverRounded) {
   struct Case {
     Encoding encoding;
@@ -159,7 +159,7 @@ TEST_F(Wgmma, CodesAreNeverRounded) {
   }
 }
 
-// What this layout cannot have goes another way, and whoever reads numbers one by one finds them.
+// Matrices without this layout use the plain one, and reads of single numbers work in both.
 TEST_F(Wgmma, CodesAreFoundInBothLayouts) {
   for (const Encoding encoding : kQuantisedEncodings) {
     const TestPart part = random_part(random, encoding, 40, 700);
@@ -213,7 +213,7 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
   }
 }
 
-// Of x that begins at any number, which copies of 16 bytes cannot take.
+// x begins at any element, where copies of 16 bytes are impossible.
 TEST_F(Wgmma, RowsOfXMayLieAnywhere) {
   const TestTensor matrix = random.tensor(DType::bf16, {64, 200}), wide = random.tensor(DType::bf16, {9, 203});
   const std::vector<MatrixPart> parts{{.values = matrix.view()}};

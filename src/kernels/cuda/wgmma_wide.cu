@@ -1,8 +1,8 @@
 // y = x * w^T + bias on Hopper for many rows of x, numbers of 16 bits: a block has 128 outputs of 192 rows.
 //
-// Blocks of such products wait for L2. So those of a cluster have the same rows of x, and each brings its share of them to
-// all; tiles come by the tensor memory accelerator, for which a warpgroup of its own asks as soon as all blocks of the
-// cluster have read what was there. Sums as in wgmma_matmul.cu.
+// Blocks of such products are limited by L2. So the blocks of a cluster have the same rows of x, and each
+// block loads a share of them for all. A separate warpgroup starts the copies (tensor memory accelerator) as
+// soon as all blocks of the cluster have read the previous tile. Sums are in the order of wgmma_matmul.cu.
 #include "kernels/cuda/tile_copies.h"
 #include "kernels/cuda/wgmma_ring.h"
 
@@ -20,7 +20,8 @@ constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup brings
 
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
 
-// Registers of a thread: at first as many for each, then those of the last warpgroup are shared out.
+// Registers per thread. All warpgroups start with the same number; then the last one gives most of its
+// registers away.
 constexpr int kBringing = 24, kMultiplying = 240;
 
 // Stages of a block, and their barriers.
@@ -41,11 +42,11 @@ struct WideStages {
     }
   }
   __device__ void wait_for_tiles(int step) const { wait_phase(full + step % S::kStages, step / S::kStages); }
-  // Until all have read what lay where this step's tiles come.
+  // Waits until all have read the previous contents of this step's tiles.
   __device__ void wait_for_room(int step) const {
     if (step >= S::kStages) wait_phase(read + step % S::kStages, step / S::kStages - 1);
   }
-  // The warp has read the step's tiles: its own, and those that the others have brought.
+  // Reports that the warp has read the step's tiles: its own, and those from other blocks.
   __device__ void has_read(int step) const {
     __syncwarp();
     if (lane() == 0)
@@ -53,7 +54,7 @@ struct WideStages {
   }
 };
 
-// By one thread: all tiles of w for this block, and this block's share of those of x for all.
+// Called by one thread: copies all tiles of w for this block, and its share of the tiles of x for all blocks.
 __device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& w, std::int64_t output, const TileMap& x,
                             std::int64_t row) {
   const int first = block_of_cluster() * kSharedRows;

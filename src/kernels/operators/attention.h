@@ -1,4 +1,4 @@
-// Operators of attention: rotary embedding, what the KV cache stores, and reading it.
+// Operators of attention: rotary embedding, KV cache writes, and attention itself.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct AnglesArgs {
   View sin;
 };
 
-// Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head are rotated by the
-// angles of its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
+// Rotary embedding (Su et al., RoFormer, 2021): rotates the first rotary_dim elements of a head by the angles
+// of its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: no rotation.
 struct Rope {
   View cos = {};  // f32 [n, rotary_dim / 2]
   View sin = {};
@@ -28,39 +28,38 @@ struct Rope {
   bool interleaved = false;
 };
 
-// Splits the fused projection, normalises queries and keys, rotates them, writes queries out and keys and
-// values into the paged cache.
+// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
+// and values to the paged cache.
 struct QkvStoreArgs {
   View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
   int q_heads = 0;
-  // Weight [head_dim], or [heads, head_dim] with a weight per head (each head is normalised on its own), or
-  // with norm_whole_row [heads * head_dim] over the whole row; kind none: as they are.
+  // Weight [head_dim], or [heads, head_dim] with a weight per head; each head is normalised separately. With
+  // norm_whole_row the weight is [heads * head_dim], over the whole row. Kind none: no norm.
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
-  bool norm_turned = false;  // rms norms of each head come after the rotation
+  bool norm_turned = false;  // rms norms of each head follow the rotation
   Norm v_norm = {};          // of the values of each head, weight [head_dim]
-  bool stores = true;        // false: qkv is queries alone, and the cache is left as it is
+  bool stores = true;        // false: qkv holds only queries, and the cache is not written
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;  // gives kv_heads and head_dim
   View q_out;     // act [n, q_heads, head_dim]
 };
 
-// The products of each head with its own matrix: y[i, h] = x[i, h] * w_h^T, w_h being rows
-// [h * rows, (h + 1) * rows) of w.
+// Multiplies each head by its matrix: y[i, h] = x[i, h] * w_h^T. w_h is rows [h * rows, (h + 1) * rows) of w.
 struct HeadMatmulArgs {
   View x;           // w.activation() [m, heads, cols], heads and rows may have gaps between them
   const Weight& w;  // plain [heads * rows, cols], rows a multiple of kHeadRows, cols at most kMaxLatentDim
-  View y;           // w.activation() [m, heads, rows], likewise
+  View y;           // w.activation() [m, heads, rows], same gaps allowed
 };
 constexpr int kHeadRows = 32;
 constexpr int kMaxLatentDim = 1024;
 
-// What latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) keeps of a token, and the part of its queries that
-// is rotated. A token has one key head: a latent of `cache.spec.values_in_keys` numbers, which is normalised
-// and is also its value, then the numbers that are rotated, then an indexer's as they are. Of each head of q
-// as many last numbers are rotated, and go to the end of the same head of q_out, whose beginning does not
+// Stores the keys of latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) and rotates part of its queries. A
+// token has one key head: a normalised latent of `cache.spec.values_in_keys` numbers, which is also the
+// value; then the rotated numbers; then the unchanged keys of an indexer. The last rotary_dim numbers of each
+// head of q are rotated and written to the end of the same head of q_out. The beginning of that head does not
 // change.
 struct LatentStoreArgs {
   View kv;               // f32 [n, score_dim]
@@ -73,73 +72,73 @@ struct LatentStoreArgs {
   View q_out;            // act [n, heads, score_dim]
 };
 
-// Which tokens a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): of those up to its own
-// the `chosen.size(1)` of greatest score, equal ones by position. The score of token t, whose index key is
-// k_t, is the sum over heads, ascending, of weights[h] * max(0, q_h k_t). Or which entries, where these stand
-// for several tokens (KvSpec::rate): of those whose tokens are all up to its own.
+// Chooses the tokens that a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): among tokens
+// up to its own, the `chosen.size(1)` with the greatest scores; ties go by position. Token t with index key
+// k_t has the score: sum over heads, ascending, of weights[h] * max(0, q_h k_t). With KvSpec::rate > 1 it
+// chooses entries instead, among those whose tokens are all up to its own.
 struct ChooseTokensArgs {
   View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
   View weights;   // f32 [n, heads]
   KvLayer cache;  // of one head
   const AttentionPlan& plan;
-  View chosen;  // i32 [n, most]: positions, ascending; behind the last of fewer kNoToken
+  View chosen;  // i32 [n, most]: positions, ascending; unused ones are kNoToken
 };
 constexpr int kMaxIndexHeads = 256;
 constexpr std::int32_t kNoToken = std::numeric_limits<std::int32_t>::max();
 
-// Attention of each query over its sequence's cached tokens, read from the pages: causal, up to and including
-// its own token; else all of them.
+// Attention of each query over its sequence's cached tokens, read from the pages. Causal: tokens up to and
+// including its own; otherwise all.
 struct AttentionArgs {
   View q;  // act [n, q_heads, score_dim]
   KvLayer cache;
   const AttentionPlan& plan;
   float scale = 1;     // > 0
-  bool causal = true;  // as the plan's
-  // > 0: a query sees the last `window` tokens, itself included, and, if not causal, as many after it; the
-  // plan's, if it has one.
+  bool causal = true;  // must equal the plan's
+  // > 0: a query sees the last `window` tokens, including itself. If not causal, it also sees `window` tokens
+  // after it. Equals the plan's window if the plan has one.
   int window = 0;
   // > 0: tokens of a chunk; a query sees no tokens of earlier chunks. The first chunk begins at position 0.
-  // Causal, with window = chunk.
+  // Requires causal and window = chunk.
   int chunk = 0;
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
-  // f32 [q_heads]; optional: scores grow by it for each token that a key is further on (Press et al.,
-  // "Train Short, Test Long", 2021). Without soft_cap.
+  // f32 [q_heads]; optional (ALiBi): the score grows by this slope per token of distance (Press et al.,
+  // "Train Short, Test Long", 2021). Not with soft_cap.
   View slopes = {};
-  // f32 [q_heads, 2 * most + 1]; optional: scores grow by element most + distance, distance = position of the
-  // key - position of the query, clamped to [-most, most] (Raffel et al., "Exploring the Limits of Transfer
-  // Learning", 2020). Without soft_cap.
+  // f32 [q_heads, 2 * most + 1]; optional: relative position bias (Raffel et al., "Exploring the Limits of
+  // Transfer Learning", 2020). Element most + distance is added to the score. distance = position of the key
+  // - position of the query, clamped to [-most, most]. Not with soft_cap.
   View distance_bias = {};
   View sinks =
-      {};  // f32 [q_heads]: a score per head that takes its share of the softmax and has no value; optional
-  View chosen = {};  // as ChooseTokensArgs makes it: a query sees these tokens alone; optional. With causal
-  // Of caches with KvSpec::shared_rows: a query sees entries of another such cache, too, whose tokens are all
-  // up to its own, or of these the chosen ones. Optional.
+      {};  // f32 [q_heads]; optional: a sink score per head, part of the softmax sum without a value
+  View chosen = {};  // from ChooseTokensArgs: a query sees only these tokens; optional. Requires causal
+  // Optional, with KvSpec::shared_rows: a second such cache. A query also sees its entries whose tokens are
+  // all up to its own, or only the chosen ones of them.
   KvLayer entries = {};
   const AttentionPlan* entry_plan = nullptr;
   View out;  // act [n, q_heads * value_dim]
 };
 
-// Rotates the last numbers of each head, two for each of `frequencies`, by the angles of its token
-// (AnglesArgs), or `back`. Pairs are neighbours. Heads are normalised before, each alone.
+// Rotates the end of each head by the angles of its token (AnglesArgs), or `back`. The end has two numbers
+// for each of `frequencies`, and pairs are neighbours. Each head is normalised separately before.
 struct TurnEndsArgs {
   View x;            // act [n, heads, dim], in place
-  Norm norm = {};    // weight [dim]; kind none: as they are
+  Norm norm = {};    // weight [dim]; kind none: no norm
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
   float scale = 1;   // of cos and sin
   bool back = false;
 };
 
-// Rows to a cache with KvSpec::shared_rows, each a token's, from number `first` of its row there on:
-// normalised, then their ends rotated as in TurnEndsArgs. Of entries that stand for several tokens, those
-// alone whose token is the last of them, and they are rotated by the angles of the first.
+// Writes one row per token to a cache with KvSpec::shared_rows, from number `first` of the cached row. Rows
+// are normalised, then their ends are rotated as in TurnEndsArgs. If an entry covers several tokens, only the
+// row of its last token is written, rotated by the angles of its first token.
 struct StoreRowsArgs {
   View x;            // f32 [n, dim]
   Norm norm;         // weight [dim]
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
   float scale = 1;
-  View slots;  // i64 [n]: of tokens: block id * block_size + offset in the block
+  View slots;  // i64 [n]: block id * block_size + offset in the block, per token
   KvLayer cache;
   std::int64_t first = 0;
 };

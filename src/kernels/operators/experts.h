@@ -10,44 +10,45 @@
 
 namespace octavo {
 
-// Which experts a token goes to: the `chosen` with the greatest scores, equal ones by number. Scores are the
-// softmax over all experts, or each logit's sigmoid, or the root of its softplus. For the choice alone they
-// get a bias (RouteArgs), and where there are several groups of neighbouring experts, only those of
-// `groups_kept` groups count: the groups whose `group_best` greatest scores have the greatest sum
-// (DeepSeek-V2 and V3, 2024). Weights are the scores, divided by the sum of those chosen where they are
-// renormalised, times `scale`. sparsemixer (Liu et al., "GRIN", 2024): the greatest logits are chosen,
-// without bias and groups, and each weighs as the softmax over those experts not chosen before it whose
-// logits s are near its own t: (t - s) / max(|s|, t) <= 2 * jitter.
+// Chooses the `chosen` experts with the greatest scores; ties go by number. A score is the softmax over all
+// experts, the sigmoid of the logit, or the square root of its softplus. A bias (RouteArgs) changes the
+// choice, but not the weights. With several groups of neighbouring experts, only `groups_kept` groups are
+// eligible: those with the greatest sums of their `group_best` greatest scores (DeepSeek-V2 and V3, 2024).
+// The weight is the score times `scale`; if renormalised, it is divided by the sum of the chosen scores.
+//
+// sparsemixer (Liu et al., "GRIN", 2024) chooses the greatest logits, without bias and groups. An expert's
+// weight is its softmax over the experts not yet chosen whose logits s are near its own t: (t - s) / max(|s|,
+// t) <= 2 * jitter.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
   RouterScores scores = RouterScores::softmax;
   float scale = 1;
-  int groups = 1;  // of equally many experts
+  int groups = 1;  // of equal size
   int groups_kept = 1;
   int group_best = 1;  // 1 or 2
-  float jitter = 0;    // of sparsemixer
+  float jitter = 0;    // for sparsemixer
 };
 
-// Chooses experts, and gives every pair (token, expert) a place: experts ascending, tokens ascending.
+// Chooses experts, and assigns every pair (token, expert) an index: ordered by expert, then by token.
 struct RouteArgs {
   View logits;       // f32 [n, experts]
   View bias = {};    // f32 [experts]; optional
-  View scales = {};  // f32 [experts]; optional: what the weight of an expert is multiplied by
-  View given = {};   // f32 [n, chosen]; optional: the experts' numbers, which nothing else decides on then
+  View scales = {};  // f32 [experts]; optional: factor of an expert's weight
+  View given = {};   // i32 [n, chosen]; optional: expert numbers that replace the choice
   RouterRule rule;
-  View weights;  // f32 [n, chosen]: of each token's experts, the greatest first
-  View places;   // i32 [n, chosen]: where their pairs are
-  View tokens;   // i32 [n * chosen]: each place's token
-  View starts;   // i32 [experts + 1]: the places of expert e are [starts[e], starts[e + 1])
+  View weights;  // f32 [n, chosen]: for each token, the greatest first
+  View places;   // i32 [n, chosen]: index of each pair
+  View tokens;   // i32 [n * chosen]: token of each pair
+  View starts;   // i32 [experts + 1]: the pairs of expert e are [starts[e], starts[e + 1])
 };
 
-// For every place p of expert e: y[p] = x[rows[p]] * w[e]^T + bias[e]
+// For every pair p of expert e: y[p] = x[rows[p]] * w[e]^T + bias[e]
 struct GroupedMatmulArgs {
   View x;                            // act [m, cols]
-  View rows = {};                    // i32 [places]; optional: y[p] is of x[p]
-  View starts;                       // i32 [experts + 1], as RouteArgs gives them
-  std::span<const Weight* const> w;  // one for each expert, of one shape
+  View rows = {};                    // i32 [places]; optional: y[p] uses x[p]
+  View starts;                       // i32 [experts + 1], from RouteArgs
+  std::span<const Weight* const> w;  // one per expert, all of one shape
   View bias = {};                    // f32 [experts, rows]; optional
   View y;                            // act [places, rows]
 };
@@ -58,14 +59,14 @@ struct CombineArgs {
   View places;            // i32 [n, chosen]
   View weights = {};      // f32 [n, chosen]; optional: each is 1
   View shared = {};       // act [n, dim]; optional
-  View shared_gate = {};  // f32 [n, 1]; optional: shared counts in full
+  View shared_gate = {};  // f32 [n, 1]; optional: factor 1
   View out;               // act [n, dim]
 };
 
 // y[rows[p]] += x[p]
 struct AddRowsArgs {
   View x;     // act [places, dim]
-  View rows;  // i32 [places], each at most once
+  View rows;  // i32 [places], no duplicates
   View y;     // f32 or act [n, dim], in place
 };
 

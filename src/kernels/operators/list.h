@@ -1,7 +1,7 @@
-// The list of operators, one row each: X(name, type of its arguments, backends). `all`: every backend has it;
-// `host`: CUDA lacks it. From the list follow Ops and Need (ops.h), the declarations and tables of the
-// backends, and the timer of `octavo bench step`. A row without a body in a backend, or without a check() of
-// its arguments, does not link.
+// The list of operators: X(name, type of its arguments, backends). `all`: every backend has it; `host`: CUDA
+// does not support it. Ops and Need (ops.h), the declarations and tables of the backends, and the timer of
+// `octavo bench step` are generated from this list. Each row needs a body in every backend and a check() of
+// its arguments; otherwise the link fails.
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \
@@ -42,7 +42,8 @@
   X(scale_logits, ScaleLogitsArgs, all)          \
   X(sample, SampleArgs, all)
 
-// Forms of operators that a network may need and a backend may lack: X(name, words for errors, backends).
+// Forms of operators that a network may need and a backend may not support: X(name, words for errors,
+// backends).
 #define OCTAVO_FORMS(X)                                                 \
   X(distance_bias, "attention with biases by distance", host)           \
   X(experts_by_token, "experts that the id of a token chooses", host)   \
@@ -50,5 +51,5 @@
   X(cross_attention, "cross attention to the rows of an encoder", host) \
   X(sound_encoder, "encoders of sound", host)
 
-// Declares the operators of a backend whose functions have the operators' names.
+// Declares a backend's functions, which have the operators' names.
 #define OCTAVO_DECLARE_OPERATOR(name, Args, backends) void name(Stream& stream, const Args& args);

@@ -30,14 +30,14 @@ struct EmbedArgs {
 };
 
 // residual = (residual + delta_scale * delta_norm(delta)) * residual_scale;  out = norm(residual)
-// With `replace` the residual becomes norm(residual), too: norms after the residual, as in BERT.
+// With `replace` the residual also becomes norm(residual): post-norm, as in BERT.
 struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm = {};      // kind none: delta as it is
+  Norm delta_norm = {};      // kind none: delta is added unchanged
   View residual_scale = {};  // f32 [1]; optional: 1
-  Norm norm = {};            // kind none: out is the residual, converted
+  Norm norm = {};            // kind none: out is the converted residual
   bool replace = false;
   View out = {};  // act [n, dim]; optional
 };
@@ -52,20 +52,20 @@ struct MatmulArgs {
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
 // swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
-// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), a being
+// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), with a =
 // softplus(slopes):
 //   y = a[0] * x * x + x / 2 where x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
 struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
   Activation activation = Activation::silu;
   bool gated = true;
-  float alpha = 1;  // this and limit: of swigluoai
+  float alpha = 1;  // for swigluoai, as is limit
   float limit = 0;
-  View slopes = {};  // f32 [2]; of xielu
+  View slopes = {};  // f32 [2]; for xielu
   View y;            // act [m, h]
 };
 
-// x = max(0, x - mean(x) - deviations * std(x)), over each row: the upper tail is left (Gemma 3n, 2025)
+// x = max(0, x - mean(x) - deviations * std(x)) over each row: keeps the upper tail (Gemma 3n, 2025)
 struct KeepTailArgs {
   View x;  // act [n, dim], in place
   float deviations = 0;
@@ -75,11 +75,11 @@ struct KeepTailArgs {
 struct ScaleRowsArgs {
   View x;          // act [n, dim]
   View factors;    // f32 [m]
-  View rows = {};  // i32 [n]; optional: i itself
+  View rows = {};  // i32 [n]; optional: i
   View y;          // act [n, dim]; may be x
 };
 
-// y = min(max(x, least), most), of each column
+// y = min(max(x, least), most), per column
 struct ClampArgs {
   View x;      // act [n, dim]
   View least;  // f32 [dim]; may be infinite
@@ -94,9 +94,9 @@ struct GatherRowsArgs {
   View out;   // as x [r, dim]
 };
 
-// out[s] = the first, the last or the mean of rows [starts[s], starts[s + 1]) of x, of which there is one at
-// least; of each column the greatest number; the sum, divided by the root of how many there are; or a mean
-// where the i-th row, from 1 on, counts i times. Sums are in the order of the rows.
+// Pools rows [starts[s], starts[s + 1]) of x, at least one, into out[s]: the first row, the last, the mean,
+// or the maximum of each column. sum_by_root is the sum divided by the square root of the number of rows.
+// weighted is the mean where row i, counted from 1, has weight i. Sums are in the order of the rows.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]
@@ -104,11 +104,11 @@ struct PoolArgs {
   View out;  // f32 [sequences, dim]
 };
 
-// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the previous step has sampled and the host does not
-// know yet. A row that found nothing to choose (-1) counts as token 0.
+// ids[tokens[i]] = max(sampled[rows[i]], 0): inserts tokens of the previous step that the host does not know
+// yet. A row without a choice (-1) gives token 0.
 struct PutSampledArgs {
   View ids;      // i32 [n], in place
-  View tokens;   // i32 [p], each at most once
+  View tokens;   // i32 [p], no duplicates
   View sampled;  // i32 [r]
   View rows;     // i32 [p]
 };

@@ -8,12 +8,12 @@
 
 namespace octavo {
 
-// y = norm(x) * activation(gate * gate_scale), each head of x normalised alone; with `gate_first`
+// y = norm(x) * activation(gate * gate_scale), each head of x normalised separately; with `gate_first`
 // y = norm(x * activation(gate * gate_scale))
 struct GateArgs {
   View x;     // act [n, heads * dim]
   View gate;  // act [n, heads * dim]
-  // Weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: x as it is.
+  // Weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: no norm.
   Norm norm = {};
   bool gate_first = false;
   Activation activation = Activation::sigmoid;  // not swigluoai
@@ -22,13 +22,14 @@ struct GateArgs {
 };
 constexpr int kMaxGateDim = 16384;
 
-// What recurrent layers know of a step. Each sequence has a state of fixed size; its tokens [starts[s],
+// Inputs of recurrent layers in a step. Each sequence has a state of fixed size, and its tokens [starts[s],
 // starts[s + 1]) update it in order. At position 0 the state is zero, whatever the slot holds.
 struct StatePlan {
-  View slots;      // i32 [sequences]: where each state is; different ones where there are tokens
+  View slots;      // i32 [sequences]: slot of each state; no duplicates among sequences with tokens
   View starts;     // i32 [sequences + 1]
   View positions;  // i32 [n]
-  // i32 [n]; optional: slot for a copy of the state after each token, not one of the sequences'; -1: no copy.
+  // i32 [n]; optional: slot for a copy of the state after each token, never a slot of the sequences; -1: no
+  // copy.
   View copies = {};
 };
 constexpr int kMaxConvWidth = 8;
@@ -49,14 +50,12 @@ struct ConvArgs {
   View y;  // act [n, channels]
 };
 
-// The gated delta rule (Yang et al., "Gated Delta Networks", 2024). For each token, and each value head h
-// with its key head (key_head_of), where q and k are divided by their lengths and q by
-// sqrt(key_dim):
+// The gated delta rule (Yang et al., "Gated Delta Networks", 2024). For each token and each value head h,
+// with its key head (key_head_of): q and k are divided by their lengths, and q by sqrt(key_dim). Then
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
-// a is a number of each value head or, as dt_bias then is, too, one for each row of its S (Kimi Team, "Kimi
-// Linear", 2025).
 //   S += k (beta_scale * sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
+// a and dt_bias are one number per value head, or one per row of its S (Kimi Team, "Kimi Linear", 2025).
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
   int key_heads = 0;
@@ -69,22 +68,22 @@ struct GatedDeltaArgs {
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
 
-  // Neighbouring value heads have one key head, or, `tiled`, as many of them as there are key heads one each.
+  // Key head of a value head. Neighbouring value heads share one; `tiled`: they use the key heads in turn.
   std::int64_t key_head_of(std::int64_t value_head) const {
     return tiled ? value_head % key_heads : value_head * key_heads / state.size(1);
   }
 };
 
-// A time step: softplus(dt * scale + bias), not below `least`, not above `most`.
+// Time step: softplus(dt * scale + bias), clamped to [least, most].
 struct TimeStep {
   float scale = 1;
-  View bias = {};  // f32, one for each dt
+  View bias = {};  // f32, one per dt
   float least = 0;
   float most = std::numeric_limits<float>::infinity();
 };
 
-// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024). For each token and head h, whose B and C
-// are those of group h * groups / heads, and step = time_step(dt[h]), or 1 without dt:
+// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024). It runs for each token and head h. B and C
+// are those of group h * groups / heads. step = time_step(dt[h]), or 1 without dt.
 //   S = exp(-exp(a_log) * step) * S + B (step * x)^T
 //   out = S^T C + d * x
 struct ScanArgs {
@@ -100,7 +99,7 @@ struct ScanArgs {
 };
 
 // The selective scan of Mamba (Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State
-// Spaces", 2023). For each token, channel c and number i of its state, and step = time_step(dt[c]):
+// Spaces", 2023). It runs for each token, channel c and number i of the state. With step = time_step(dt[c]):
 //   s[i] = exp(-exp(a_log[c, i]) * step) * s[i] + b[i] * step * x[c]
 //   out[c] = sum over i, ascending, of s[i] * c[i]  + d[c] * x[c]
 struct ChannelScanArgs {
@@ -116,8 +115,8 @@ struct ChannelScanArgs {
 };
 
 // The delta rule of RWKV-7 (Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", 2025), with
-// a decay and a learning rate for each row of a state. For each token and head, with a = sigmoid(rate), u = k
-// * k_k divided by its length, k' = k * (1 + (a - 1) * k_a) and v' = v + sigmoid(mix) * (first - v):
+// a decay and a learning rate per row of a state. It runs for each token and head. u is k * k_k divided by
+// its length. With a = sigmoid(rate), k' = k * (1 + (a - 1) * k_a) and v' = v + sigmoid(mix) * (first - v):
 //   S = exp(-exp(-1/2) * sigmoid(decay)) * S - (a * u) (S^T u)^T + k' v'^T
 //   out = (norm(S^T r) + v' * sum(r * k' * r_k)) * gate
 struct WkvArgs {
@@ -126,25 +125,25 @@ struct WkvArgs {
   View rate;     // act [n, heads * head_dim], as is gate
   View gate;
   View mix = {};       // act [n, heads * head_dim]; optional: v' is v
-  View first = {};     // likewise; with mix
+  View first = {};     // as mix, and required with it
   View k_k, k_a, r_k;  // f32 [heads * head_dim]
   float eps = 0;       // added to the square of a length
-  Norm norm;           // layer: of each head; weight and bias [heads * head_dim]
+  Norm norm;           // layer: for each head; weight and bias [heads * head_dim]
   View state;          // f32 [slots, heads, head_dim, head_dim], head_dim up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, heads * head_dim]
 };
 
-// Entries that stand for `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026): a column of entry w is the
-// mean of values, each of which weighs as exp(gate[t] + bias[t % rate]), over tokens t of [w * rate, (w + 1)
-// * rate), ascending. With two sets of columns, over the first set of the tokens before those, [(w - 1) *
-// rate, w * rate), and the second of its own.
+// Compressed entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). A column of entry w is the
+// weighted mean of values over its tokens t in [w * rate, (w + 1) * rate), ascending. The weight is
+// exp(gate[t] + bias[t % rate]). With two sets of columns, the first set covers the previous tokens, [(w - 1)
+// * rate, w * rate), and the second the entry's tokens.
 struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
-  View gates;   // likewise
+  View gates;   // same shape
   View bias;    // f32 [rate, sets * dim]
-  // f32 [slots, sets, 3, dim], in place: of an entry, and of the next, the greatest weight, sums of weights
-  // and values.
+  // f32 [slots, sets, 3, dim], in place: for the current entry and the next, the greatest weight, the sum of
+  // weights and the sum of values.
   View state;
   const StatePlan& plan;
   View means;  // f32 [n, dim]: row t is written where token t is the last of an entry, others are left alone

@@ -7,14 +7,14 @@ namespace octavo {
 
 constexpr int kMaxStreams = 8;  // residuals of a token
 
-// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026): a token has several residuals x[j], and w
-// is the product of a matrix with all of them, normalised together. What a layer reads is one of them all:
-//   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j]
-// What it puts out goes to each (ExpandStreamsArgs):
+// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026). A token has S residuals x[j], and w is
+// the product of a matrix with all of them, normalised together. The input of a layer is
+//   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j].
+// The output of the layer is added to each residual (ExpandStreamsArgs) with
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
-//   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps, made doubly
-//         stochastic: columns, then `iterations` - 1 times rows and columns, are divided by their sums plus
-//         eps
+//   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
+// Then mix is made doubly stochastic: columns, then `iterations` - 1 times rows and columns, are divided by
+// their sums plus eps.
 struct CollapseStreamsArgs {
   View x;  // f32 [n, streams, dim], streams up to kMaxStreams
   View
@@ -38,7 +38,7 @@ struct ExpandStreamsArgs {
 };
 
 // Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has
-// several streams, and layers work on the first. Before a layer, with m = tanh(router[t]),
+// several streams, and layers work on the first. Before a layer, with m = tanh(router[t]):
 //   x[t, j] += sum over i, ascending, of x[t, i] * (sum over p of coefs[j * streams + i, p] * m[p])
 struct PredictStreamsArgs {
   View x;       // f32 [n, streams, dim], in place; streams up to kMaxStreams
@@ -46,7 +46,8 @@ struct PredictStreamsArgs {
   View coefs;   // f32 [streams * streams, streams]
 };
 
-// After the layer, which made x[t, 0] of `before`, with m of its result and change = x[t, 0] - before[t]:
+// Update after the layer, which computed x[t, 0] from `before`. m is that of the layer's result. With change
+// = x[t, 0] - before[t]:
 //   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is `before` again
 //   out[t] = x[t, 0] * scale
 struct CorrectStreamsArgs {

@@ -74,7 +74,7 @@ CachedVector vector_of(std::byte* block, const KvSpec& spec, KeyOrValue which, s
   return {block, spec.dtype, element_of(spec, which, head, token), scale};
 }
 
-// Elements (a, b) of a head of this token turn by one angle.
+// Rotates elements (a, b) of a head of this token by one angle.
 void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   const std::int64_t half = rope.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {
@@ -257,7 +257,7 @@ void attention(Stream& stream, const AttentionArgs& args) {
     const std::int64_t most = args.distance_bias.size(1) / 2;
     return at(args.distance_bias, {head, most + std::clamp(distance, -most, most)});
   };
-  // One query of one head, which stands at `position`, over tokens [begin, end) of sequence s.
+  // One query of one head, at `position`, over tokens [begin, end) of sequence s.
   const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t position, std::int64_t head,
                           std::int64_t begin, std::int64_t end) {
     const auto cached = [&](KeyOrValue which, std::int64_t token) {

@@ -1,4 +1,4 @@
-// Entries that stand for several tokens, and the several residuals of hyper-connections.
+// Compressed entries of several tokens, and the residuals of hyper-connections.
 #include <cmath>
 #include <vector>
 
@@ -8,8 +8,8 @@
 namespace octavo::reference {
 namespace {
 
-// A mean that goes on from token to token: the greatest weight so far, as a power of e, and what counts
-// relative to it. In single precision, as states are.
+// Running mean over tokens: the greatest weight so far, as a power of e, and sums relative to it. Single
+// precision, the format of states.
 struct Mean {
   float most = 0, weights = 0, values = 0;  // no weights: none yet
 

@@ -32,7 +32,7 @@ std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::
   return scores;
 }
 
-// What decides on the choice: scores with their bias, minus infinity in groups that are not kept.
+// Keys that decide the choice: scores with their bias; minus infinity in groups that are not kept.
 std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   const std::int64_t experts = std::ssize(keys), groups = args.rule.groups, size = experts / groups;
   if (args.bias)
@@ -53,7 +53,7 @@ std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   return keys;
 }
 
-// What the k-th of those in `order` weighs by sparsemixer.
+// The sparsemixer weight of the k-th expert in `order`.
 double sparsemixer_weight(const RouterRule& rule, const std::vector<double>& logits,
                           const std::vector<std::int64_t>& order, std::int64_t k) {
   const double most = logits[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])];

@@ -1,4 +1,4 @@
-// The layout that all backends share is this one's.
+// The exchange layout is this backend's layout.
 #include "kernels/kv_exchange.h"
 
 #include <cstring>

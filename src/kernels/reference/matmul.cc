@@ -1,4 +1,4 @@
-// Matrices as the numbers that the checkpoint stands for, and their product.
+// Matrices as dequantised numbers, and their product.
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 #include "tensor/dequantize.h"

@@ -1,4 +1,4 @@
-// Layers with a state in place of a cache. States are f32 between tokens, wherever a prompt is cut.
+// Layers with a state instead of a cache. States are f32 between tokens, for any split of a prompt.
 #include <cmath>
 
 #include "kernels/host_device.h"
@@ -8,8 +8,8 @@
 namespace octavo::reference {
 namespace {
 
-// Calls body(slot, t) for every token of every sequence in order, with its state set to zeros at position 0, and
-// copies the state behind it where it is to be kept.
+// Calls body(slot, t) for every token of every sequence, in order. Zeroes the state at position 0, and copies
+// it after each token that needs a copy.
 template <class Body>
 void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
   check_indices("state", plan.slots, state.size(0));
@@ -27,7 +27,7 @@ void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
     }
 }
 
-// Of number `i` of token `t`.
+// Time step of number `i` of token `t`.
 double step_of(const TimeStep& rule, const View& dt, std::int64_t t, std::int64_t i) {
   const double step = std::log1p(std::exp(at(dt, {t, i}) * rule.scale + at(rule.bias, {i})));
   return std::min<double>(std::max<double>(step, rule.least), rule.most);

@@ -1,4 +1,4 @@
-// Attention whose keys are its values, over the last tokens and entries that stand for several tokens each.
+// Attention whose keys are its values, over the last tokens and over compressed entries of several tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,8 +23,8 @@ double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t seque
               entry % spec.entries() * spec.head_dim + d);
 }
 
-// The end of a row turns by the angles of this position, as they are in single precision; `back`: the other
-// way.
+// Rotates the end of a row by the angles of this position, in single precision; `back`: in the other
+// direction.
 void turn_end(std::vector<double>& row, const View& frequencies, float scale, std::int32_t position,
               bool back) {
   const std::int64_t pairs = frequencies.size(0), first = std::ssize(row) - 2 * pairs;

@@ -206,8 +206,7 @@ void add_rows(Stream&, const AddRowsArgs& args) {
   }
 }
 
-// In single precision, as models were trained: to what a float can say, the angles of far positions are other
-// ones.
+// In single precision, as in training: angles of distant positions depend on the rounding.
 void angles(Stream&, const AnglesArgs& args) {
   for (std::int64_t i = 0; i < args.cos.size(0); ++i)
     for (std::int64_t pair = 0; pair < args.cos.size(1); ++pair) {

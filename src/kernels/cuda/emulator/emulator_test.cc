@@ -1,4 +1,4 @@
-// What the emulated device finds: shared memory that nobody has written, and races between barriers.
+// Errors that the emulated device detects: reads of unwritten shared memory, and races between barriers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ __global__ void pass(float* out, bool barrier) {
   out[thread()] = numbers[(thread() + 1) % kThreads];
 }
 
-// Blocks write to one place.
+// All blocks write to one address.
 __global__ void overwrite(float* out) {
   wait_for_kernels();
   *out = static_cast<float>(block_x());
@@ -56,7 +56,7 @@ class CudaEmulator : public testing::Test {
     runtime::synchronize(stream_);
     return list;
   }
-  // So often that some of it runs twice.
+  // Enough launches that some of them run twice.
   template <class... Args>
   void run(unsigned blocks, void (*kernel)(float*, Args...), Args... args) {
     for (int i = 0; i < 10; ++i) launch(stream_, {blocks}, kThreads, 0, kernel, memory_, args...);

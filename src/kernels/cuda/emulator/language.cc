@@ -28,7 +28,7 @@ constexpr std::size_t kLanes = 32;
 constexpr std::uint64_t kCheckedEvery = 7;
 constexpr std::size_t kCheckedBytes = std::size_t{4} << 20;
 
-// Threads that meet: each arrival is counted, the last one lets all of them on.
+// Barrier of threads: counts arrivals, and the last one releases all.
 struct Barrier {
   int members = 0;
   int arrived = 0;
@@ -65,7 +65,7 @@ struct CountingBarrier {
 
 struct Warp {
   Barrier barrier;
-  // Two sets of slots, by turns: whoever is in the next exchange has read this one.
+  // Two alternating sets of slots: a thread in the next exchange has read this set.
   alignas(16) std::byte slots[2][kLanes * kExchangeBytes];
 };
 
@@ -107,8 +107,8 @@ struct Machine {
   const std::function<void()>* body = nullptr;
   std::unique_ptr<std::byte[]> shared;
   unsigned char* shared_begin = nullptr;
-  std::vector<void*> entered;      // static variables that a thread of the block has come to
-  std::vector<std::size_t> order;  // in which threads take turns: a warp's beside each other
+  std::vector<void*> entered;      // static variables that a thread of the block has reached
+  std::vector<std::size_t> order;  // order of threads; the threads of a warp are neighbours
   std::size_t turn = 0;            // index in `order` of the thread to look at next
   int left = 0;                    // threads that have not ended
   std::uint64_t launches = 0;
@@ -154,7 +154,7 @@ void live() {
     CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
     thread.ended = true;
     --m.left;
-    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // nobody waits for a thread that has ended
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // no thread waits for one that has ended
       --barrier->members;
       barrier->release_if_full();
     }
@@ -279,7 +279,7 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   }
   m.body = &body;
   running.block_size = dim3(static_cast<unsigned>(threads));
-  // The end of shared memory is the end of an allocation, so that a sanitizer sees what lies beyond.
+  // The end of shared memory is the end of an allocation, so that a sanitizer detects accesses after it.
   const std::size_t room = (shared_bytes + 15) / 16 * 16;
   m.shared = std::make_unique_for_overwrite<std::byte[]>(room + kSharedAlignment + 16);
   const auto address = reinterpret_cast<std::uintptr_t>(m.shared.get());

@@ -1,12 +1,14 @@
-// CUDA's language on the host, as far as Octavo's kernels use it, so that their logic can be tested without a
-// device: one block after the other, its threads as fibers that change places at barriers.
+// CUDA's language on the host, as far as Octavo's kernels use it, so that tests of their logic need no
+// device. Blocks run one after the other, with threads as fibers that switch at barriers.
 //
-// It checks more than a device does: streams do nothing until somebody waits for them (so what a copy reads
-// too late and what the host reads too early is wrong every time), a barrier that not all threads reach is
-// found, all shared memory begins as NaN in every block, and every allocation ends at a page that must not be
-// touched. Between barriers threads take turns in an order of chance, and some launches run twice, threads
-// and blocks the other way round: one whose result depends on the order is a race. It says nothing about
-// speed or a device's memory model.
+// It checks more than a device does:
+//   - streams run only when a thread waits for them, so that a late copy or an early read always fails
+//   - it reports a barrier that not all threads reach
+//   - all shared memory is NaN at the start of every block
+//   - every allocation ends at an inaccessible page
+//   - between barriers threads run in random order
+//   - some launches run twice, with threads and blocks reversed: a result that differs is a race
+// It does not model speed or a device's memory model.
 #pragma once
 
 #include <bit>
@@ -63,12 +65,12 @@ void wait_for_kernels();  // every thread must have called before it ends
 
 void block_barrier();
 void warp_barrier();
-// Of the `threads` threads of the block that come to barrier `id`, 1 to 15; those that arrive do not wait there.
+// Barrier `id`, 1 to 15, of `threads` threads of the block. A thread that only arrives does not wait.
 void named_barrier(int id, int threads);
 void named_arrival(int id, int threads);
 
-// What a thread has begun and a device does later: copies into shared memory, products of a warpgroup. Each is done as
-// late as may be, when a thread waits for it: what is read too early or overwritten too soon is wrong every time.
+// Deferred work of a thread: copies into shared memory, and products of a warpgroup. Each runs as late as
+// possible, when a thread waits for it. So an early read or overwrite gives a wrong result every time.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
 void commit_later(Later kind);           // what has begun is a group

@@ -1,5 +1,5 @@
-// What tests ask of the emulated device. Its memory is this machine's, but out of reach for everything that
-// is not a kernel or a copy, and with a page that nobody may touch right after each allocation.
+// Access to the emulated device's memory for tests. It is host memory that only kernels and copies can
+// access, with an inaccessible page after each allocation.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,13 @@ class DeviceMemoryAccess {
   DeviceMemoryAccess& operator=(const DeviceMemoryAccess&) = delete;
 };
 
-// What all device memory holds, and putting it back: nothing may be allocated or released meanwhile. Only
-// while memory can be accessed.
+// Saves and restores the contents of all device memory. No allocation or release may happen in between. Valid
+// only while memory is accessible.
 std::size_t device_bytes();
 void copy_device_contents(std::vector<std::byte>& contents);
 void set_device_contents(const std::vector<std::byte>& contents);
 
-// What the device's memory holds beside allocations: a graph takes as much as this, the code of a kernel from its first
-// launch on the second.
+// Device memory used beside allocations: by a graph, and by the code of a kernel from its second launch on.
 constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size_t{256} << 10;
 
 // Whether devices that are opened from now on have Hopper's products of a warpgroup; they begin without.
