@@ -10,8 +10,7 @@
 namespace octavo {
 namespace {
 
-// Rows of each kind (query, key, value), when the checkpoint has each kind in a matrix of its own; else the
-// sum.
+// Row counts of the query, key and value matrices if the checkpoint stores them separately; else their sum.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
@@ -58,7 +57,7 @@ std::vector<RowRange> values_widened(const Attention& a) {
   return order;
 }
 
-// Of queries that come with the rows of their gates, head by head: all queries, keys, values, gates.
+// Row order that moves the gates last. The checkpoint stores each head's gate rows after its queries.
 std::vector<RowRange> gates_last(const Attention& a) {
   std::vector<RowRange> order;
   const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
@@ -327,7 +326,7 @@ class AttentionBlock final : public Block {
             .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
   }
 
-  // What the cache's operator reads: queries, keys and values side by side.
+  // Computes queries, keys and values side by side, the input of the cache's operator.
   void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
@@ -338,7 +337,7 @@ class AttentionBlock final : public Block {
     linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
   }
 
-  // Each takes the rows within bounds of its own.
+  // Each product takes the rows within its bounds.
   void multiply_each(const Step& step, const View& x, const Work& work) const {
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {
@@ -375,7 +374,8 @@ class AttentionBlock final : public Block {
     return work;
   }
 
-  // RMS norms over the queries, and the keys, of all heads: each rank knows the squares of its own. In host memory.
+  // RMS norms over the queries, and over the keys, of all heads. Each rank computes its part of the
+  // squares. In host memory.
   void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
@@ -439,7 +439,7 @@ class AttentionBlock final : public Block {
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
-  // Of norms over the heads of all ranks.
+  // Parameters of norms over the heads of all ranks.
   struct OverRanks {
     std::int64_t q_dim, kv_dim;
     double key_share;

@@ -40,7 +40,7 @@ struct Attention {
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  int input_dim = 0;  // of what queries, keys and values are made of; 0: the network's
+  int input_dim = 0;  // input width of queries, keys and values; 0: the network's
   bool qkv_bias = false;
   bool k_bias = true;  // with qkv_bias: keys have one, too
   bool out_bias = false;
@@ -51,7 +51,7 @@ struct Attention {
   float soft_cap = 0;           // of the scores; 0: none
   bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
   bool causal = true;  // a token sees none that come after it
-  // Last tokens that a query sees, itself included, and, if not causal, as many after it; 0: all.
+  // Window in tokens: the query and those before it and, if not causal, the same number after it; 0: all.
   int window = 0;
   int chunk = 0;             // AttentionArgs::chunk
   bool local = false;        // of encoders of images: a patch sees those of its ImageInput::window alone
@@ -72,8 +72,8 @@ struct Attention {
   NormSpec v_norm = {};          // of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection makes both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own
-  // Of the latent that queries are made of (multi-matrix factorization attention: Step-3, 2025), which has
-  // q_latent_norm; 0: they are made of the input.
+  // Width of the latent from which queries are made (multi-matrix factorization attention: Step-3, 2025),
+  // which has q_latent_norm; 0: queries are made of the input.
   int q_rank = 0;
   NormSpec q_latent_norm = {};
 

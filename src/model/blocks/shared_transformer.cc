@@ -1,4 +1,4 @@
-// Attention and an MLP, one behind the other without residuals between them, which several layers share.
+// Attention followed by an MLP, without residuals between them, shared by several layers.
 #include "model/blocks/shared_transformer.h"
 
 #include <algorithm>

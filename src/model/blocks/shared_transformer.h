@@ -16,7 +16,7 @@ class SharedTransformerBlock final : public Block {
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 
-  // Of the residual and the embedding side by side.
+  // Norm of the residual and the embedding side by side.
   Norm input_norm() const { return matrices().input_norm.norm(); }
 
   void list(ParameterList& list) override;
@@ -29,7 +29,7 @@ class SharedTransformerBlock final : public Block {
   void run(const Step& step, const View& x, const View& out) const override;
 
  private:
-  // What all uses have in common.
+  // Parameters that all uses share.
   struct Matrices {
     NormParameter input_norm, mlp_norm;
     LinearParameter qkv, attention_out, up, down;
@@ -72,7 +72,7 @@ class CopyEmbedding final : public Phase {
   std::int64_t dim_;
 };
 
-// A mixer that reads the residual with what the shared matrices add to it.
+// A mixer whose input is the residual plus the output of the shared block.
 class SharedHalf final : public LayerHalf {
  public:
   SharedHalf(std::unique_ptr<SharedTransformerBlock> shared, std::unique_ptr<Block> mixer, HalfNorms norms, float scale,
