@@ -2,11 +2,11 @@
 // products y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank]. The output
 // matrix is such a product; to a token's embedding comes its column of B A.
 //
-// Tokens of a step that have an adapter are sorted by it; one grouped product with all adapters' A and one
-// with their B then serve them all, and a token's numbers are the same whoever else is there. All adapters of
-// an engine have one shape: ranks are padded with zeros to the engine's max_rank. Where a network stacks
-// several tensors in one matrix, A stacks theirs, and theirs are blocks on B's diagonal. Each expert's
-// products are products of their own; there pairs of token and expert are sorted by expert and adapter.
+// A step's tokens with adapters are sorted by adapter. Two grouped products, one with the A and one with
+// the B of all adapters, serve all tokens. A token's numbers do not depend on the other tokens. All
+// adapters of an engine have one shape: ranks are padded with zeros to the engine's max_rank. If a network
+// stacks several tensors in one matrix, A stacks theirs, and their B are blocks on B's diagonal. Each
+// expert has separate products; there, pairs of token and expert are sorted by expert and adapter.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ namespace octavo {
 
 // An adapter's numbers, checked, in host memory.
 struct AdapterFile {
-  // Of one linear product: in the activations' format, row by row, B with its scale; the embedding's A is
-  // transposed, [vocab, rank].
+  // Change of one linear product: row-major, in the activations' format, B with its scale. The embedding's
+  // A is transposed, [vocab, rank].
   struct Change {
     std::size_t linear = 0;  // LinearParameter::index, or one of those before
     std::vector<std::byte> a, b;
@@ -38,8 +38,8 @@ struct AdapterFile {
   Hash128 digest;  // of the files
 };
 
-// The low-rank matrices of one linear product in the memory of a backend; null: it stays as it is. B is zero
-// but for its blocks: some of its rows, one behind the other, and the columns that they have numbers in.
+// The low-rank matrices of one linear product in the memory of a backend; null: no change. B is zero
+// outside its blocks: consecutive ranges of rows, each with the columns that are not zero.
 struct AdapterChange {
   struct Block {
     WeightPtr b;
@@ -54,8 +54,7 @@ using Adapter = std::vector<AdapterChange>;
 
 struct AdapterConfig;
 
-// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, or adapter_model.bin where there
-// is none.
+// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, else adapter_model.bin.
 class AdapterReader {
  public:
   // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of its single
@@ -73,7 +72,7 @@ class AdapterReader {
 
   // Products that an adapter can change.
   std::size_t linears() const { return linears_.size(); }
-  // Of an adapter that changes all of them.
+  // Bytes of an adapter that changes all products.
   std::int64_t bytes_max() const;
 
  private:
@@ -92,9 +91,9 @@ class AdapterReader {
   static Linear linear_of(const MatrixParameter& w);
   static std::vector<Linear::Block> blocks_of(std::span<const std::int64_t> part_rows,
                                               std::vector<RowRange> order);
-  // Where a module of the checkpoint is in its matrix. One that has a parameter for all experts (PEFT's
-  // target_parameters) is in as many matrices, from `linear` on: A [experts * r, cols] has each expert's rows
-  // together, B [rows, r * experts] its columns far apart.
+  // Position of a module of the checkpoint in its matrix. A module with one parameter for all experts
+  // (PEFT's target_parameters) covers one matrix for each expert, from `linear` on. There A [experts * r,
+  // cols] has each expert's rows together, and B [rows, r * experts] has its columns far apart.
   struct Module {
     std::size_t linear = 0;
     std::int64_t part = 0, first_row = 0, rows = 0;
@@ -116,7 +115,7 @@ class AdapterReader {
   void note_own(const ModelSpec& spec);
   std::int64_t rank(const Linear& linear) const { return linear.parts * max_rank_; }
 
-  std::vector<std::string> prefixes_;  // that may stand before the names of layers and embedding
+  std::vector<std::string> prefixes_;  // optional prefixes of layer and embedding names
   std::vector<Linear> linears_;        // by AdapterFile::Change::linear
   std::map<std::string, Modules, std::less<>> modules_;
   std::set<std::string, std::less<>> tower_;  // modules of the encoder of images or sound, without_model()
@@ -129,13 +128,14 @@ class AdapterReader {
 
 // Which tokens of a step have an adapter.
 struct StepAdapters {
-  std::span<const Adapter* const> adapters;    // those that are there, each once
+  std::span<const Adapter* const> adapters;    // the adapters of the step, each once
   std::span<const std::int32_t> host_starts{}; // as below
   View starts = {};  // i32 [adapters + 1]: adapter i's tokens are tokens[starts[i]] .. tokens[starts[i + 1] - 1]
   View tokens = {};  // i32 [places]
 };
 
-// Bytes that both below work in, for steps of so many tokens, and logits of so many; none where max_rank is 0.
+// Bytes of scratch memory for both functions below, for the given numbers of tokens and logits rows; 0 if
+// max_rank is 0.
 std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens,
                                    std::int64_t logit_rows, int max_rank);
 

@@ -13,7 +13,7 @@ namespace octavo {
 
 class NetworkBuilder {
  public:
-  // prefix: what stands before every name. Both live longer.
+  // prefix: prefix of every name. Both arguments outlive the builder.
   NetworkBuilder(const ModelSpec& spec, const std::string& prefix)
       : spec_(spec), prefix_(prefix), top_(spec.names, prefix) {}
 

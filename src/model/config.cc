@@ -17,7 +17,7 @@ constexpr std::size_t kListMax = 4096;
 
 boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
 
-// What stands for infinity: JSON has no word for it.
+// "Infinity" is not valid JSON: this number replaces it, padded to equal length.
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 

@@ -118,7 +118,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     loaded.part = matrix_of(stored);
     return loaded;
   }
-  // Of activations in single precision the products are not rounded to the checkpoint's format.
+  // With activations in single precision, products are not rounded to the checkpoint's format.
   const StoredTensor tensor = scale != nullptr
                                   ? scaled(stored, *scale, formats.activation, loaded.memory, pool)
                                   : in_format(stored, formats.plain, loaded.memory, pool);
@@ -168,7 +168,7 @@ MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t
   return {part.encoding, of(part.values), of(part.scales), of(part.zeros)};
 }
 
-// Whether a rank's part of a matrix is rows and columns of its tensors as they stand in the checkpoint.
+// Whether a rank's part of a matrix is contiguous rows and columns of its tensors in the checkpoint.
 bool stands_together(const MatrixParameter& parameter) {
   return !parameter.transposed && !parameter.scale &&
          std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
@@ -215,7 +215,7 @@ std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<c
   return parts;
 }
 
-// Of two parts of a row each: the first less the second.
+// The first row minus the second, of two parts with a row each.
 MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vector<std::byte>& memory) {
   const auto cols = static_cast<std::size_t>(rows[0].cols());
   std::vector<float> first(cols), second(cols);

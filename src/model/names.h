@@ -1,4 +1,4 @@
-// What a checkpoint calls its tensors, and how it lays them out.
+// Names and layout of a checkpoint's tensors.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// What the checkpoint calls the tensors that kinds share; of<Kind>() are those of one kind (blocks/kinds.h).
-// '#' in the name of a layer's is LayerSpec::part. Layer names are relative to layers + number + "."; names
-// of matrices come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in
-// this order.
+// Names of tensors that kinds share; of<Kind>() returns those of one kind (blocks/kinds.h). '#' in a
+// layer's name stands for LayerSpec::part. Layer names are relative to layers + number + "."; names of
+// matrices come without ".weight" and ".bias". A list of names means matrices stacked by rows, in this
+// order.
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
   std::string lm_head = "lm_head";                 // without a prefix before it
@@ -64,12 +64,12 @@ struct Names {
   std::string projector_merger = {};              // of Projector::merged
   std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
   std::string deep_projector_norms = {};          // number among them
-  // Vectors by which the rows of `out` and `down`, with their biases, are multiplied; empty: there are none.
-  // LayerScale: Touvron et al., "Going deeper with Image Transformers", 2021.
+  // Vectors that scale the rows of `out` and `down`, with their biases; empty: no such vectors. LayerScale:
+  // Touvron et al., "Going deeper with Image Transformers", 2021.
   std::string out_scale = {};
   std::string down_scale = {};
 
-  // Matrices called x.linear have bounds of what they take and make beside them, x.input_min and so on.
+  // Matrices called x.linear have bounds of their inputs and outputs: x.input_min and so on.
   bool bounded = false;
 
   QkvOrder qkv_order = QkvOrder::by_kind;

@@ -1,5 +1,5 @@
-// Heads that propose place by place: each place of a draft has a small network of its own, which reads one
-// row of another network's residual behind its last norm. They keep nothing of a text, and have no cache.
+// Draft heads with a small network for each position of a draft. It reads one row of another network's
+// residual after the last norm. The heads keep no state of a text, and have no cache.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace octavo {
 struct PlaceParameters {
   NormParameter input_norm;  // of the row
   std::vector<MatrixParameter> tables;
-  std::vector<LinearParameter> products;  // of Medusa as many for each place as it has blocks
+  std::vector<LinearParameter> products;  // Medusa: one for each block of each position
   std::vector<NormParameter> norms;
-  std::vector<MatrixParameter> outputs;  // none: the other network's is for all
+  std::vector<MatrixParameter> outputs;  // empty: the other network's matrix serves all
 
   ParameterList list();
 };
@@ -35,7 +35,7 @@ struct LoadedPlaces {
 
 class PlaceHeads {
  public:
-  // tokens: that the columns of the logits stand for; empty: each for its own number.
+  // tokens: token of each column of the logits; empty: token i is column i.
   PlaceHeads(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places,
              std::vector<std::int32_t> tokens)
       : backend_(backend), loaded_(std::move(loaded)), places_(places), tokens_(std::move(tokens)) {}
@@ -45,7 +45,7 @@ class PlaceHeads {
   const Model& model() const { return loaded_->model; }
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
 
-  // Allocates the workspaces, for drafts of so many sequences at a time. Error: there is not enough memory.
+  // Allocates the workspaces for drafts of at most `sequences` sequences. Error: not enough memory.
   virtual Result<> reserve(std::int64_t sequences) = 0;
 
   // Begins a draft for each row of the other network's residual (Decoder::residual) behind a step: rows i32
@@ -55,15 +55,16 @@ class PlaceHeads {
     rows_ = rows;
   }
 
-  // What follows token number `place` of the drafts, 0 being the one that the other network has said: of the
-  // first ids.size(0) of them, which have had all places before. ids i32 [n], out f32 [n, vocab].
+  // Logits of the token after number `place` of the drafts; number 0 is the other network's token. Covers
+  // the first ids.size(0) drafts, for which all earlier positions are done. ids i32 [n], out f32 [n,
+  // vocab].
   virtual void logits(int place, const View& ids, const View& out) = 0;
 
  protected:
   Result<View> allocate(DType type, std::int64_t rows, std::int64_t cols);
   const PlaceParameters& parameters() const { return loaded_->parameters; }
   const Model& other() const { return *loaded_->other; }
-  // Of the first n rows the residual behind its last norm: out f32 [n, dim].
+  // Copies the first n rows of the residual after its last norm: out f32 [n, dim].
   void copy_hidden(std::int64_t n, const View& out) const;
 
   Backend& backend_;

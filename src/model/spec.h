@@ -1,4 +1,4 @@
-// What a network is, as plain data.
+// Description of a network, as plain data.
 //
 // A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load
 // (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
@@ -27,9 +27,9 @@
 namespace octavo {
 
 struct LayerSpec {
-  std::string prefix = {};  // what stands before the names of its tensors, behind its number
+  std::string prefix = {};  // prefix of its tensors' names, after its number
   int number = -1;          // that number; -1: its place among the layers
-  std::string part = {};    // what '#' in these names stands for
+  std::string part = {};    // replacement of '#' in these names
   std::optional<Blend> blend = {};
   std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
@@ -39,18 +39,19 @@ struct LayerSpec {
   // Experts that read what the feed-forward does; what they put out is added behind the next layer (LongCat-Flash, 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // kind none: no norm in this place
+  NormSpec pre_norm = {};    // kind none: no such norm
   bool mixer_normed = true;  // the mixer has pre_norm, too
-  // Of the halves' outputs; both places used: "sandwich". A half whose norm has no name has none.
+  // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
+  // norm.
   NormSpec post_norm = {};
   std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
   float residual_scale = 1;
-  // What the halves put out is multiplied by, besides.
+  // Factors of the halves' outputs.
   float mixer_scale = 1;
   float second_mixer_scale = 1;
   float feed_forward_scale = 1;
-  // What the residual is multiplied by behind the mixers, and behind the layer; `scaled`: there by a number
-  // of the checkpoint (Names::layer_scale).
+  // Factors of the residual after the mixers, and after the layer. `scaled`: the latter is a number of the
+  // checkpoint (Names::layer_scale).
   float mixed_scale = 1;
   float passed_scale = 1;
   bool scaled = false;
@@ -72,7 +73,8 @@ struct Shard {
   // Where this rank's part of n items begins, and how many they are: parts differ by one where size does not divide n.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }
   std::int64_t count(std::int64_t n) const { return n * (rank + 1) / size - first(n); }
-  // Of n hidden units of an expert, so many stay together: those that share a scale in MXFP4, where there are enough.
+  // Number of hidden units of an expert that stay together: those that share a scale in MXFP4, if n is
+  // large enough.
   std::int64_t together(std::int64_t n) const { return n % 32 == 0 && n / 32 >= size ? 32 : 1; }
 };
 
@@ -110,7 +112,7 @@ struct ModelSpec {
   bool logits_bias = false;
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
-  std::optional<Head> head = {};  // nothing: it continues texts
+  std::optional<Head> head = {};  // nullopt: the model continues texts
   // With a head: what else it makes, of each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
@@ -122,8 +124,8 @@ struct ModelSpec {
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
   std::optional<SourceInput> source = {};   // it encodes prompts
-  // Of a language model that sees or hears, or that reads its prompts by cross attention: what encodes images, sound
-  // or prompts, and the token that stands where they are. Of one with cross attention there is no such token.
+  // For vision and audio models, or models with cross attention to their prompts: the encoder, and the
+  // placeholder token of its rows. Models with cross attention have no such token.
   std::shared_ptr<const ModelSpec> tower = {};
   int media_token = -1;
   int video_token = -1;  // the same of frames of videos; -1: it sees none
@@ -137,25 +139,25 @@ struct ModelSpec {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }
   bool encodes_media() const { return image || sound; }
-  // Of an encoder of images: tokens of the largest one.
+  // Image encoders: tokens of the largest image.
   int image_tokens() const {
     return image->image_size > 0 ? image->side() * image->side() : max_positions / image->square();
   }
-  // Of this stage.
+  // First layer of this stage.
   std::size_t first_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0;
   }
   std::size_t end_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size();
   }
-  // Sound stands beside prompts, not in them.
+  // The text attends to sound by cross attention; prompts contain no rows of sound.
   bool hears_beside() const { return tower && tower->sound && tower->sound->joined == 0; }
   // Layers look at the rows of an encoder: of sound or of prompts.
   bool has_cross() const { return hears_beside() || (tower && tower->source); }
-  // Of an encoder that layers look at: rows of the longest.
+  // Encoders for cross attention: rows of the longest input.
   int cross_rows() const { return sound ? sound->rows : source->rows; }
-  // Of an encoder whose rows stand in prompts: how many of them are one of the text's, what makes it of them,
-  // and how wide it is.
+  // Encoders whose rows are in prompts: the number of encoder rows that make one row of the text, the
+  // projector, and its output width.
   int joined() const { return image ? image->square() : sound->joined; }
   const Projector& projector() const { return image ? image->projector : sound->projector; }
   int out_dim() const { return image ? image->out_dim : sound->out_dim; }

@@ -34,14 +34,14 @@ struct StateBatch {
   View copies = {};  // i32 [n]
 };
 
-// Of models with cross attention: what their layers read of encoders' rows.
+// Encoders' rows for the layers of models with cross attention.
 struct CrossBatch {
   const AttentionPlan* plan = nullptr;
   std::span<const KvLayer> cache;  // one for each layer
 };
 
-// Tokens from `token` on stand for these rows of an image: in place of their embeddings and, of images with
-// rows of deep layers (ImageInput::deep_layers), to be added to the residual behind the first layers.
+// Rows of an image for the tokens from `token` on. They replace the embeddings. Rows of deep layers
+// (ImageInput::deep_layers) are added to the residual after the first layers.
 struct ImageRows {
   std::int64_t token = 0;
   View x;     // f32 [tokens, ImageInput::row_dim()]
@@ -71,13 +71,13 @@ struct ForwardBatch {
   CrossBatch cross = {};
   View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
   View patches = {};   // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
-  // Of those with ImageInput::position_side: f32 [n, dim], what is added to the patches, by `positions`.
+  // With ImageInput::position_side: f32 [n, dim], added to the patches, by `positions`.
   View placed = {};
-  // Of those with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side], to be written.
+  // Output, with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side].
   View deep = {};
 };
 
-// What the angles of a rotary embedding are made of: rope.h.
+// Inputs for the angles of a rotary embedding: rope.h.
 struct Frequencies {
   View each;  // f32 [pairs]
   float scale = 1;
@@ -90,7 +90,7 @@ struct Turning {
   View temperatures = {};  // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
 };
 
-// Of each rope, by number, f32 [tokens, rotary_dim / 2].
+// Slot of each rope, by number: f32 [tokens, rotary_dim / 2].
 struct Cosines {};
 struct Sines {};
 
@@ -103,10 +103,10 @@ struct LayerCache {
 
 // Where a layer keeps what it has seen.
 struct LayerMemory {
-  LayerCache cache = {};    // of a layer that keeps nothing: the slots of another
+  LayerCache cache = {};    // for a layer without a cache: the slots of another
   std::size_t group = 0;    // the cache group
   LayerCache entries = {};  // Block::entries(); slots are of tokens
-  // Of cross attention: the keys and values of encoders' rows, and which of them each sequence sees.
+  // Cross attention: the keys and values of encoders' rows, and the rows that each sequence sees.
   KvLayer cross = {};
   const AttentionPlan* cross_plan = nullptr;
   View states = {};  // f32 [slots, Layer::state_floats]
@@ -118,7 +118,7 @@ struct CacheLayout;
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
-// What a part runs with. Without a layer, its memory is empty.
+// Arguments of a part's run(). Without a layer, its memory is empty.
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
@@ -129,7 +129,7 @@ struct Step {
   Scratch scratch;
   Scratch adapter_scratch = Scratch();
   LayerMemory memory = {};
-  ProcessGroup* ranks = nullptr;  // that share the layers; null: there are none
+  ProcessGroup* ranks = nullptr;  // the ranks that share the layers; null: only this one
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }

@@ -88,7 +88,7 @@ std::span<const std::int32_t> ExpertSpread::own(const ExpertPlacement& placement
 void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
   const auto* starts = routed.starts.as<std::int32_t>();
   const auto* tokens = routed.tokens.as<std::int32_t>();
-  // First token of the expert's i-th replica.
+  // Start of the rows that the expert's i-th replica gets.
   const auto share = [&](std::size_t expert, std::size_t i) {
     const std::int64_t count = starts[expert + 1] - starts[expert];
     return starts[expert] + count * static_cast<std::int64_t>(i) / std::ssize(places_of_[expert]);

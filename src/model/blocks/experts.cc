@@ -168,7 +168,7 @@ class ExpertsBlock final : public Block {
       run_experts(step, w, {expert_x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
     }
     if (shared_) shared_->run(rest, x, w.shared);
-    // The bias is added to each row.
+    // Clamping between the bias and itself sets each row to the bias; combine() adds the row.
     if (sum_bias_.value)
       ops.clamp(stream, {.x = x, .least = sum_bias_.value, .most = sum_bias_.value, .y = w.shared});
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
@@ -230,8 +230,8 @@ class ExpertsBlock final : public Block {
         .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, inner_})};
   }
 
-  // Makes each slot's output equal to its input, for slots that no expert writes. With several ranks, only
-  // the first rank's rows count.
+  // Copies each pair's input to its output, as identity experts do; other experts then overwrite theirs.
+  // Ranks above 0 write zeros, since the ranks' outputs are summed.
   void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
       std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));

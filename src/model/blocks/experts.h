@@ -35,7 +35,7 @@ struct Experts {
   int vocab =
       0;  // not 0: ids in a table that chooses the experts of a token; the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
-  // of the residual, for the router; kind none: the router reads the experts' input
+  // of the residual, for the router; without it the router reads the experts' input
   NormSpec router_norm = {};
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // one more, which every token passes
