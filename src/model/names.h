@@ -9,7 +9,7 @@
 namespace octavo {
 
 // Names of tensors that kinds share; of<Kind>() returns those of one kind (blocks/kinds.h). '#' in a
-// layer's name stands for LayerSpec::part. Layer names are relative to layers + number + "."; names of
+// layer's name is replaced by LayerSpec::part. Layer names are relative to layers + number + "."; names of
 // matrices come without ".weight" and ".bias". A list of names means matrices stacked by rows, in this
 // order.
 struct Names {

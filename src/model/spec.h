@@ -39,7 +39,7 @@ struct LayerSpec {
   // Experts that read what the feed-forward does; what they put out is added behind the next layer (LongCat-Flash, 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // kind none: no such norm
+  NormSpec pre_norm = {};    // of kind none: no norm before the half
   bool mixer_normed = true;  // the mixer has pre_norm, too
   // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
   // norm.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Config::RealRange kMultipliers{-1e6, 1e6};
 
-// What both are called, and their biases.
+// Common fields of both families, and their biases.
 Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY(const bool attention_bias, config.boolean("attention_bias"));

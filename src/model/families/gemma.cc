@@ -21,7 +21,7 @@ Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialec
   return spec;
 }
 
-// Gemma 2 and 3: sandwich norms, a scale of the scores of its own, a soft cap on logits.
+// Gemma 2 and 3: sandwich norms, a configured scale of the scores, a soft cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
   TRY(spec.logits_soft_cap, soft_cap(config, "final_logit_softcapping"));

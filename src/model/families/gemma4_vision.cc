@@ -83,7 +83,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
   TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
   TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));
   tower.learned_positions = 2 * image.axis_positions;
-  // Of what is the root of dim times as large.
+  // transformers scales the values by sqrt(dim) before this norm; a smaller epsilon has the same effect.
   NormSpec norm = tower.final_norm;
   norm.stored = false;
   norm.eps /= static_cast<float>(tower.dim);

@@ -1,4 +1,4 @@
-// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and its kin that differ by a field, an
+// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and variants that differ by a field, an
 // activation or the names of tensors.
 #include <cmath>
 

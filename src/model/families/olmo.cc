@@ -56,7 +56,7 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// K-EXAONE 2 (2026): each layer has a window of its own, and what gates are cut above; 0: none.
+// K-EXAONE 2 (2026): each layer has a separate window, and a limit of its gates; 0: no limit.
 Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
   const std::size_t layers = spec.layers.size();

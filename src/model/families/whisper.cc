@@ -34,7 +34,7 @@ struct WhisperHalf {
   std::string_view layers, heads, hidden, positions;
 };
 
-// What both halves have in common.
+// Fields that both halves share.
 Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = half.layers,

@@ -22,7 +22,7 @@ struct GgufArchitecture {
   std::string_view name;    // general.architecture
   std::string_view family;  // as in config.json's "architectures"
   GgufTraits traits = {};
-  // What the keys of all architectures (config.cc) do not say: translate.h.
+  // Fields that the keys of all architectures (config.cc) do not give: translate.h.
   Result<> (*translate)(GgufFields& fields) = nullptr;
 };
 

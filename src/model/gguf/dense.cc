@@ -44,7 +44,7 @@ Result<> translate_baichuan(GgufFields& fields) {
   return {};
 }
 
-// Of GPT-NeoX and StableLM.
+// Fields of GPT-NeoX and StableLM.
 Result<> translate_neox(GgufFields& fields) {
   TRY(const auto parallel, fields.stored_boolean("use_parallel_residual"));
   if (parallel) fields["use_parallel_residual"] = *parallel;

@@ -47,7 +47,7 @@ class GgufFields {
   // Whether some layer has the tensor.
   bool some_have(std::string_view tensor) const;
 
-  // What has been made.
+  // The fields made so far.
   boost::json::value& operator[](std::string_view field) { return fields_[text_of(field)]; }
   boost::json::value* find(std::string_view field) { return fields_.if_contains(text_of(field)); }
   const boost::json::value* find(std::string_view field) const { return fields_.if_contains(text_of(field)); }

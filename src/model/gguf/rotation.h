@@ -13,11 +13,11 @@ namespace octavo {
 // The share of a head that turns, and what stretches angles.
 Result<> add_rotation(GgufFields& fields);
 
-// The share of a head that so many elements are. A little more where it is rounded: a family takes the whole
-// part of share * head_dim.
+// The share of a head that `turning` elements are. It is rounded up a little, since a family takes the
+// whole part of share * head_dim.
 double share_of_head(const GgufFields& fields, double turning);
 
-// What the angles of the pairs are divided by. Errors: corrupt, naming the tensor.
+// Divisors of the pairs' angles. Errors: corrupt, naming the tensor.
 Result<boost::json::array> angle_divisors(const Gguf& gguf, std::string_view tensor);
 
 // Tensors of divisors may be as long as the longest layers' pairs.

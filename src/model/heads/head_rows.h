@@ -1,4 +1,4 @@
-// What heads read: rows of the residual behind the layers.
+// Inputs of heads: rows of the residual after the layers.
 #pragma once
 
 #include "model/part.h"

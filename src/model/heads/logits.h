@@ -1,4 +1,4 @@
-// What continues a text: logits of its next token.
+// Head that continues a text: logits of its next token.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What makes vectors and scores of texts and of tokens (Head).
+// Heads that make vectors and scores of texts and of tokens (Head).
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class PoolHeads final : public NetworkPart {
   void reserve(Arena arena) const override;
   // Once before run(): the norm behind the layers.
   void norm(const Step& step) const { norm_rows(step, ends_.final_norm); }
-  // Of tokens [starts[s], starts[s + 1]): starts i32 [s + 1], out f32 [s, pooled_size].
+  // For tokens [starts[s], starts[s + 1]) of each text: starts i32 [s + 1], out f32 [s, pooled_size].
   void run(const Step& step, std::size_t head, const View& starts, const View& out) const;
 
  private:

@@ -33,8 +33,7 @@ struct HeadLayer {
   bool difference = false;
 };
 
-// What a model that reads texts instead of continuing them makes of one: a vector or, with labels, their
-// scores.
+// Output of a model that reads texts instead of continuing them: a vector or, with labels, their scores.
 struct Head {
   Pool pool = Pool::mean;
   bool each_token = false;  // it makes a vector of each token, not of the text

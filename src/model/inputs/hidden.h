@@ -1,5 +1,4 @@
-// What a network that proposes for another one reads: rows of the other's residual, or of its own
-// (HiddenInput).
+// Input of a network that proposes for another: rows of the other's residual, or of this one's (HiddenInput).
 #pragma once
 
 #include <vector>
@@ -34,7 +33,7 @@ class HiddenRowsInput final : public Phase {
   void reserve(Arena arena) const override;
   // Before the step: row rows[i] is for its token i.
   void read(Backend& backend, const Slots& slots, const HiddenSource& from, const View& rows) const;
-  // Of the embeddings in the residual and the rows that have been read.
+  // Combines the embeddings in the residual with the rows that have been read.
   void run(const Step& step) const override;
 
  private:

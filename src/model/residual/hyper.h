@@ -16,11 +16,11 @@ struct HyperRows {};   // f32 [tokens, streams * dim]
 struct HyperPosts {};  // f32 [tokens, streams]: how the half that runs is added to each
 struct HyperMixes {};  // f32 [tokens, streams * streams]: and how they mix
 
-// What makes a mixture of all.
+// Parameters that mix all residuals.
 class HyperWeights {
  public:
-  // begin: what stands before the names of its tensors. mixes: of a half; else of what becomes of all at the
-  // end.
+  // begin: prefix of the names of its tensors. mixes: it belongs to a half; else to the end, where all
+  // residuals become one.
   HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
                bool mixes);
 
