@@ -101,7 +101,7 @@ class AdapterReader {
   };
   using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
 
-  // With a digest of the scales alone.
+  // Also computes a digest of the scales.
   Result<AdapterFile> read_tensors(const std::string& directory, const AdapterConfig& config,
                                    std::span<const StoredTensor> tensors) const;
   void add_tower(ModelSpec tower);
@@ -131,7 +131,7 @@ struct StepAdapters {
   std::span<const Adapter* const> adapters;    // the adapters of the step, each once
   std::span<const std::int32_t> host_starts{}; // as below
   View starts = {};  // i32 [adapters + 1]: adapter i's tokens are tokens[starts[i]] .. tokens[starts[i + 1] - 1]
-  View tokens = {};  // i32 [places]
+  View tokens = {};  // i32 [tokens with an adapter]
 };
 
 // Bytes of scratch memory for both functions below, for the given numbers of tokens and logits rows; 0 if
@@ -143,16 +143,16 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
 
-// The places of a product of experts.
+// The pairs (token, expert) of a product of experts.
 struct ExpertPlaces {
   std::size_t index;  // MatrixParameter::index of the first expert
-  View rows = {};     // i32 [places]: of x; empty: each place its own
-  View tokens;        // i32 [places]
-  View starts;        // i32 [experts + 1]: expert e has the places starts[e] .. starts[e + 1] - 1
+  View rows = {};     // i32 [pairs]: of x; empty: row i for pair i
+  View tokens;        // i32 [pairs]
+  View starts;        // i32 [experts + 1]: expert e has the pairs starts[e] .. starts[e + 1] - 1
 };
 
 // y += what the step's adapters have for a product of experts, in host memory. x: act [n, cols], y: act
-// [places, rows].
+// [pairs, rows].
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& places, const View& y);
 
 // y += what they have for the embeddings of `ids`: i32 [n], y: f32 [n, dim].

@@ -38,7 +38,7 @@ class Slots {
   void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
     add(&kKey<Key>, number, View::of(nullptr, type, shape));
   }
-  // Empty: no part has asked for it.
+  // Empty: no part has requested it.
   template <class Key>
   View all(int number = 0) const {
     for (const Slot& slot : slots_)

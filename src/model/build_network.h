@@ -1,4 +1,4 @@
-// From a spec to a network: the one place that knows which kinds of phases there are.
+// From a spec to a network: only this file knows all kinds of phases.
 #pragma once
 
 #include <map>

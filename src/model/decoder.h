@@ -64,7 +64,7 @@ class Decoder {
   void pool(const View& starts, std::size_t head, const View& out) {
     model_.network.pool->run(step(), head, starts, out);
   }
-  // The rows behind the final norm: act [n, dim], good until the next step.
+  // The rows after the final norm: act [n, dim], valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
   // ProjectHead: of squares from `first` on, as they come; and of rows that it would take, at most a step's.
   void project(std::int64_t first, const View& out, const View& starts);

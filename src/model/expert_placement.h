@@ -8,12 +8,12 @@
 
 namespace octavo {
 
-using ExpertPlacement = std::vector<std::int32_t>;  // the expert of each place
+using ExpertPlacement = std::vector<std::int32_t>;  // the expert of each slot
 
-// Where a rank's places begin; of rank `ranks`: how many there are.
+// The first slot of a rank; for rank `ranks`: the number of slots.
 constexpr std::int64_t first_place(std::int64_t places, int ranks, int rank) { return places * rank / ranks; }
 
-// Each expert in its turn, then the first `redundant` ones again; redundant <= experts * (ranks - 1).
+// Each expert once in order, then the first `redundant` ones again; redundant <= experts * (ranks - 1).
 ExpertPlacement first_placement(int experts, int redundant);
 
 // Returns a placement that spreads the experts' `loads` evenly over ranks, after DeepSeek's EPLB (2025).
@@ -23,7 +23,7 @@ ExpertPlacement first_placement(int experts, int redundant);
 // The new placement has the size and the experts of `now`.
 ExpertPlacement balanced_placement(std::span<const double> loads, const ExpertPlacement& now, int ranks);
 
-// The load of each rank: an expert's is shared evenly by its places.
+// The load of each rank: an expert's load is divided evenly among its slots.
 std::vector<double> rank_loads(std::span<const double> loads, const ExpertPlacement& placement, int ranks);
 
 // The mean of the ranks' loads by the greatest: 1 where all have as much to do, or nothing.

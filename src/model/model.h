@@ -54,11 +54,11 @@ struct LoadOptions {
   bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
   std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
   int threads = 0;                        // that read and check; 0: as many as this process may use
-  bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
+  bool images = true, videos = true, sounds = true;  // false: the encoder for it is not loaded
   // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
-  Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
+  Shard shard = {};                       // the part of each layer to load; only for unquantised checkpoints
   bool whole_ends = false;                // Model::ends of a part
   int stage = 0;                          // index of the stage to load, of `stages`
   int stages = 1;

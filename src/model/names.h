@@ -88,7 +88,7 @@ struct Names {
     return kinds.of<Kind>();
   }
 
-  // A tensor behind `prefix`, by its usual name and by the one that it has in GGUF files.
+  // A tensor with `prefix`, by its usual name and by its name in GGUF files.
   std::string behind(const std::string& prefix, const char* usual, const char* in_gguf) const {
     return prefix + (gguf ? in_gguf : usual);
   }

@@ -23,7 +23,7 @@ struct RowRange {
 
 // Which precision LoadOptions::quantization gives a plain matrix.
 enum class MatrixUse : std::uint8_t {
-  layer,   // the one that is asked for
+  layer,   // the requested layer
   table,   // embedding and output matrix: int8
   plain,   // none, and what is stored quantised becomes plain
   router,  // none, and its format says nothing of the others'
@@ -76,7 +76,7 @@ struct VectorParameter {
   std::vector<Factor> factors;
   std::int64_t size = 0;
   std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
-  std::vector<RowRange> kept_rows;  // not empty: of these these alone
+  std::vector<RowRange> kept_rows;  // not empty: only these rows of them
   std::int64_t below = 0;           // not 0: the elements are whole numbers from 0 on below it
   bool repeated = false;            // the tensor is one number, which may be infinite and stands `size` times
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded

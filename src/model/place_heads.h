@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// Where there are fewer than places, the last is for all places from its own on.
+// If a list is shorter than the number of positions, its last entry serves all later positions.
 struct PlaceParameters {
   NormParameter input_norm;  // of the row
   std::vector<MatrixParameter> tables;

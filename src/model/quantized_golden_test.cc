@@ -1,5 +1,5 @@
-// Checkpoints in the quantised formats of Hugging Face against transformers with the numbers that they stand
-// for: tests/data/quantized, made by tools/goldens/make_quantized_goldens.py.
+// Checkpoints in the quantised formats of Hugging Face, against transformers with the dequantised numbers:
+// tests/data/quantized, made by tools/goldens/make_quantized_goldens.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -28,15 +28,16 @@ namespace octavo {
 
 struct LayerSpec {
   std::string prefix = {};  // prefix of its tensors' names, after its number
-  int number = -1;          // that number; -1: its place among the layers
+  int number = -1;          // that number; -1: its index among the layers
   std::string part = {};    // replacement of '#' in these names
   std::optional<Blend> blend = {};
   std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
-  Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
+  Mixer second_mixer = {};  // beside the mixer, after the same norm; for serial layers
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
-  // Experts that read what the feed-forward does; what they put out is added behind the next layer (LongCat-Flash, 2025).
+  // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,
+  // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};    // of kind none: no norm before the half
@@ -78,8 +79,8 @@ struct Shard {
   std::int64_t together(std::int64_t n) const { return n % 32 == 0 && n / 32 >= size ? 32 : 1; }
 };
 
-// Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last
-// what is behind the layers.
+// Pipeline parallelism: which layers a process holds. The first stage also has the
+// embedding; the last one has the parts after the layers.
 struct Stage {
   int index = 0;
   int count = 1;
@@ -128,7 +129,7 @@ struct ModelSpec {
   // placeholder token of its rows. Models with cross attention have no such token.
   std::shared_ptr<const ModelSpec> tower = {};
   int media_token = -1;
-  int video_token = -1;  // the same of frames of videos; -1: it sees none
+  int video_token = -1;  // the same for frames of videos; -1: no videos
   // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
   bool whole_images = false;
 

@@ -133,13 +133,13 @@ struct Step {
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }
-  // This step's rows of a slot; empty: no part has asked for it.
+  // This step's rows of a slot; empty: no part has requested it.
   template <class Key>
   View slot(int number = 0) const {
     const View all = slots.all<Key>(number);
     return all ? all.rows(rows.first, rows.count) : all;
   }
-  // number: of ModelSpec::ropes; -1: nothing turns
+  // number: index into ModelSpec::ropes; -1: no rotation
   Rope rope(int number) const {
     if (number < 0) return {};
     const View cos = slot<Cosines>(number);

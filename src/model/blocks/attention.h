@@ -50,11 +50,11 @@ struct Attention {
   float scale = 1;              // of the scores
   float soft_cap = 0;           // of the scores; 0: none
   bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
-  bool causal = true;  // a token sees none that come after it
+  bool causal = true;  // a token sees no later tokens
   // Window in tokens: the query and those before it and, if not causal, the same number after it; 0: all.
   int window = 0;
   int chunk = 0;             // AttentionArgs::chunk
-  bool local = false;        // of encoders of images: a patch sees those of its ImageInput::window alone
+  bool local = false;        // image encoders: a patch sees only those of its ImageInput::window
   bool whole_images = true;  // the tokens of an image see all of it, with ModelSpec::whole_images
   int rope = -1;             // index into ModelSpec::ropes; -1: none
   // Matrices and norms are stored so that each half of a head is rotated alone, as a head of half the size.

@@ -27,10 +27,10 @@ struct CompressedAttention {
   NormSpec norm =
       {};  // of the latent, of each head of queries (stored there: no weight), of keys and of entries
   float scale = 1;                      // of the scores
-  int rope = -1;                        // index into ModelSpec::ropes: the ends of heads turn
+  int rope = -1;                        // index into ModelSpec::ropes: rotates the ends of heads
   int rate = 0;                         // tokens of an entry; 0: no entries
   bool overlaps = false;                // an entry is made of the tokens before its own, too
-  std::optional<Indexer> indexer = {};  // nothing: a query sees all entries; with `overlaps`
+  std::optional<Indexer> indexer = {};  // nullopt: a query sees all entries; with `overlaps`
 
   int sets() const { return overlaps ? 2 : 1; }
   int index_dim() const { return indexer ? indexer->head_dim : 0; }

@@ -40,11 +40,11 @@ class ExpertSpread {
   // Tokens that each expert has got since this was last cleared.
   std::vector<std::int64_t>& loads() { return loads_; }
 
-  // Once, when the matrices of this rank's places are there: matrices[place] are all of one place's.
+  // Called once, when the matrices of this rank's slots are loaded: matrices[place] are all of one slot's.
   void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
   // That of all places of this rank; two ranks where it is the same can move experts. 0: they differ.
   std::uint64_t format() const;
-  std::int64_t place_bytes() const;  // of a place's matrices
+  std::int64_t place_bytes() const;  // of a slot's matrices
   // On all ranks alike, between two steps: experts go where `next` has them, over the group. staging: as
   // large as all own places. A group that fails leaves the weights undefined.
   void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);

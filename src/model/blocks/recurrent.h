@@ -31,7 +31,7 @@ class CausalConv {
   void list(ParameterList& list);
   // Multiplies the input of channels [begin, begin + count) by `factor`.
   void scale(std::int64_t begin, std::int64_t count, float factor);
-  // These channels alone.
+  // Keeps only these channels.
   void keep(const std::vector<RowRange>& channels);
   std::int64_t state_floats() const { return (width_ - 1) * inputs_; }
   double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }  // a token

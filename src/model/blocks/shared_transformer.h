@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Its run() reads rows that are twice as wide as the network, behind input_norm().
+// Its run() reads rows that are twice as wide as the network, after input_norm().
 class SharedTransformerBlock final : public Block {
  public:
   // owned: in the names of the first layer that has it; own: in those of this layer. owner: that layer's
@@ -51,14 +51,14 @@ class SharedTransformerBlock final : public Block {
   SharedTransformer spec_;
   std::int64_t dim_;
   const SharedTransformerBlock* owner_;
-  Matrices matrices_;               // of the first layer alone
+  Matrices matrices_;               // of the first layer only
   std::vector<LowRank> attention_;  // of queries, keys and values
   LowRank mlp_;
   LinearParameter out_;
 };
 
 struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding side by side
-struct PairInput {};  // act, the same behind the shared norm
+struct PairInput {};  // act, the same after the shared norm
 
 // Once for all layers.
 class CopyEmbedding final : public Phase {

@@ -29,7 +29,7 @@ struct Dialect {
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
   std::string_view theta = "rope_theta";  // null: 10,000
-  std::string_view rotary_fraction = "";  // of a head; "": all of it turns
+  std::string_view rotary_fraction = "";  // of a head; "": all of it rotates
   bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
 };
 
@@ -81,7 +81,7 @@ Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
 
-// config.rotary_dim elements of each head turn, where it is there.
+// Rotates config.rotary_dim elements of each head, if the field exists.
 Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim);
 
 // One rotary embedding for the layers that see everything, and one for those with windows.
@@ -105,7 +105,7 @@ std::vector<float> alibi_slopes(int heads, double most);
 // An error naming the field where it has this value.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
-// An error naming the field where it is there and says something else.
+// An error naming the field if it exists with another value.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 
 // The number of a multiplier: finite, not zero.

@@ -1,4 +1,4 @@
-// PLaMo 3 (Preferred Networks, 2025): sandwich norms by 1 + w before the halves and by smaller factors
+// PLaMo 3 (Preferred Networks, 2025): sandwich norms by 1 + w before the halves and with smaller offsets
 // after them. It has norms of queries and keys. Most layers have windows, with a separate rotary base.
 #include <cmath>
 

@@ -10,9 +10,9 @@
 
 namespace octavo {
 
-// How many pairs of a head turn by each axis: time, height and width. mrope_section says it.
+// Number of rotated pairs of a head for each axis: time, height and width (mrope_section).
 struct AxisSections {
-  std::array<int, 3> absent;  // where it is not there
+  std::array<int, 3> absent;  // default if the field is missing
   // The axes alternate while height and width have pairs left, and time has the rest. false: the axes come
   // one after the other.
   bool interleaved = false;

@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// The layers with experts: mlp_layer_types or moe_layers_enum; all but the first where neither is there.
+// The layers with experts: mlp_layer_types or moe_layers_enum; if neither exists, all except the first.
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
 // Names of the experts' tensors.

@@ -14,13 +14,13 @@ namespace octavo {
 // How the scores of labels become what a client sees.
 enum class LabelActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
-// A matrix behind the pooling, and what becomes of its product. Names come without a prefix.
+// A matrix after the pooling, and the operations on its product. Names come without a prefix.
 struct HeadLayer {
   std::string name;
   int outputs = 0;
   bool bias = true;
   std::optional<Activation> activation = {};
-  NormSpec norm = {};  // behind the activation
+  NormSpec norm = {};  // after the activation
   std::string norm_name = {};
   // Not empty: a folder beside config.json whose weights are the matrix; `name` begins with it.
   std::string folder = {};

@@ -13,7 +13,8 @@ struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: what has been rea
 struct HiddenFactors {};  // the same in the format of activations, to be multiplied
 struct JointRows {};      // act [tokens, both]: embedding and row side by side
 
-// f32 [tokens, dim]: the residual before a layer that such a network reads, by the layer's place among them.
+// f32 [tokens, dim]: the residual before a layer that such a network reads, by the layer's index among
+// them.
 struct KeptRows {};
 
 // Where rows are read from, all f32 [tokens, dim].

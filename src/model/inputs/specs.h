@@ -34,7 +34,7 @@ struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;        // of videos, that a patch has, all of them an image's; 0: it is for images alone
+  int frames = 0;        // frames of a video in a patch, all equal for an image; 0: images only
   float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
   bool bias = true;      // of the patch embedding
   bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes

@@ -37,7 +37,7 @@ class BlendResidual final : public Phase {
   VectorParameter rest_;
 };
 
-// As HalfOutput: what a shortcut has put out, until the next layer's end.
+// Output of a shortcut, kept until the end of the next layer; shaped as HalfOutput.
 struct ShortcutOutput {};
 
 // Experts that read what the half before has read (LayerSpec::shortcut).

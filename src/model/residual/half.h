@@ -1,4 +1,4 @@
-// Halves of layers, and what each kind of residual makes of a block's work.
+// Halves of layers, for each kind of residual.
 #pragma once
 
 #include <memory>

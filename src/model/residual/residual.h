@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// A sum and a norm are one operator: what a part puts out waits until the next one reads the residual.
+// A sum and a norm are one operator: a part's output stays pending until the next part reads the residual.
 class ResidualSum {
  public:
   // Output of a part that is not yet added to the residual.

@@ -33,7 +33,7 @@ class ResidualScheme : public NetworkPart {
 // Behind the inputs.
 class BeginResidual final : public Phase {
  public:
-  // scheme: lives longer.
+  // scheme: outlives this.
   explicit BeginResidual(const ResidualScheme& scheme) : scheme_(scheme) {}
 
   void run(const Step& step) const override { scheme_.begin(step); }

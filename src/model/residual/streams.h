@@ -12,7 +12,7 @@
 namespace octavo {
 
 struct StreamRows {};     // f32 [tokens, streams * dim], of which the residual is the first
-struct StreamsBefore {};  // f32 [tokens, dim]: what the first one was before a layer
+struct StreamsBefore {};  // f32 [tokens, dim]: the first residual before a layer
 struct StreamsRouted {};  // f32 [tokens, streams]: weights of their mixture
 
 class StreamsScheme final : public ResidualScheme {
