@@ -165,7 +165,8 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   return linear;
 }
 
-// Rows of one part that follow each other are a block. Where those of several take turns, all are one.
+// Consecutive rows of one part are a block. If the rows of several parts alternate, all of them are one
+// block.
 std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<const std::int64_t> part_rows,
                                                                    std::vector<RowRange> order) {
   std::vector<std::int64_t> ends(part_rows.size());

@@ -78,7 +78,7 @@ Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object&
   return patterns;
 }
 
-// Other ways to begin leave a changed base model behind, which the adapter belongs to.
+// Other initialisations change the base model, and the adapter needs the changed one.
 Result<> check_initialisation(const json::object& config) {
   const json::value* value = config.if_contains("init_lora_weights");
   if (value == nullptr || !value->is_string()) return {};

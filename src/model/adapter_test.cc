@@ -142,7 +142,7 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
-// torch.save wrote the same numbers; where both files are there, safetensors count.
+// torch.save wrote the same numbers. If both files exist, safetensors has priority.
 TEST(Adapter, OfATorchFileIsTheSame) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);

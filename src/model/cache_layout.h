@@ -57,8 +57,8 @@ struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
   bool window_groups = true;  // false: layers with a window keep everything, grouped with those that do
-  // Texts are computed whole, in one step, and nothing is read afterwards: layers of a group take turns in
-  // one plane.
+  // Texts are computed whole, in one step, and nothing is read afterwards: the layers of a group share one
+  // plane.
   bool one_plane = false;
 };
 

@@ -16,7 +16,7 @@
 namespace octavo {
 
 // Holds the workspaces, all allocated here; a step allocates nothing. Refers to model, layout and backend,
-// which must live longer.
+// which must outlive it.
 class Decoder {
  public:
   // group: the ranks that hold the other parts of the model. It outlives the decoder and reports failures.

@@ -290,7 +290,7 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   for (std::int32_t begin = 0; begin < length; begin += chunk) {
     const auto piece = ids.subspan(static_cast<std::size_t>(begin));
     reader->forward(piece.first(std::min(piece.size(), rows.size())), begin);
-    const std::size_t known = std::min(piece.size() - 1, rows.size());  // tokens behind those
+    const std::size_t known = std::min(piece.size() - 1, rows.size());  // tokens after those
     if (known == 0) break;
     head->read_hidden(*reader, std::span(rows).first(known));
     head->forward(piece.subspan(1, known), begin);

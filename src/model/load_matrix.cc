@@ -39,7 +39,7 @@ void transpose(View& matrix) {
   std::swap(matrix.stride[0], matrix.stride[1]);
 }
 
-// Whether the kernels multiply a matrix of codes as it is.
+// Whether the kernels multiply a matrix of codes directly.
 bool is_multiplied(const MatrixPart& part) {
   const std::int64_t groups = part.scales.size(1);
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
@@ -81,7 +81,7 @@ Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
   return out;
 }
 
-// A plain part as it is asked for.
+// A plain part in the requested format.
 Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const MatrixFormats& formats,
                              ThreadPool& pool) {
   if (formats.quantization == Encoding::plain) return loaded;

@@ -41,7 +41,7 @@ struct Names {
   std::string distance_bias = {};  // a whole name
   std::string layer_scale = "layer_scalar";
 
-  bool gguf = false;  // what comes behind a prefix for several tensors is as in GGUF files
+  bool gguf = false;  // names after a prefix for several tensors are as in GGUF files
 
   std::string token_norm = {};  // these three: of HiddenInput
   std::string hidden_norm = {};

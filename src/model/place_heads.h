@@ -48,8 +48,8 @@ class PlaceHeads {
   // Allocates the workspaces for drafts of at most `sequences` sequences. Error: not enough memory.
   virtual Result<> reserve(std::int64_t sequences) = 0;
 
-  // Begins a draft for each row of the other network's residual (Decoder::residual) behind a step: rows i32
-  // [n]. Both stay as they are until the drafts are made.
+  // Begins a draft for each row of the other network's residual (Decoder::residual) after a step: rows i32
+  // [n]. Both must not change until the drafts are made.
   void begin(const View& residual, const View& rows) {
     residual_ = residual;
     rows_ = rows;

@@ -1,6 +1,6 @@
 // Rotary embeddings (Su et al., "RoFormer", 2021) and the ways to stretch them.
 //
-// Pair i of rotary_dim elements turns by position * frequency(i); unscaled, frequency(i) is
+// Pair i of rotary_dim elements rotates by position * frequency(i); unscaled, frequency(i) is
 // theta^(-2i / rotary_dim).
 //
 // - linear: position interpolation (Chen et al., 2023; kaiokendev): frequencies are divided by the factor.
@@ -22,7 +22,7 @@
 
 namespace octavo {
 
-// Angle per position of each pair, [rotary_dim / 2]. A step turns its tokens by them: AnglesArgs of
+// Angle per position of each pair, [rotary_dim / 2]. A step rotates its tokens by them: AnglesArgs of
 // kernels/ops.h.
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len);
 

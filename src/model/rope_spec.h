@@ -52,7 +52,7 @@ struct RopeSpec {
   bool interleaved = false;
   RopeScaling scaling = {};
   // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
-  // turns by the one on axes[i].
+  // rotates by the one on axes[i].
   std::vector<std::int32_t> axes = {};
   AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };

@@ -147,7 +147,7 @@ class Loader {
                    name(options_.quantization), first.name, first.format);
   }
 
-  // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
+  // All plain matrices are kept in one format: the requested one, else the checkpoint's.
   void choose_formats() {
     plain_ = model_.network.plain;
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;

@@ -37,7 +37,7 @@ std::vector<RowRange> by_kind(const Attention& a) {
   return order;
 }
 
-// The same where each value comes behind its key, and all of them behind the queries.
+// The same if each value follows its key, and all of them follow the queries.
 std::vector<RowRange> values_last(const Attention& a) {
   std::vector<RowRange> order{{0, a.q_dim()}};
   for (const int kind : {0, 1})
@@ -46,7 +46,7 @@ std::vector<RowRange> values_last(const Attention& a) {
   return order;
 }
 
-// Zeros behind the values of each head, which are narrower than its keys.
+// Zeros after the values of each head, which are narrower than its keys.
 std::vector<RowRange> values_widened(const Attention& a) {
   const std::int64_t dim = a.value_dim;
   std::vector<RowRange> order{{0, a.q_dim()}, {a.q_dim(), a.kv_dim()}};
@@ -100,7 +100,7 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
   return static_cast<double>(pass.tokens * each);
 }
 
-// The bucket of a key that stands so far behind its query, in the arithmetic that T5's makers have.
+// The bucket of a key at this distance before its query, in T5's arithmetic.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   const std::int64_t side = a.causal ? a.distance_bias.buckets : a.distance_bias.buckets / 2;
   const std::int64_t first = !a.causal && distance > 0 ? side : 0;

@@ -23,8 +23,8 @@ enum class QkvOrder : std::uint8_t {
 // Norm of queries and keys.
 enum class QkNorm : std::uint8_t {
   none,
-  shared,     // each head on its own, one weight [head_dim] for all
-  per_head,   // each head on its own, a weight a head
+  shared,     // each head separately, one weight [head_dim] for all
+  per_head,   // each head separately, with a weight for each head
   whole_row,  // all heads of a token together
 };
 

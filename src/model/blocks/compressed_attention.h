@@ -29,7 +29,7 @@ struct CompressedAttention {
   float scale = 1;                      // of the scores
   int rope = -1;                        // index into ModelSpec::ropes: rotates the ends of heads
   int rate = 0;                         // tokens of an entry; 0: no entries
-  bool overlaps = false;                // an entry is made of the tokens before its own, too
+  bool overlaps = false;                // an entry also covers the tokens of the entry before it
   std::optional<Indexer> indexer = {};  // nullopt: a query sees all entries; with `overlaps`
 
   int sets() const { return overlaps ? 2 : 1; }

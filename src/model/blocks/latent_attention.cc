@@ -80,7 +80,7 @@ class IndexerPart {
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
-  // Heads [n, heads, head_dim] are normalised and turned in place.
+  // Heads [n, heads, head_dim] are normalised and rotated in place.
   void turn(const Step& step, const View& heads, const Norm& norm) const {
     KvLayer cache = step.memory.cache.memory;
     cache.spec = {

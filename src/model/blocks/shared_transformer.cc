@@ -154,7 +154,7 @@ void SharedHalf::reserve(Arena arena) const {
   shared_->reserve(arena);
 }
 
-// x = norm(residual + what the shared matrices make), which leaves the residual as it is.
+// x = norm(residual + output of the shared block); the residual does not change.
 View SharedHalf::enter(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

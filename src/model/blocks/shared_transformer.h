@@ -11,8 +11,8 @@ namespace octavo {
 // Its run() reads rows that are twice as wide as the network, after input_norm().
 class SharedTransformerBlock final : public Block {
  public:
-  // owned: in the names of the first layer that has it; own: in those of this layer. owner: that layer's
-  // block, which lives longer; null: it is this one.
+  // owned: namer of the first layer that has it; own: namer of this layer. owner: that layer's block, which
+  // outlives this; null: this block.
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 

@@ -88,7 +88,7 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
   spec.names = bart_names("decoder.", place);
   spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
                           "decoder.embed_tokens.weight"};
-  tower.tied = true;  // it puts out rows alone
+  tower.tied = true;  // it outputs only rows
   tower.names = bart_names("encoder.", place);
   tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
                            "encoder.embed_tokens.weight", "final_logits_bias"};

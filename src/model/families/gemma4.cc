@@ -43,7 +43,7 @@ Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   return full;
 }
 
-// Norms of queries, keys and values; rope 0 turns those of full attention, 1 the others.
+// Norms of queries, keys and values. Layers with full attention use rope 0, the others rope 1.
 void set_norms(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
@@ -59,7 +59,7 @@ void set_norms(ModelSpec& spec) {
   spec.names.mlp_post_norm = "post_feedforward_layernorm";
 }
 
-// Gemma 4's full attention turns a part of each head.
+// Gemma 4's full attention rotates a part of each head.
 Result<> set_attention(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 6 != 0; }));
   spec.layers.back().attention().window = 0;

@@ -24,7 +24,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "rms_norm_eps": 1e-06,
     "vocab_size": 1})";
 
-// Each half of a head turns by itself, the first one by the column.
+// Each half of a head rotates separately, the first one by the column.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);

@@ -109,7 +109,7 @@ ModelSpec seeing_both_ways(ModelSpec spec) {
 
 }  // namespace
 
-// voyage-4-nano (Voyage AI, 2026): Qwen3 whose tokens see both ways, and a matrix behind their mean.
+// voyage-4-nano (Voyage AI, 2026): Qwen3 with bidirectional attention, and a matrix after the mean.
 static Result<ModelSpec> describe_voyage(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));

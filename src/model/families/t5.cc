@@ -88,7 +88,7 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, b
 }
 
 void name_encoder(ModelSpec& spec) {
-  spec.tied = true;  // it puts out rows alone
+  spec.tied = true;  // it outputs only rows
   spec.names = t5_names("encoder.", "layer.1.", spec.layers[0].mlp().gated);
   spec.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
 }

@@ -1,6 +1,6 @@
-// Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder of
-// log-mel spectrograms behind two convolutions, and a decoder whose layers look at its rows between their
-// halves. Positions of both are tables, and keys have no bias.
+// Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder
+// of log-mel spectrograms after two convolutions, and a decoder whose layers attend to its rows between
+// their halves. Positions of both are tables, and keys have no bias.
 #include <cmath>
 
 #include "model/families/common.h"

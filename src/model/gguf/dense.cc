@@ -38,7 +38,7 @@ Result<> translate_mistral3(GgufFields& fields) {
   return {};
 }
 
-// The 13B model has ALiBi and the 7B model turns: told apart as llama.cpp does.
+// The 13B model has ALiBi and the 7B model rotary embeddings. They are distinguished as in llama.cpp.
 Result<> translate_baichuan(GgufFields& fields) {
   if (fields.number("num_hidden_layers") == 40) fields["architectures"] = json::array{"BaichuanForCausalLM"};
   return {};

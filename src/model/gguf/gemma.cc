@@ -33,7 +33,7 @@ void add_layer_inputs(GgufFields& fields) {
     if (!fields.number(field)) fields[field] = 0.0;
 }
 
-// Pairs whose angles are divided by a huge number do not turn.
+// Pairs whose angles are divided by a huge number do not rotate.
 Result<> add_gemma4_rotation(GgufFields& fields) {
   constexpr double kHuge = 1e20;
   fields["rope_scaling"] = nullptr;

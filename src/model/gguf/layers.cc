@@ -53,7 +53,7 @@ Result<> translate_deci(GgufFields& fields) {
   return {};
 }
 
-// Which layers turn.
+// The layers that rotate.
 Result<> translate_granite_windows(GgufFields& fields) {
   if (fields.number("num_local_experts").value_or(0) > 0)
     fields["architectures"] = json::array{"GraniteMoeSWAForCausalLM"};

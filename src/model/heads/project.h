@@ -60,8 +60,8 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// Behind one of ImageInput::deep_layers, by its place among them: rows that the text adds behind its own
-// layers.
+// Projector after one of ImageInput::deep_layers, by its index among them: the text adds its rows after its
+// own layers.
 class ProjectDeep final : public Phase {
  public:
   ProjectDeep(const ModelSpec& spec, std::size_t index);

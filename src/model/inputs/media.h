@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Patches of an image, by where they stand.
+// Patches of an image, with their positions.
 class PatchInput final : public Phase {
  public:
   PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix);

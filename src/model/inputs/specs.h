@@ -50,16 +50,17 @@ struct ImageInput {
   int axis_positions = 0;
   int out_dim = 0;          // of a token
   bool row_breaks = false;  // the text has separator tokens between the rows of an image's tokens
-  // An image is cut into squares of image_size, with the whole of it before them. Their tokens make one grid,
-  // and behind each of its rows stands a learned one (MediaPart::Tiles; Liu et al., "LLaVA-NeXT", 2024).
+  // An image is cut into squares of image_size, and the whole image comes before them. Their tokens form
+  // one grid, and a learned token follows each of its rows (MediaPart::Tiles; Liu et al., "LLaVA-NeXT",
+  // 2024).
   bool tiled = false;
   // The whole image comes after the squares and is made of them. A learned row follows each of its rows,
   // and another one separates the squares from it: the projector makes rows of the text of them. Padding
   // patches are not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
   bool whole_last = false;
   Projector projector = {};
-  // Behind each of these layers another projector makes rows of the patches. The language model adds the
-  // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).
+  // After each of these layers another projector makes rows of the patches. The language model adds the
+  // first ones to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
   std::vector<int> deep_layers = {};
   Projector deep_projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
@@ -86,7 +87,7 @@ struct SoundInput {
   // attend to the encoder's rows.
   int joined = 0;
   bool whole =
-      false;  // with joined: it sees windows of full length alone, the silence behind a sound as well
+      false;  // with joined: it sees only windows of full length, including the silence after a sound
   int out_dim = 0;
   Projector projector = {};
 
