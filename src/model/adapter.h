@@ -49,7 +49,7 @@ struct AdapterChange {
   std::vector<Block> blocks{};  // of every adapter alike
 };
 
-// By AdapterFile::Change::linear.
+// Indexed by AdapterFile::Change::linear.
 using Adapter = std::vector<AdapterChange>;
 
 struct AdapterConfig;
@@ -61,9 +61,9 @@ class AdapterReader {
   // experts, too.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
-  // Any thread. Tensors of encoders of images and sound are left out, with a warning. Errors: a file is
-  // missing or damaged; the rank is beyond max_rank; a tensor is of no linear layer of this network, its
-  // embedding or output matrix, or has another shape; a number is NaN or infinite.
+  // May run on any thread. Tensors of image and sound encoders are ignored, with a warning. Errors: a file
+  // is missing or damaged; the rank exceeds max_rank; a tensor does not belong to a linear layer of this
+  // network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
   // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part, and nothing of the layers of
@@ -126,7 +126,7 @@ class AdapterReader {
   float embed_scale_;
 };
 
-// Which tokens of a step have an adapter.
+// The tokens of a step that have an adapter.
 struct StepAdapters {
   std::span<const Adapter* const> adapters;    // the adapters of the step, each once
   std::span<const std::int32_t> host_starts{}; // as below
@@ -139,7 +139,7 @@ struct StepAdapters {
 std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens,
                                    std::int64_t logit_rows, int max_rank);
 
-// y += what the step's adapters have for the product of this index; x: act [n, cols], y: f32 or act [n, rows].
+// y += change by the step's adapters of the product `index`; x: act [n, cols], y: f32 or act [n, rows].
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
 

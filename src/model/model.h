@@ -35,7 +35,7 @@ enum class Runner : std::uint8_t { automatic, generate, pooling };
 // "score" or, if config.json has classifier_token_ids, by those rows of its output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
-// What is otherwise than a model's files say.
+// Options that override a model's files.
 struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
@@ -49,11 +49,12 @@ struct LoadOptions {
   // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h), embedding and
   // output matrix to int8 in both cases; where none is plain, that is an error. plain: they stay as they are.
   Encoding quantization = Encoding::plain;
-  std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
+  std::optional<int> max_model_len = {};  // nullopt: the model's limit
   Reading reading = {};
   bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
-  std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
-  int threads = 0;                        // that read and check; 0: as many as this process may use
+  // source of the tensors, in place of the model's files; "": the model's files
+  std::string weights = {};
+  int threads = 0;                        // threads that read and check; 0: all that this process may use
   bool images = true, videos = true, sounds = true;  // false: the encoder for it is not loaded
   // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
   int block_size = 16;

@@ -57,7 +57,7 @@ struct LayerSpec {
   float passed_scale = 1;
   bool scaled = false;
 
-  // For families whose layers have these kinds.
+  // For families whose layers all have these kinds.
   Attention& attention() { return std::get<Attention>(mixer); }
   const Attention& attention() const { return std::get<Attention>(mixer); }
   Mlp& mlp() { return std::get<Mlp>(feed_forward); }
@@ -67,11 +67,11 @@ struct LayerSpec {
 struct Shard {
   int rank = 0;
   int size = 1;
-  bool whole_experts = false;  // expert parallelism: a rank has some experts in place of a part of each
+  bool whole_experts = false;  // expert parallelism: a rank has some whole experts instead of a part of each
   std::uint16_t redundant_experts =
-      0;  // then: places beside those that hold each expert of a layer once (expert_placement.h)
+      0;  // then: additional slots, for replicas of experts (expert_placement.h)
 
-  // Where this rank's part of n items begins, and how many they are: parts differ by one where size does not divide n.
+  // First of this rank's part of n items, and their number. Parts differ by at most one item.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }
   std::int64_t count(std::int64_t n) const { return n * (rank + 1) / size - first(n); }
   // Number of hidden units of an expert that stay together: those that share a scale in MXFP4, if n is
@@ -95,7 +95,7 @@ struct ModelSpec {
   std::string architecture;
   int dim = 0;
   int vocab = 0;
-  int max_positions = 0;  // longest sequence that the model is meant for, scaling included
+  int max_positions = 0;  // longest supported sequence, including rope scaling
   float embed_scale = 1;
   bool embed_scale_rounds = false;  // to the format of the weights, before it is used
   int learned_positions = 0;        // rows of a table [rows, dim] that is added to the embeddings; 0: none
@@ -114,7 +114,7 @@ struct ModelSpec {
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
   std::optional<Head> head = {};  // nullopt: the model continues texts
-  // With a head: what else it makes, of each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
+  // With a head: additional outputs for each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead

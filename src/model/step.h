@@ -1,4 +1,4 @@
-// One step of the forward pass: what comes in, and what a network's parts run with.
+// One step of the forward pass: its inputs, and the arguments of a network's parts.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct StepRows {
 // One cache group's view of a step.
 struct GroupBatch {
   const AttentionPlan* plan = nullptr;
-  View slots;  // i64 [n]: where each token's keys and values go
+  View slots;  // i64 [n]: cache slot of each token's keys and values
 };
 
 // The states of a step's sequences; empty where no layer is recurrent.
@@ -63,14 +63,14 @@ struct ForwardBatch {
   View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
                           // on all of them `positions`
   View token_types = {};  // i32 [n]; of models that have them
-  std::span<const GroupBatch> groups;  // beside CacheLayout::groups
+  std::span<const GroupBatch> groups;  // parallel to CacheLayout::groups
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;  // null: no token has one
   std::span<const ImageRows> images = {};
   std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
-  View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
-  View patches = {};   // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
+  View features = {};  // for sound encoders, in place of ids: act [n, dim], output of the convolutions
+  View patches = {};   // for image encoders, in place of ids: act [n, ImageInput::patch_values()]
   // With ImageInput::position_side: f32 [n, dim], added to the patches, by `positions`.
   View placed = {};
   // Output, with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side].
@@ -84,9 +84,9 @@ struct Frequencies {
   bool interleaved = false;
 };
 
-// What is the same for all steps of a model.
+// Data that all steps of a model share.
 struct Turning {
-  std::span<const Frequencies> frequencies;  // beside ModelSpec::ropes
+  std::span<const Frequencies> frequencies;  // parallel to ModelSpec::ropes
   View temperatures = {};  // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
 };
 
@@ -94,14 +94,14 @@ struct Turning {
 struct Cosines {};
 struct Sines {};
 
-// Where a layer keeps keys and values.
+// A layer's keys and values.
 struct LayerCache {
   KvLayer memory = {};
   const AttentionPlan* plan = nullptr;
   View slots = {};  // i64 [tokens]
 };
 
-// Where a layer keeps what it has seen.
+// A layer's caches and states.
 struct LayerMemory {
   LayerCache cache = {};    // for a layer without a cache: the slots of another
   std::size_t group = 0;    // the cache group
@@ -114,7 +114,7 @@ struct LayerMemory {
 };
 
 struct CacheLayout;
-// cache: beside CacheLayout::layers; state_floats: of the layer.
+// cache: parallel to CacheLayout::layers; state_floats: of the layer.
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
@@ -122,7 +122,7 @@ LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int6
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
-  StepRows rows;  // of the batch: all, or those that the step is about
+  StepRows rows;  // of the batch: all rows, or those of this step
   const Slots& slots;
   ResidualSum& residual;
   Turning turning;

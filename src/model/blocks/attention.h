@@ -13,7 +13,7 @@ namespace octavo {
 class Block;
 class Namer;
 
-// In which order the rows of a fused query/key/value matrix come.
+// Order of the rows of a fused query/key/value matrix.
 enum class QkvOrder : std::uint8_t {
   by_kind,         // all queries, all keys, all values
   by_head,         // the queries of the first key head, this and its value, then those of the second ...
@@ -28,11 +28,12 @@ enum class QkNorm : std::uint8_t {
   whole_row,  // all heads of a token together
 };
 
-// Scores grow by a number of each head for how far a key is from its query (AttentionArgs::distance_bias): of
-// all layers one table [buckets, heads]. Where tokens see both sides, half of the buckets are for each. The
-// first half of a side's are for one distance each, the others for ranges that grow up to `furthest`.
+// Relative position bias: each head adds a learned number to a score, by the distance between query and key
+// (AttentionArgs::distance_bias). All layers share one table [buckets, heads]. With attention to both
+// sides, each side has half of the buckets. The first half of a side's buckets are for one distance each,
+// the others for ranges that grow up to `furthest`.
 struct DistanceBias {
-  int buckets = 0;  // 0: there is none
+  int buckets = 0;  // 0: no distance bias
   int furthest = 0;
 };
 
@@ -46,7 +47,7 @@ struct Attention {
   bool out_bias = false;
   QkNorm qk_norm = QkNorm::none;
   NormSpec qk_norm_spec = {};
-  bool qk_norm_turned = false;  // it comes after the rotation, else before it
+  bool qk_norm_turned = false;  // the norm comes after the rotation, else before it
   float scale = 1;              // of the scores
   float soft_cap = 0;           // of the scores; 0: none
   bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
@@ -61,12 +62,12 @@ struct Attention {
   bool rope_by_halves = false;
   std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
   DistanceBias distance_bias = {};
-  bool temperature = false;  // ModelSpec::temperature counts
+  bool temperature = false;  // ModelSpec::temperature applies
   // The output of each head is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or
   // are the fourth matrix of Names::qkv.
   bool output_gate = false;
   bool head_gate = false;  // the output of each head is multiplied by the sigmoid of one number
-  float clip = 0;          // queries, keys and values are cut beyond it, on both sides; 0: they are not
+  float clip = 0;          // queries, keys and values are clipped to [-clip, clip]; 0: no clipping
   int value_dim =
       0;  // of a head's values, where they are narrower than its keys, and zeros follow; 0: as wide
   NormSpec v_norm = {};          // of each head's values; its weight is not stored

@@ -1,5 +1,5 @@
-// A block: what a half of a layer computes. A kind of block is a header here, with its spec and its names,
-// and a source, which says all that the rest of the model asks of it. kinds.h lists the kinds.
+// A block: the computation of a half of a layer. A kind of block has a header here, with its spec and its
+// names, and a source with everything that the rest of the model needs of it. kinds.h lists the kinds.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct Pass {
 // Least traffic and work of a pass.
 struct BlockCost {
   double weights = 0;     // numbers of matrices that are read
-  double cached = 0;      // numbers that go to the KV cache or come from it
-  double state = 0;       // numbers that go to a sequence's state or come from it; f32
+  double cached = 0;      // numbers written to or read from the KV cache
+  double state = 0;       // numbers written to or read from a sequence's state; f32
   double operations = 0;  // a multiplication and an addition are two
 };
 BlockCost linear_cost(const LinearParameter& linear, const Pass& pass);
@@ -66,7 +66,7 @@ class Block : public NetworkPart {
   virtual std::optional<CacheNeed> source() const { return {}; }
   // Size of a sequence's recurrent state, in f32 values; 0: none.
   virtual std::int64_t state_floats() const { return 0; }
-  // Where that begins in the layer's; 0 without a state.
+  // Offset of that in the layer's state; 0 without a state.
   std::int64_t first_state() const { return first_state_; }
   void place_state(std::int64_t first) { first_state_ = first; }
   virtual BlockCost cost(const Pass& pass) const = 0;

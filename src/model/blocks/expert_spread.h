@@ -1,5 +1,5 @@
-// The experts of one layer over ranks: which of them this rank has, which tokens go to its places, and how
-// weights move from one rank to another.
+// The experts of one layer, spread over ranks: the experts of this rank, the tokens for its slots, and the
+// transfer of weights between ranks.
 //
 // Any replica of an expert may compute its output for a token, since all have the same weights. Rank 0 adds
 // up a token's experts in the router's order, so no sum depends on where experts are.
@@ -34,10 +34,10 @@ class ExpertSpread {
   void arrange(const RouteArgs& routed, const Arranged& out);
   // First row of a rank in the last step: it has rows [first_row(r), first_row(r + 1)).
   std::int64_t first_row(int rank) const { return rank_rows_[static_cast<std::size_t>(rank)]; }
-  // Rank 0 gets all rows, act [n * chosen, dim], of which each rank has its own.
+  // Rank 0 gets all rows, act [n * chosen, dim]; each rank sends its rows.
   void gather(ProcessGroup& group, const View& rows);
 
-  // Tokens that each expert has got since this was last cleared.
+  // Number of tokens of each expert since this was last cleared.
   std::vector<std::int64_t>& loads() { return loads_; }
 
   // Called once, when the matrices of this rank's slots are loaded: matrices[place] are all of one slot's.

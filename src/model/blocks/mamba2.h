@@ -13,7 +13,7 @@ namespace octavo {
 class Block;
 class Namer;
 
-// A Mamba2 mixer (ScanArgs): of its input are made a gate, x, B, C and dt; the convolution is over x, B, C.
+// A Mamba2 mixer (ScanArgs). The input gives a gate, x, B, C and dt; the convolution is over x, B, C.
 struct Mamba2 {
   int heads = 0;
   int head_dim = 0;

@@ -23,7 +23,7 @@ struct Mlp {
   // Limit of swigluoai. For other activations, if above 0: gates are cut above it, and their factors on
   // both sides.
   float limit = 0;
-  float gate_limit = 0;  // of gates alone, in place of limit; 0: it is the same
+  float gate_limit = 0;  // of gates, in place of limit; 0: limit
   // Factor of the activation's input; unused by swigluoai. If it is not 1, an ungated MLP gates itself:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;

@@ -21,7 +21,7 @@ struct SharedTransformer {
   int mlp_rank = 0;        // of the products beside the MLP's first matrix
   int attention_rank = 0;  // of the products beside queries, keys and values; 0: no such products
   NormSpec norm = {};      // of the input of attention and MLP
-  int owner = 0;           // the first layer that has it, whose tensors it is made of
+  int owner = 0;           // the first layer with this block; its tensors are used
   int use = 0;             // the number of this use, among those of all such blocks
 
   std::int64_t rows() const { return std::int64_t{heads} * head_dim; }

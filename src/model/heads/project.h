@@ -32,7 +32,7 @@ class ProjectorLayers {
   std::vector<LinearParameter> matrices_;
 };
 
-// Behind the layers.
+// Projector after the layers.
 class ProjectHead final : public NetworkPart {
  public:
   ProjectHead(const ModelSpec& spec, const Ends& ends);

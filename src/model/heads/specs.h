@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// How the scores of labels become what a client sees.
+// Conversion of labels' scores to the numbers that clients see.
 enum class LabelActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
 // A matrix after the pooling, and the operations on its product. Names come without a prefix.
@@ -41,7 +41,7 @@ struct Head {
   std::vector<HeadLayer> layers = {};
   std::vector<std::string> labels = {};  // of the last layer's outputs; empty: they are a vector
   LabelActivation label_activation = LabelActivation::none;
-  // With each_token: tokens of which nothing is to be seen where they begin or end a text; -1: none.
+  // With each_token: tokens that get no vector at the beginning or end of a text; -1: none.
   int left_out_first = -1;
   int left_out_last = -1;
 };

@@ -40,7 +40,7 @@ class BlendResidual final : public Phase {
 // Output of a shortcut, kept until the end of the next layer; shaped as HalfOutput.
 struct ShortcutOutput {};
 
-// Experts that read what the half before has read (LayerSpec::shortcut).
+// Experts that read the input of the previous half (LayerSpec::shortcut).
 class Shortcut final : public Phase {
  public:
   Shortcut(std::unique_ptr<Block> block, std::int64_t dim) : block_(std::move(block)), dim_(dim) {}

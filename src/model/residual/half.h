@@ -69,7 +69,7 @@ class FromNormHalf final : public LayerHalf {
   View enter(const Step& step) const override;
 };
 
-//   x += scale * block(what the half before has read): Falcon-H1's two mixers
+//   x += scale * block(input of the previous half): Falcon-H1's two mixers
 class SecondMixer final : public Phase {
  public:
   SecondMixer(std::unique_ptr<Block> block, float scale, std::int64_t dim)

@@ -20,7 +20,7 @@ class ResidualScheme : public NetworkPart {
   virtual View handed_on(const Slots& slots) const { return residual(slots); }
   // Runs in the first stage, after the inputs.
   virtual void begin(const Step&) const {}
-  // Behind the stage's layers.
+  // Runs after the stage's layers.
   virtual void end(const Step& step) const { step.residual.take_in(); }
 
  protected:
@@ -30,7 +30,7 @@ class ResidualScheme : public NetworkPart {
   std::int64_t dim_;
 };
 
-// Behind the inputs.
+// Runs after the inputs.
 class BeginResidual final : public Phase {
  public:
   // scheme: outlives this.

@@ -26,7 +26,7 @@ class StreamsScheme final : public ResidualScheme {
   View residual(const Slots& slots) const override { return slots.all<StreamRows>().columns(0, dim()); }
   // The others become products of the first one, as large as it.
   void begin(const Step& step) const override;
-  // The sum of all, each of which is a product as large as the first one.
+  // The sum of all. The others enter as products, scaled to the size of the first one.
   void end(const Step& step) const override;
 
  private:
