@@ -66,7 +66,7 @@ class Decoder {
   }
   // The rows after the final norm: act [n, dim], valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
-  // ProjectHead: of squares from `first` on, as they come; and of rows that it would take, at most a step's.
+  // ProjectHead: of the squares from `first` on, in order; and of given rows, at most as many as in a step.
   void project(std::int64_t first, const View& out, const View& starts);
   void project_rows(const View& x, const View& out) { model_.network.project->run_rows(step(), x, out); }
 

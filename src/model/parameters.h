@@ -78,7 +78,8 @@ struct VectorParameter {
   std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
   std::vector<RowRange> kept_rows;  // not empty: only these rows of them
   std::int64_t below = 0;           // not 0: the elements are whole numbers from 0 on below it
-  bool repeated = false;            // the tensor is one number, which may be infinite and stands `size` times
+  // the tensor is one number, which may be infinite and fills all `size` elements
+  bool repeated = false;
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);

@@ -80,15 +80,15 @@ class PlaceHeads {
 // `other`, which they propose for, outlives what these load; they compute in its format. path: a directory.
 // Errors: those of Model::load; numbers that do not fit the other's.
 
-// Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b) and an
-// output matrix for each place, one for all, or the other network's. As vLLM has them (blocks.0.layers.0,
-// lm_heads.0, token_map), or their authors (0.0.linear, 0.1).
+// Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b). The
+// output matrix is separate for each position, shared by all, or the other network's. Names are vLLM's
+// (blocks.0.layers.0, lm_heads.0, token_map), or the authors' (0.0.linear, 0.1).
 Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
                                                 const LoadOptions& options);
 
 // IBM's MLP speculators (Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding
-// Speculators", 2024): each place makes a new state of the one before it and of the token,
-// gelu(norm(W state + weight * embedding)), the first of the row.
+// Speculators", 2024). Each position makes a new state gelu(norm(W state + weight * embedding)) from the
+// last state and the token; the first state is the row.
 Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
                                                         Backend& backend, const LoadOptions& options);
 
