@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// The first that is there counts, as for PEFT.
+// The first file that exists counts, as in PEFT.
 constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr std::string_view kRoot =
     "base_model.model.";  // what PEFT wraps the model in; some adapters leave it out
@@ -47,7 +47,7 @@ std::string text_of(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// What the name of a tensor ends with, behind its module.
+// End of a tensor's name, after its module.
 struct Suffix {
   std::string_view text, other;  // other: of the matrix that belongs to it
   bool is_a;
@@ -165,7 +165,8 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   return linear;
 }
 
-// Rows of one part that follow each other are a block. Where those of several take turns, all are one.
+// Consecutive rows of one part are a block. If the rows of several parts alternate, all of them are one
+// block.
 std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<const std::int64_t> part_rows,
                                                                    std::vector<RowRange> order) {
   std::vector<std::int64_t> ends(part_rows.size());
@@ -243,7 +244,7 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   if (usual != own) add_module(usual + ".weight", all);
 }
 
-// tensor: its name with the first prefix; its module is what stands before the last dot.
+// tensor: its name with the first prefix; the part before the last dot is the module.
 void AdapterReader::add_module(std::string_view tensor, const Module& module) {
   const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
   modules_[std::string(name)].push_back(module);
@@ -265,7 +266,7 @@ Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name)
                  name);
 }
 
-// Of a module's parameters the one that these have the shapes of.
+// The module's parameter whose shape fits these tensors.
 Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, const StoredTensor& a,
                                                          const StoredTensor& b, int rank) const {
   using Shape = std::vector<std::int64_t>;
@@ -282,7 +283,7 @@ Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, 
                  wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
 }
 
-// Of another shape they belong to another vocabulary.
+// Another shape means another vocabulary.
 Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::string_view module) const {
   TRY(const Modules* at, find(module));
   const std::size_t index = at->front().linear;
@@ -390,7 +391,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
                    linear.cols, first, 0);
     }
   }
-  // PEFT writes both, equal but for their order; of other models the field says nothing.
+  // PEFT writes both, with equal contents in any order. Other models do not set the field.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt, "ensure_weight_tying, and no change of the output matrix");
   if (adapter.changes.empty())

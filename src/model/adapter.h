@@ -2,11 +2,11 @@
 // products y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank]. The output
 // matrix is such a product; to a token's embedding comes its column of B A.
 //
-// Tokens of a step that have an adapter are sorted by it; one grouped product with all adapters' A and one
-// with their B then serve them all, and a token's numbers are the same whoever else is there. All adapters of
-// an engine have one shape: ranks are padded with zeros to the engine's max_rank. Where a network stacks
-// several tensors in one matrix, A stacks theirs, and theirs are blocks on B's diagonal. Each expert's
-// products are products of their own; there pairs of token and expert are sorted by expert and adapter.
+// A step's tokens with adapters are sorted by adapter. Two grouped products, one with the A and one with
+// the B of all adapters, serve all tokens. A token's numbers do not depend on the other tokens. All
+// adapters of an engine have one shape: ranks are padded with zeros to the engine's max_rank. If a network
+// stacks several tensors in one matrix, A stacks theirs, and their B are blocks on B's diagonal. Each
+// expert has separate products; there, pairs of token and expert are sorted by expert and adapter.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ namespace octavo {
 
 // An adapter's numbers, checked, in host memory.
 struct AdapterFile {
-  // Of one linear product: in the activations' format, row by row, B with its scale; the embedding's A is
-  // transposed, [vocab, rank].
+  // Change of one linear product: row-major, in the activations' format, B with its scale. The embedding's
+  // A is transposed, [vocab, rank].
   struct Change {
     std::size_t linear = 0;  // LinearParameter::index, or one of those before
     std::vector<std::byte> a, b;
@@ -38,8 +38,8 @@ struct AdapterFile {
   Hash128 digest;  // of the files
 };
 
-// The low-rank matrices of one linear product in the memory of a backend; null: it stays as it is. B is zero
-// but for its blocks: some of its rows, one behind the other, and the columns that they have numbers in.
+// The low-rank matrices of one linear product in the memory of a backend; null: no change. B is zero
+// outside its blocks: consecutive ranges of rows, each with the columns that are not zero.
 struct AdapterChange {
   struct Block {
     WeightPtr b;
@@ -49,22 +49,21 @@ struct AdapterChange {
   std::vector<Block> blocks{};  // of every adapter alike
 };
 
-// By AdapterFile::Change::linear.
+// Indexed by AdapterFile::Change::linear.
 using Adapter = std::vector<AdapterChange>;
 
 struct AdapterConfig;
 
-// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, or adapter_model.bin where there
-// is none.
+// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, else adapter_model.bin.
 class AdapterReader {
  public:
   // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of its single
   // experts, too.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
-  // Any thread. Tensors of encoders of images and sound are left out, with a warning. Errors: a file is
-  // missing or damaged; the rank is beyond max_rank; a tensor is of no linear layer of this network, its
-  // embedding or output matrix, or has another shape; a number is NaN or infinite.
+  // May run on any thread. Tensors of image and sound encoders are ignored, with a warning. Errors: a file
+  // is missing or damaged; the rank exceeds max_rank; a tensor does not belong to a linear layer of this
+  // network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
   // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part, and nothing of the layers of
@@ -73,7 +72,7 @@ class AdapterReader {
 
   // Products that an adapter can change.
   std::size_t linears() const { return linears_.size(); }
-  // Of an adapter that changes all of them.
+  // Bytes of an adapter that changes all products.
   std::int64_t bytes_max() const;
 
  private:
@@ -92,9 +91,9 @@ class AdapterReader {
   static Linear linear_of(const MatrixParameter& w);
   static std::vector<Linear::Block> blocks_of(std::span<const std::int64_t> part_rows,
                                               std::vector<RowRange> order);
-  // Where a module of the checkpoint is in its matrix. One that has a parameter for all experts (PEFT's
-  // target_parameters) is in as many matrices, from `linear` on: A [experts * r, cols] has each expert's rows
-  // together, B [rows, r * experts] its columns far apart.
+  // Position of a module of the checkpoint in its matrix. A module with one parameter for all experts
+  // (PEFT's target_parameters) covers one matrix for each expert, from `linear` on. There A [experts * r,
+  // cols] has each expert's rows together, and B [rows, r * experts] has its columns far apart.
   struct Module {
     std::size_t linear = 0;
     std::int64_t part = 0, first_row = 0, rows = 0;
@@ -102,7 +101,7 @@ class AdapterReader {
   };
   using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
 
-  // With a digest of the scales alone.
+  // Also computes a digest of the scales.
   Result<AdapterFile> read_tensors(const std::string& directory, const AdapterConfig& config,
                                    std::span<const StoredTensor> tensors) const;
   void add_tower(ModelSpec tower);
@@ -116,7 +115,7 @@ class AdapterReader {
   void note_own(const ModelSpec& spec);
   std::int64_t rank(const Linear& linear) const { return linear.parts * max_rank_; }
 
-  std::vector<std::string> prefixes_;  // that may stand before the names of layers and embedding
+  std::vector<std::string> prefixes_;  // optional prefixes of layer and embedding names
   std::vector<Linear> linears_;        // by AdapterFile::Change::linear
   std::map<std::string, Modules, std::less<>> modules_;
   std::set<std::string, std::less<>> tower_;  // modules of the encoder of images or sound, without_model()
@@ -127,32 +126,33 @@ class AdapterReader {
   float embed_scale_;
 };
 
-// Which tokens of a step have an adapter.
+// The tokens of a step that have an adapter.
 struct StepAdapters {
-  std::span<const Adapter* const> adapters;    // those that are there, each once
+  std::span<const Adapter* const> adapters;    // the adapters of the step, each once
   std::span<const std::int32_t> host_starts{}; // as below
   View starts = {};  // i32 [adapters + 1]: adapter i's tokens are tokens[starts[i]] .. tokens[starts[i + 1] - 1]
-  View tokens = {};  // i32 [places]
+  View tokens = {};  // i32 [tokens with an adapter]
 };
 
-// Bytes that both below work in, for steps of so many tokens, and logits of so many; none where max_rank is 0.
+// Bytes of scratch memory for both functions below, for the given numbers of tokens and logits rows; 0 if
+// max_rank is 0.
 std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens,
                                    std::int64_t logit_rows, int max_rank);
 
-// y += what the step's adapters have for the product of this index; x: act [n, cols], y: f32 or act [n, rows].
+// y += change by the step's adapters of the product `index`; x: act [n, cols], y: f32 or act [n, rows].
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
 
-// The places of a product of experts.
+// The pairs (token, expert) of a product of experts.
 struct ExpertPlaces {
   std::size_t index;  // MatrixParameter::index of the first expert
-  View rows = {};     // i32 [places]: of x; empty: each place its own
-  View tokens;        // i32 [places]
-  View starts;        // i32 [experts + 1]: expert e has the places starts[e] .. starts[e + 1] - 1
+  View rows = {};     // i32 [pairs]: of x; empty: row i for pair i
+  View tokens;        // i32 [pairs]
+  View starts;        // i32 [experts + 1]: expert e has the pairs starts[e] .. starts[e + 1] - 1
 };
 
 // y += what the step's adapters have for a product of experts, in host memory. x: act [n, cols], y: act
-// [places, rows].
+// [pairs, rows].
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& places, const View& y);
 
 // y += what they have for the embeddings of `ids`: i32 [n], y: f32 [n, dim].

@@ -78,7 +78,7 @@ Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object&
   return patterns;
 }
 
-// Other ways to begin leave a changed base model behind, which the adapter belongs to.
+// Other initialisations change the base model, and the adapter needs the changed one.
 Result<> check_initialisation(const json::object& config) {
   const json::value* value = config.if_contains("init_lora_weights");
   if (value == nullptr || !value->is_string()) return {};
@@ -89,7 +89,7 @@ Result<> check_initialisation(const json::object& config) {
                        "{}: init_lora_weights is {}, which needs a changed base model", kFile, text);
 }
 
-// "^" stands for the beginning of the name.
+// "^" matches the beginning of the name.
 bool names(std::string_view pattern, std::string_view module) {
   if (pattern.starts_with('^')) return module == pattern.substr(1);
   return module.ends_with(pattern) &&

@@ -11,8 +11,8 @@
 namespace octavo {
 
 struct AdapterConfig {
-  // Of modules that one of the patterns names, by the first that does: a pattern is a module's name, or the end of it
-  // behind a dot.
+  // Values by module. The first pattern that matches decides: a pattern is a module's name, or the end of
+  // it after a dot.
   template <class T>
   struct ByModule {
     T usual = {};
@@ -26,7 +26,7 @@ struct AdapterConfig {
   bool by_root = false;    // use_rslora
   bool tied = false;       // ensure_weight_tying: what changes the embedding changes the output matrix, too
 
-  // Of B A: lora_alpha / r, or lora_alpha / sqrt(r).
+  // Scale of B A: lora_alpha / r, or lora_alpha / sqrt(r).
   float scale_of(std::string_view module) const;
   int rank_max() const;
 };

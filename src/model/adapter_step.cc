@@ -1,4 +1,4 @@
-// What the adapters of a step change in its products.
+// Applies the adapters of a step to its products.
 #include <algorithm>
 #include <array>
 #include <utility>

@@ -142,7 +142,7 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
-// torch.save wrote the same numbers; where both files are there, safetensors count.
+// torch.save wrote the same numbers. If both files exist, safetensors has priority.
 TEST(Adapter, OfATorchFileIsTheSame) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -166,7 +166,7 @@ TEST(Adapter, OfATorchFileIsTheSame) {
               HasSubstr("adapter_model.bin: torch.save did not write it"));
 }
 
-// Query, key and value are one matrix, gate and up another: each has a B of its own, without zeros for the
+// Query, key and value are one matrix, gate and up another. Each has a separate B, without zeros for the
 // others.
 TEST(Adapter, LayersThatAreOneMatrixHaveBlocks) {
   Backend backend = make_reference_backend();
@@ -216,7 +216,7 @@ class AdapterErrors : public testing::Test {
     text.replace(at, from.size(), to);
     directory_.write(file, text);
   }
-  // Of all tensors whose names begin so; in the place of what is too short there are blanks.
+  // Renames all tensors with this prefix; blanks fill the gap if the new name is shorter.
   void rename(std::string_view from, std::string_view to) {
     std::ifstream in(directory_ / "adapter_model.safetensors", std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -299,13 +299,13 @@ TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
   }
 }
 
-// Of a model that sees.
+// Adapters of a vision model.
 class TowerAdapterErrors : public AdapterErrors {
  protected:
   TowerAdapterErrors() : AdapterErrors("../vision/qwen2_vl", "tests/data/vision/qwen2_vl/adapter") {}
 };
 
-// What vLLM does with them.
+// As in vLLM.
 TEST_F(TowerAdapterErrors, LayersOfTheEncoderOfImagesAreLeftOut) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const std::size_t all = reader.read(directory_.path()).value().changes.size();
@@ -328,7 +328,7 @@ TEST_F(TowerAdapterErrors, NothingButTheEncoder) {
   EXPECT_THAT(error(), HasSubstr("holds no tensors but of the encoder of images or sound"));
 }
 
-// Of embedding and output matrix.
+// Adapters of embedding and output matrix.
 class EmbeddingAdapterErrors : public AdapterErrors {
  protected:
   EmbeddingAdapterErrors() : AdapterErrors("mistral") {}
@@ -346,7 +346,7 @@ TEST_F(EmbeddingAdapterErrors, HalfOfIt) {
   EXPECT_THAT(error(), HasSubstr("embed_tokens.lora_embedding_A is missing"));
 }
 
-// Of single experts.
+// Adapters of single experts.
 class ExpertAdapterErrors : public AdapterErrors {
  protected:
   explicit ExpertAdapterErrors(const std::string& name = "mixtral") : AdapterErrors(name) {}

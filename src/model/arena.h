@@ -33,12 +33,12 @@ class Scratch {
 // writes it declares it. Where there are several, each has a number as well.
 class Slots {
  public:
-  // Of parts that ask for the same slot, the one that needs most decides.
+  // Adds a slot. If several parts request the same slot, it gets the largest requested size.
   template <class Key>
   void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
     add(&kKey<Key>, number, View::of(nullptr, type, shape));
   }
-  // Empty: no part has asked for it.
+  // Empty: no part has requested it.
   template <class Key>
   View all(int number = 0) const {
     for (const Slot& slot : slots_)
@@ -52,7 +52,7 @@ class Slots {
 
  private:
   template <class Key>
-  static constexpr char kKey = 0;  // whose address stands for the type
+  static constexpr char kKey = 0;  // its address identifies the type
   struct Slot {
     const char* key;
     int number;
@@ -67,13 +67,13 @@ class Slots {
 // i32 [tokens]: 0, 1 ..
 struct EveryRow {};
 
-// What reserve() gets: the largest step, and where to ask.
+// Argument of reserve(): the largest step, and the allocators.
 struct Arena {
   std::int64_t tokens;      // of a step
   std::int64_t logit_rows;  // of a call of a head
   DType activation;
-  DType sums;       // of what a half of a layer puts out: f32 where ranks add it up, else as activations
-  Scratch scratch;  // of blocks; a copy of it measures what a block inside of another one takes behind it
+  DType sums;       // format of a half's output: f32 if ranks add it up, else the activations' format
+  Scratch scratch;  // of blocks; a block measures its inner block with a copy
   Slots& slots;
 
   // A row for each token.

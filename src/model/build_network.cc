@@ -254,7 +254,7 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
     add<ScaleResidual>(layer, constant_vector({spec.passed_scale}));
 }
 
-// What other layers and encoders of images add and read.
+// Adds the phases after a layer for shortcuts and image encoders.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
   if (spec_.tower && spec_.tower->image && index < spec_.tower->image->deep_layers.size())

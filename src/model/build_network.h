@@ -1,4 +1,4 @@
-// From a spec to a network: the one place that knows which kinds of phases there are.
+// From a spec to a network: only this file knows all kinds of phases.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace octavo {
 
 class NetworkBuilder {
  public:
-  // prefix: what stands before every name. Both live longer.
+  // prefix: prefix of every name. Both arguments outlive the builder.
   NetworkBuilder(const ModelSpec& spec, const std::string& prefix)
       : spec_(spec), prefix_(prefix), top_(spec.names, prefix) {}
 

@@ -1,4 +1,4 @@
-// What the 8-bit formats of the KV cache cost in accuracy, on the shipped model and text that it wrote.
+// Loss of accuracy by the 8-bit formats of the KV cache, on the shipped model and text that it wrote.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

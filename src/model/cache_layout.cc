@@ -16,9 +16,9 @@ double numbers_of(const CacheNeed& need) {
   return static_cast<double>(need.kv_heads) * need.head_dim * (need.values_in_keys > 0 ? 1 : 2) / need.rate;
 }
 
-// Layers in a group, given the layers of each need. The smallest number wastes least, unless the largest is
-// about the same: then one group of each is best. Entries that stand for several tokens are small and kept to the
-// end: those of all layers are one group, and others are as large.
+// Layers in a group, given the layers of each need. The smallest number wastes least. If the largest number
+// is about the same, one group of each need is best. Compressed entries are small and kept to the end:
+// those of all layers form one group, and the other groups may be as large.
 int group_size(const LayersByNeed& layers_by_need) {
   double entries = 0;
   for (const auto& [need, layers] : layers_by_need)
@@ -44,7 +44,7 @@ int source_of(const ModelSpec& spec, std::size_t layer) {
   return attention != nullptr ? attention->source : -1;
 }
 
-// Of all layers.
+// Layout for all layers.
 CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
   bool one_plane = options.one_plane;  // but where one is read again by a later layer

@@ -1,13 +1,13 @@
 // How the layers of a network share the KV cache and the states of sequences: derived from its spec.
 //
-// Layers that forget (sliding window) and layers that remember (full attention) need different numbers of
-// blocks, and layers with other heads need other bytes. As in vLLM's hybrid KV cache, layers with equal needs
-// form groups of at most `planes` layers, each group with block tables of its own, and all groups draw blocks
-// from one pool: the i-th layer of a group keeps its keys and values in plane i of a block. A block has room
-// for the largest group; smaller ones waste the rest.
+// Layers with sliding windows and layers with full attention need different numbers of blocks. Layers with
+// other heads need other numbers of bytes. As in vLLM's hybrid KV cache, layers with equal needs form
+// groups of at most `planes` layers. Each group has separate block tables, and all groups draw blocks from
+// one pool. The i-th layer of a group keeps its keys and values in plane i of a block. A block has room for
+// the largest group; smaller groups waste the rest.
 //
-// Recurrent layers keep a state of fixed size for each running sequence: those of all layers lie next to each
-// other, f32, and sequences have slots.
+// Recurrent layers keep an f32 state of fixed size for each running sequence. A sequence has a slot, with
+// the states of all layers next to each other.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct LayerGroup {
   int layers = 0;
 };
 
-// Of a layer or, behind those of all, of the entries of one (Block::entries()).
+// Cache of a layer or, after those of all layers, of a layer's compressed entries (Block::entries()).
 struct CacheLayer {
   int group = -1;  // -1: the layer keeps nothing in the cache
   int plane = 0;
@@ -57,8 +57,8 @@ struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
   bool window_groups = true;  // false: layers with a window keep everything, grouped with those that do
-  // Texts are computed whole, in one step, and nothing is read afterwards: layers of a group take turns in
-  // one plane.
+  // Texts are computed whole, in one step, and nothing is read afterwards: the layers of a group share one
+  // plane.
   bool one_plane = false;
 };
 
@@ -67,8 +67,9 @@ KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options);
 
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options);
 
-// Of the keys and values of encoders' rows, which all layers with cross attention keep as long as a sequence
-// lives. A sequence has rows_blocks(spec, layout) blocks. No group: there is no such layer.
+// Layout of the keys and values of encoders' rows. All layers with cross attention keep them for the
+// lifetime of a sequence. A sequence has rows_blocks(spec, layout) blocks. The layout has no group if no
+// layer has cross attention.
 CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options);
 std::int64_t rows_blocks(const ModelSpec& spec, const CacheLayout& layout);
 

@@ -17,7 +17,7 @@ constexpr std::size_t kListMax = 4096;
 
 boost::json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
 
-// What stands for infinity: JSON has no word for it.
+// "Infinity" is not valid JSON: this number replaces it, padded to equal length.
 constexpr std::string_view kInfinity = "Infinity", kLargest = "1e308   ";
 static_assert(kInfinity.size() == kLargest.size());
 
@@ -78,8 +78,8 @@ void merge(boost::json::object& fields, const boost::json::object& overrides) {
   }
 }
 
-// Files of transformers 5 say rope_parameters, of which an override that says rope_scaling, as older files do, changes
-// the scaling alone: of all layers, or of those with full attention where each kind has its own.
+// Files of transformers 5 have rope_parameters. If an override has rope_scaling, as in older files, it
+// changes only the scaling: of all layers, or of those with full attention if kinds differ.
 void keep_rotation(boost::json::object& fields, const boost::json::object& overrides) {
   constexpr std::string_view kKept[] = {"rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved"};
   auto* newer = fields.if_contains("rope_parameters");

@@ -20,9 +20,9 @@ namespace octavo {
 // case.
 class Config {
  public:
-  // Parses the text of a config.json. When it nests the language model in `text_config` (multi-modal
-  // checkpoints), fields are looked up there first.
-  // Fields of `overrides` stand above those of the text; objects are merged.
+  // Parses the text of a config.json. If it nests the language model in `text_config` (multi-modal
+  // checkpoints), fields are looked up there first. Fields of `overrides` take precedence; objects are
+  // merged.
   static Result<Config> parse(std::string_view text, const boost::json::object& overrides = {});
   // Reads <directory>/config.json, or params.json of a folder in Mistral's own format (params_file.h).
   static Result<Config> load(const std::string& directory, const boost::json::object& overrides = {});
@@ -34,10 +34,10 @@ class Config {
   // The same, where this family's fields (first) may be written under other names (second).
   Config with_names(const Names& names) const;
 
-  // Of a file with text_config: its other fields alone, without defaults.
+  // For a file with text_config: the fields outside it, without defaults.
   Config outer() const;
 
-  // What absent fields are: a JSON object.
+  // Sets the values of absent fields: a JSON object.
   void set_defaults(boost::json::object fields) { defaults_ = std::move(fields); }
   void set_defaults(std::string_view json);
 

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-// What the tensors that are to be quantised become, by name.
+// Target encodings of the tensors to quantise, by name.
 using Targets = std::map<std::string, Encoding, std::less<>>;
 
 Result<Targets> targets_of(Network& network, const ConvertOptions& options) {
@@ -109,8 +109,8 @@ json::object weights_of(Encoding encoding, std::int64_t group) {
 // quantization_config as compressed-tensors reads it.
 json::object description(Network& network, const Checkpoint& checkpoint, const Targets& targets,
                          const ConvertOptions& options) {
-  // The layers' matrices by the size of their groups. "Linear" stands for the size that most have, the others
-  // are named.
+  // The layers' matrices by the size of their groups. "Linear" selects the most frequent size; the others
+  // are listed by name.
   std::map<std::int64_t, json::array> modules;
   for (const auto& [tensor, encoding] : targets) {
     if (encoding != options.quantization) continue;

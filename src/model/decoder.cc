@@ -64,7 +64,7 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
   if (end == model_.network.layers.size()) model_.network.residual->end(all);
 }
 
-// Before and behind it nothing is pending, so that each part finds the same.
+// Nothing is pending before or after a part, so that each part starts from the same state.
 template <typename Function>
 void Decoder::on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
                       StepRows part, const Function& function) {

@@ -16,41 +16,41 @@
 namespace octavo {
 
 // Holds the workspaces, all allocated here; a step allocates nothing. Refers to model, layout and backend,
-// which must live longer.
+// which must outlive it.
 class Decoder {
  public:
-  // group: of the ranks that hold the other parts of the model; it lives longer, and tells of failures. Ranks
-  // run the same steps.
+  // group: the ranks that hold the other parts of the model. It outlives the decoder and reports failures.
+  // Ranks run the same steps.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
-  // Runs the layers of this stage; `cache` is beside CacheLayout::layers. A stage that is not the first
-  // begins with what handed_on() holds. Leaves the final residual for heads, on the device: when what it
-  // enqueues was recorded, a replay does the same.
+  // Runs the layers of this stage; `cache` is parallel to CacheLayout::layers. A stage after the first
+  // starts from the contents of handed_on(). Leaves the final residual for heads on the device. A recorded
+  // replay of the enqueued work does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
     begin(batch);
     run_layers(batch, cache, 0, model_.network.layers.size());
   }
-  // The same in parts: what comes before the layers, then layers [first, end), from 0 to the last. What the
-  // batch refers to stays where it is until then.
+  // The same in parts: first the phases before the layers, then layers [first, end), from 0 to the last.
+  // The data of the batch must not move until then.
   void begin(const ForwardBatch& batch);
   void run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                   std::size_t end);
-  // The same of a layer of an encoder of images for some of the rows at a time, in order: those of whole
-  // squares of patches. Plans are of these rows' sequences alone. Where rows see those behind them,
-  // store_rows() of all comes first.
+  // The same for a layer of an image encoder, for some rows at a time and in order. The rows are those of
+  // whole squares of patches. Plans cover only the sequences of these rows. If rows attend to later rows,
+  // store_rows() of all rows comes first.
   void store_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
                   StepRows part);
   void run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part);
 
-  // Of a network that proposes for another (ModelSpec::hidden), before each forward(): beside its token i
-  // comes row rows[i] of what the last forward() of `from` has made, which is the other's decoder or this
-  // one. rows: i32 [n]
+  // For a network that proposes for another (ModelSpec::hidden), before each forward(). Token i gets row
+  // rows[i] of the last forward() of `from`, which is the other network's decoder or this one. rows: i32
+  // [n]
   void read_hidden(const Decoder& from, const View& rows);
 
   // f32 [tokens, dim]: of a step of this number of tokens.
   View residual(std::int64_t tokens) const { return residual_.all().rows(0, tokens); }
-  // What stages hand on: the residual or, f32 [tokens, streams * dim], all that there are.
+  // Rows between stages: the residual or, f32 [tokens, streams * dim], all residuals.
   View handed_on(std::int64_t tokens) const {
     return model_.network.residual->handed_on(workspaces_.slots()).rows(0, tokens);
   }
@@ -64,9 +64,9 @@ class Decoder {
   void pool(const View& starts, std::size_t head, const View& out) {
     model_.network.pool->run(step(), head, starts, out);
   }
-  // The rows behind the final norm: act [n, dim], good until the next step.
+  // The rows after the final norm: act [n, dim], valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
-  // ProjectHead: of squares from `first` on, as they come; and of rows that it would take, at most a step's.
+  // ProjectHead: of the squares from `first` on, in order; and of given rows, at most as many as in a step.
   void project(std::int64_t first, const View& out, const View& starts);
   void project_rows(const View& x, const View& out) { model_.network.project->run_rows(step(), x, out); }
 
@@ -90,7 +90,7 @@ class Decoder {
   std::int64_t tokens_ = 0;  // of the last step
 };
 
-// What the attention plan of a group must have room for.
+// Limits that the attention plan of a group must have room for.
 AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,
                                  int max_sequences);
 

@@ -164,8 +164,8 @@ TEST(Costs, CountParametersAndWork) {
   EXPECT_DOUBLE_EQ(three.operations, 2.0 * static_cast<double>(3 * layers + 6400) + 4 * 64 * (6 + 6));
 }
 
-// Of heads that draft: rows that they have read, embedding and row side by side, and numbers of rows. Of the model that
-// they draft for: the residual before each layer that they read.
+// Draft heads have slots for the rows they read, for embedding and row side by side, and for numbers of
+// rows. Their target model has slots for the residual before each layer that they read.
 TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
   ModelSpec spec = with_windows({0});
   constexpr std::int64_t kTokens = 64, kDim = 64;

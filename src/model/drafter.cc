@@ -68,7 +68,7 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   return spec;
 }
 
-// The layers of an EAGLE head, which are Llama's, with what depends on its tensors.
+// The layers of an EAGLE head: Llama's, with the fields that depend on its tensors.
 Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoint, const Model& other, int most) {
   Config complete = config;
   complete.set_defaults(field_defaults("LlamaForCausalLM"));

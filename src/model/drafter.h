@@ -14,7 +14,7 @@ namespace octavo {
 struct Drafter {
   std::unique_ptr<Model> model;
   std::vector<std::int32_t> tokens =
-      {};  // that the rows of its logits stand for; empty: each for its own number
+      {};  // token of each row of its logits; empty: token i is row i
 };
 
 // `other`, and the network in it, must outlive what these load. Errors of all: those of Model::load; numbers

@@ -10,7 +10,7 @@ struct Ends {
   MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
   NormParameter final_norm;
   float embed_scale = 1;
-  const Ends* other = nullptr;  // whose matrices are used where there are none here; lives longer
+  const Ends* other = nullptr;  // its matrices replace missing ones; outlives this
 
   const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }
   const Weight& output() const {

@@ -61,7 +61,7 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
     const std::vector<double> sums = rank_loads(loads, next, ranks);
     EXPECT_NEAR(std::accumulate(sums.begin(), sums.end(), 0.0),
                 std::accumulate(loads.begin(), loads.end(), 0.0), 1e-6);
-    // As many replicas as help, and no other split of the places has a lighter heaviest one.
+    // There are no useless replicas, and no other split of the slots has a smaller largest load.
     for (int e = 0; e < experts; ++e)
       for (int other = 0; other < experts; ++other) {
         const auto mine = static_cast<double>(std::ranges::count(next, e)),
@@ -70,8 +70,8 @@ TEST(ExpertPlacement, WhateverTheLoadsAre) {
         EXPECT_LE(loads[static_cast<std::size_t>(other)] / theirs,
                   loads[static_cast<std::size_t>(e)] / (mine - 1) + 1e-9);
       }
-    // A rank is heavier than the mean by no more than its share of what was given last, as long as all have
-    // room.
+    // If all ranks have room, a rank's load exceeds the mean by at most the share of the last expert it
+    // received.
     if (static_cast<int>(now.size()) % ranks == 0) {
       const double mean = std::accumulate(sums.begin(), sums.end(), 0.0) / ranks;
       EXPECT_LE(greatest(sums),

@@ -7,9 +7,9 @@
 
 namespace octavo {
 
-// 32 hexadecimal digits, of config.json and the weight files of a directory, or of a GGUF file: of all their
-// bytes. Equal for copies of the same files. weights: a directory whose weight files stand in place of the
-// model's, or a GGUF file; "": the model's. Errors: a file is gone, or cannot be read.
+// 32 hexadecimal digits: a hash of all bytes of config.json and the weight files of a directory, or of a
+// GGUF file. Copies of the same files have equal fingerprints. weights: a directory whose weight files
+// replace the model's, or a GGUF file; "": the model's. Errors: a file is missing or cannot be read.
 Result<std::string> model_fingerprint(const std::string& path, const std::string& weights = {});
 
 // The same of the files' sizes, their beginnings and samples all through them: at once, however large they

@@ -66,7 +66,7 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
         attention != nullptr && attention->source >= 0)
       for (const char* unused : {"attn_k", "attn_v", "attn_k_norm"})
         spec.names.ignorable.push_back(fmt::format("blk.{}.{}.weight", i, unused));
-  // Of RWKV-7's first layer nothing reads a share of its own values.
+  // The first layer of RWKV-7 does not mix its values with those of another layer.
   if (!spec.layers.empty() && std::holds_alternative<TimeMix>(spec.layers[0].mixer))
     for (const char* unused : {"v0", "v1", "v2"})
       spec.names.ignorable.push_back(fmt::format("blk.0.time_mix_{}.weight", unused));
@@ -150,7 +150,7 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf) {
   adapt(spec, gguf, architecture->traits.interleaved);
   TRY(const auto predictors,
       gguf.metadata.count(fmt::format("{}.nextn_predict_layers", architecture->name), kGgufLayersMax));
-  for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // they come behind the others
+  for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // they come after the others
     spec.names.ignorable.push_back(fmt::format("blk.{}.*", std::ssize(spec.layers) + i));
   return spec;
 }

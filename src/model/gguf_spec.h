@@ -7,9 +7,9 @@
 
 namespace octavo {
 
-// The file's metadata as the fields that a family reads from config.json, and what the conversion to GGUF
-// changed put right: names of tensors, rows of queries and keys in the order of interleaved rotation, norms
-// that have Gemma's 1 added. Errors: unsupported, naming architecture or key; invalid_argument, naming the
+// Turns the file's metadata into the fields that a family reads from config.json. Undoes the changes of the
+// conversion to GGUF: names of tensors, rows of queries and keys in the order of interleaved rotation,
+// Gemma's norms with 1 added. Errors: unsupported, naming architecture or key; invalid_argument, naming the
 // key and its limit.
 Result<ModelSpec> gguf_spec(const Gguf& gguf);
 

@@ -1,4 +1,4 @@
-// What metadata becomes, and how what is wrong or missing is named.
+// Specs from metadata, and errors for wrong or missing metadata.
 #include "model/gguf_spec.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kF32 = 0;
 
 class GgufSpec : public testing::Test {
  protected:
-  // A llama's metadata, but for the keys that the test leaves out.
+  // A llama's metadata, without the keys that the test leaves out.
   static GgufBuilder llama(std::string_view without = "") {
     GgufBuilder file;
     file.text("general.architecture", "llama");
@@ -166,7 +166,7 @@ TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
               HasSubstr("llama.pooling_type is 5; supported are"));
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 4)),
               HasSubstr("llama.pooling_type is 4 (scores) and there is no cls.output.weight"));
-  // Tokens that see those behind them do not generate.
+  // Models whose tokens see later tokens do not generate.
   EXPECT_THAT(error(llama().value("llama.attention.causal", GgufType::boolean, std::string(1, '\0'))),
               HasSubstr("needs --runner pooling"));
 }

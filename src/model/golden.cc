@@ -105,7 +105,7 @@ class Sequence {
     return batches_;
   }
 
-  // The batch's states for so many tokens.
+  // The batch's states for n tokens.
   StateBatch states(std::int32_t tokens) {
     if (layout_.state_floats == 0) return {};
     const std::int32_t numbers[] = {1, 0, tokens};  // the slot; starts
@@ -178,14 +178,14 @@ class Reader {
     if (ranks_.to_stage_behind) ranks_.to_stage_behind->broadcast(rows_between);
   }
 
-  // Row rows[i] of what `from` has made last, beside token i of the next forward().
+  // Adds row rows[i] of the last output of `from` to token i of the next forward().
   void read_hidden(Reader& from, std::span<const std::int32_t> rows) {
     const Buffer device_rows = uploaded(backend_, rows);
     decoder_->read_hidden(from.decoder(), device_rows.view(DType::i32, {std::ssize(rows)}));
     backend_.stream->synchronize();
   }
 
-  // Of every token of the last forward(); none on a rank that has stages behind it.
+  // Logits of every token of the last forward(); empty on a rank that is not in the last stage.
   void append_logits(std::vector<float>& to) {
     if (ranks_.to_stage_behind) return;
     const auto count = std::ssize(rows_);
@@ -205,7 +205,7 @@ class Reader {
   Reader(const Model& model, Backend& backend, const CacheOptions& options, const RankGroups& ranks)
       : model_(model), backend_(backend), ranks_(ranks), layout_(cache_layout(model.spec, options)) {}
 
-  // Of all rows. What it refers to must stay.
+  // Adapters of all rows. The arguments must outlive the result.
   StepAdapters step_adapters(std::span<const std::int32_t> starts, const Buffer& device_starts,
                              const Buffer& device_rows) const {
     return {.adapters = {&adapter_, 1},
@@ -290,7 +290,7 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   for (std::int32_t begin = 0; begin < length; begin += chunk) {
     const auto piece = ids.subspan(static_cast<std::size_t>(begin));
     reader->forward(piece.first(std::min(piece.size(), rows.size())), begin);
-    const std::size_t known = std::min(piece.size() - 1, rows.size());  // tokens behind those
+    const std::size_t known = std::min(piece.size() - 1, rows.size());  // tokens after those
     if (known == 0) break;
     head->read_hidden(*reader, std::span(rows).first(known));
     head->forward(piece.subspan(1, known), begin);

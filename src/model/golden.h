@@ -49,16 +49,16 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
                                const TestAdapter& adapter = {}, const RankGroups& ranks = {},
                                const std::function<void()>& before_chunk = {});
 
-// The same of what proposes for another network: behind every token but the first, and behind the likeliest
-// of the tokens that come next then. The text is read in chunks of this size.
+// The same for a network that proposes for another: after every token but the first, and after the
+// likeliest next token. The text is read in chunks of this size.
 struct DrafterLogits {
   std::vector<float> logits, next;
 };
 Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
-// The same of heads that propose place by place, [places, ids - places, vocab]: from each token's hidden state and
-// the text's tokens behind it. Workspaces for `chunk` sequences are reserved.
+// The same for heads that propose one position each, [places, ids - places, vocab]: from each token's
+// hidden state and the text's next tokens. Reserves workspaces for `chunk` sequences.
 Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
                                            std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 

@@ -152,7 +152,7 @@ Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// min_pixels and max_pixels, where they are given, stand above size.
+// min_pixels and max_pixels, if given, take precedence over size.
 Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
@@ -207,7 +207,7 @@ Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// What transformers' processors do, each with what it takes for absent fields.
+// transformers' processors, each with its defaults of absent fields.
 struct Kind {
   std::string_view name;  // of the class, whatever follows it
   Result<> (*read)(const Config& config, media::ProcessorConfig& out);
@@ -333,7 +333,7 @@ Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   }
 }
 
-// What mm_processor_kwargs say of the frames of videos.
+// Applies mm_processor_kwargs for the frames of videos.
 Result<> set_video_sampling(const Config& config, const boost::json::object& overrides, media::VideoRule& video) {
   const bool fps = overrides.contains("fps"), frames = overrides.contains("num_frames");
   if (fps && frames) return invalid("mm_processor_kwargs", "mm_processor_kwargs: fps and num_frames exclude each other");

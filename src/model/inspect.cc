@@ -153,7 +153,7 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
          line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
 }
 
-// What encodes the images of a model that sees, the sound of one that hears, or prompts.
+// Text of the encoder of images, sound or prompts.
 Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
   TRY(const Network network, checked_network(tower, checkpoint));
   std::string text;

@@ -1,4 +1,4 @@
-// What a network costs, and the text of `octavo model inspect`.
+// Cost of a network, and the text of `octavo model inspect`.
 #pragma once
 
 #include <cstdint>

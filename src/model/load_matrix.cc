@@ -39,7 +39,7 @@ void transpose(View& matrix) {
   std::swap(matrix.stride[0], matrix.stride[1]);
 }
 
-// Whether the kernels multiply a matrix of codes as it is.
+// Whether the kernels multiply a matrix of codes directly.
 bool is_multiplied(const MatrixPart& part) {
   const std::int64_t groups = part.scales.size(1);
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
@@ -81,7 +81,7 @@ Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
   return out;
 }
 
-// A plain part as it is asked for.
+// A plain part in the requested format.
 Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const MatrixFormats& formats,
                              ThreadPool& pool) {
   if (formats.quantization == Encoding::plain) return loaded;
@@ -118,7 +118,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     loaded.part = matrix_of(stored);
     return loaded;
   }
-  // Of activations in single precision the products are not rounded to the checkpoint's format.
+  // With activations in single precision, products are not rounded to the checkpoint's format.
   const StoredTensor tensor = scale != nullptr
                                   ? scaled(stored, *scale, formats.activation, loaded.memory, pool)
                                   : in_format(stored, formats.plain, loaded.memory, pool);
@@ -168,7 +168,7 @@ MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t
   return {part.encoding, of(part.values), of(part.scales), of(part.zeros)};
 }
 
-// Whether a rank's part of a matrix is rows and columns of its tensors as they stand in the checkpoint.
+// Whether a rank's part of a matrix is contiguous rows and columns of its tensors in the checkpoint.
 bool stands_together(const MatrixParameter& parameter) {
   return !parameter.transposed && !parameter.scale &&
          std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
@@ -215,7 +215,7 @@ std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<c
   return parts;
 }
 
-// Of two parts of a row each: the first less the second.
+// The first row minus the second, of two parts with a row each.
 MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vector<std::byte>& memory) {
   const auto cols = static_cast<std::size_t>(rows[0].cols());
   std::vector<float> first(cols), second(cols);

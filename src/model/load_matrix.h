@@ -12,11 +12,10 @@ struct MatrixFormats {
   DType activation = DType::f32;
 };
 
-// Checks and prepares the matrix, then lets go of its pages. Quantised tensors stay as they are, each its own
-// encoding; beside ones that stay plain in the same matrix all become plain, in the activations' format, and
-// so do those that no kernel multiplies: codes whose scales change within 32 columns. `parameter` has been
-// checked against the checkpoint. Errors: corrupt, naming the tensor, when one is not finite; whatever the
-// backend says.
+// Checks and prepares the matrix, then releases its pages. Quantised tensors keep their encodings. They
+// become plain, in the activations' format, beside plain tensors in the same matrix, or if no kernel
+// multiplies them: codes whose scales change within 32 columns. `parameter` has been checked against the
+// checkpoint. Errors: corrupt, naming the tensor, if a number is not finite; errors of the backend.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
 

@@ -99,7 +99,7 @@ Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, i
   return tokens;
 }
 
-// Of a smaller vocabulary the rows of its tokens, where the matrix has all.
+// Output matrix of a head. For a smaller vocabulary, selects the rows of its tokens if the matrix has all.
 MatrixParameter output_matrix(const Namer& name, const Checkpoint& checkpoint, const std::string& tensor,
                               const ModelSpec& other, std::span<const std::int32_t> tokens) {
   const std::int64_t rows = tokens.empty() ? other.vocab : std::ssize(tokens);

@@ -99,7 +99,7 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
                          .weight = constant_vector(
                              std::vector(static_cast<std::size_t>(row), std::numbers::sqrt2_v<float> / 2)),
                          .bias = {}};
-  // Tied: one of each for all places, but for the first product, whose input may be of another width.
+  // Tied: all positions share the matrices, except the first product, whose input may have another width.
   for (int place = 0; place < count; ++place) {
     const auto numbered = [&](std::string_view what) { return fmt::format("{}.{}", what, place); };
     if (place == 0 || !tied || place == 1)

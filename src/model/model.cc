@@ -144,7 +144,7 @@ Result<> check_windows(const ModelSpec& spec) {
   return {};
 }
 
-// Of a frame; there are as many as stand for the tokens of one at least.
+// Largest number of pixels of a video frame.
 std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   if (!config.video) return 0;
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
@@ -181,7 +181,7 @@ Result<> read_images(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// What the checkpoint's feature extractor makes of sound must be what the encoder takes.
+// The output of the checkpoint's feature extractor must fit the input of the encoder.
 Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   TRY(const media::MelConfig config, read_sound_processor(path));
   if (config.mels != input.mels)
@@ -271,7 +271,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   return dummy_checkpoint(slots);
 }
 
-// What heads have beside the network's files.
+// Adds the files of heads beside the network's files.
 Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Checkpoint& checkpoint) {
   for (std::size_t i = 0; i < spec.heads(); ++i)
     for (const HeadLayer& layer : spec.head_at(i).layers) {

@@ -26,16 +26,16 @@ namespace octavo {
 // matrices (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
-// What a model is to do with texts. automatic: what its files say. generate: continue them. pooling: make one
-// vector or scores of each.
+// Use of the model. automatic: according to its files. generate: continue texts. pooling: make one vector
+// or scores of each text.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// What a language model becomes that reads texts. automatic: what its files say; none: nothing else; embed:
-// it makes a vector of each; classify: it scores labels, by the matrix "score" or, where config.json has
-// classifier_token_ids, by those rows of its output matrix.
+// Conversion of a language model to an embedding model or classifier. automatic: according to its files;
+// none: no conversion; embed: it makes a vector of each text. classify: it scores labels, by the matrix
+// "score" or, if config.json has classifier_token_ids, by those rows of its output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
-// What is otherwise than a model's files say.
+// Options that override a model's files.
 struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
@@ -49,19 +49,19 @@ struct LoadOptions {
   // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h), embedding and
   // output matrix to int8 in both cases; where none is plain, that is an error. plain: they stay as they are.
   Encoding quantization = Encoding::plain;
-  std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
+  std::optional<int> max_model_len = {};  // nullopt: the model's limit
   Reading reading = {};
   bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
-  std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
-  int threads = 0;                        // that read and check; 0: as many as this process may use
-  bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
-  // Of the KV cache: what the backend is asked to support (model/support.h). nullopt: the activations'
-  // format.
+  // source of the tensors, in place of the model's files; "": the model's files
+  std::string weights = {};
+  int threads = 0;                        // threads that read and check; 0: all that this process may use
+  bool images = true, videos = true, sounds = true;  // false: the encoder for it is not loaded
+  // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
-  Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
+  Shard shard = {};                       // the part of each layer to load; only for unquantised checkpoints
   bool whole_ends = false;                // Model::ends of a part
-  int stage = 0;                          // of so many stages, the one to load
+  int stage = 0;                          // index of the stage to load, of `stages`
   int stages = 1;
   // Called after each matrix.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
@@ -77,16 +77,18 @@ struct Model {
   View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // of all matrices and vectors, as prepared, the tower's included
-  std::unique_ptr<Model> tower;    // encodes images or sound; null: there is none
-  // On a rank, the whole embedding and output matrix, for heads that propose for the network; null: there are none.
+  std::unique_ptr<Model> tower;    // encoder of images or sound; null: the model has no encoder
+  // On a rank, the whole embedding and output matrix for draft heads; null: the model has no draft heads.
   std::unique_ptr<Model> ends;
 
   // Whose embedding and output matrix are whole.
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }
 
-  // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
-  // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run
-  // the network, a network that cannot be split, a max_model_len beyond what the model is meant for, not enough memory.
+  // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors:
+  // - a wrong or unsupported configuration or checkpoint (the message names the field or tensor)
+  // - a backend that cannot run the network, or a network that cannot be split
+  // - max_model_len above the model's limit
+  // - not enough memory
   static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };

@@ -153,7 +153,7 @@ TEST_F(ModelLoad, BeyondTheFormatAskedFor) {
   EXPECT_THAT(error({.dtype = ModelDType::float16}), HasSubstr("holds NaN or infinity in f16"));
 }
 
-// Angles are those of a step's tokens: a table of so many positions would take gigabytes.
+// Angles are computed for a step's tokens: a table of ten million positions would take gigabytes.
 TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
   replace("config.json", "\"max_position_embeddings\": 256", "\"max_position_embeddings\": 10000000");
   const auto model = Model::load(directory_.path(), backend_);

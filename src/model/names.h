@@ -1,4 +1,4 @@
-// What a checkpoint calls its tensors, and how it lays them out.
+// Names and layout of a checkpoint's tensors.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// What the checkpoint calls the tensors that kinds share; of<Kind>() are those of one kind (blocks/kinds.h).
-// '#' in the name of a layer's is LayerSpec::part. Layer names are relative to layers + number + "."; names
-// of matrices come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in
-// this order.
+// Names of tensors that kinds share; of<Kind>() returns those of one kind (blocks/kinds.h). '#' in a
+// layer's name is replaced by LayerSpec::part. Layer names are relative to layers + number + "."; names of
+// matrices come without ".weight" and ".bias". A list of names means matrices stacked by rows, in this
+// order.
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
   std::string lm_head = "lm_head";                 // without a prefix before it
@@ -41,7 +41,7 @@ struct Names {
   std::string distance_bias = {};  // a whole name
   std::string layer_scale = "layer_scalar";
 
-  bool gguf = false;  // what comes behind a prefix for several tensors is as in GGUF files
+  bool gguf = false;  // names after a prefix for several tensors are as in GGUF files
 
   std::string token_norm = {};  // these three: of HiddenInput
   std::string hidden_norm = {};
@@ -64,12 +64,12 @@ struct Names {
   std::string projector_merger = {};              // of Projector::merged
   std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
   std::string deep_projector_norms = {};          // number among them
-  // Vectors by which the rows of `out` and `down`, with their biases, are multiplied; empty: there are none.
-  // LayerScale: Touvron et al., "Going deeper with Image Transformers", 2021.
+  // Vectors that scale the rows of `out` and `down`, with their biases; empty: no such vectors. LayerScale:
+  // Touvron et al., "Going deeper with Image Transformers", 2021.
   std::string out_scale = {};
   std::string down_scale = {};
 
-  // Matrices called x.linear have bounds of what they take and make beside them, x.input_min and so on.
+  // Matrices called x.linear have bounds of their inputs and outputs: x.input_min and so on.
   bool bounded = false;
 
   QkvOrder qkv_order = QkvOrder::by_kind;
@@ -88,7 +88,7 @@ struct Names {
     return kinds.of<Kind>();
   }
 
-  // A tensor behind `prefix`, by its usual name and by the one that it has in GGUF files.
+  // A tensor with `prefix`, by its usual name and by its name in GGUF files.
   std::string behind(const std::string& prefix, const char* usual, const char* in_gguf) const {
     return prefix + (gguf ? in_gguf : usual);
   }

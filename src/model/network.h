@@ -19,7 +19,7 @@ namespace octavo {
 
 struct Layer {
   std::vector<std::unique_ptr<Phase>> phases;
-  std::int64_t state_floats = 0;  // of all blocks, one behind the other
+  std::int64_t state_floats = 0;  // of all blocks together
 
   // In the order of the forward pass.
   std::vector<Block*> blocks() const;

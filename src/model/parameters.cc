@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// Of what `order` lists, or of everything where it is empty, these; of ranges with a step of 1.
+// Applies `rows` to `order`, or returns `rows` if `order` is empty. Ranges must have step 1.
 std::vector<RowRange> chosen(const std::vector<RowRange>& order, const std::vector<RowRange>& rows) {
   if (order.empty()) return rows;
   std::vector<RowRange> found;
@@ -117,7 +117,7 @@ namespace {
 
 constexpr std::string_view kBounded = ".linear";
 
-// Of x.linear, what is called x and then `name`.
+// Bound of x.linear: the tensor with the name x + `name`.
 VectorParameter bound(const std::string& tensor, const char* name, std::int64_t size) {
   VectorParameter p;
   p.parts = {{tensor.substr(0, tensor.size() - kBounded.size()) + name, {}}};

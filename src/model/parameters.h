@@ -1,5 +1,5 @@
-// What a network holds: matrices and vectors, each with the checkpoint tensors that it is made of and, once
-// it is loaded, its values.
+// Parameters of a network: matrices and vectors, each with its tensors in the checkpoint and, once loaded,
+// its values.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct RowRange {
 
 // Which precision LoadOptions::quantization gives a plain matrix.
 enum class MatrixUse : std::uint8_t {
-  layer,   // the one that is asked for
+  layer,   // the requested layer
   table,   // embedding and output matrix: int8
   plain,   // none, and what is stored quantised becomes plain
   router,  // none, and its format says nothing of the others'
@@ -33,10 +33,10 @@ enum class MatrixUse : std::uint8_t {
 struct MatrixParameter {
   std::vector<Slot> parts;      // empty: the network has no such matrix
   std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
-  std::int64_t slices = 0;      // not 0: so many, whose rows stand one behind the other in the checkpoint
+  std::int64_t slices = 0;      // if not 0: the number of tensors in such a stack, whose rows are consecutive
   bool transposed = false;      // each tensor is stored [cols, rows]
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
-  // Not 0: each run of so many columns of a tensor is followed by zeros, up to `run_cols`.
+  // If not 0: each run of stored_run_cols columns of a tensor is padded with zeros to `run_cols`.
   std::int64_t stored_run_cols = 0, run_cols = 0;
   std::int64_t channels = 0;    // not 0: each row is stored [channels, cols / channels] and counts transposed
   std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
@@ -76,15 +76,16 @@ struct VectorParameter {
   std::vector<Factor> factors;
   std::int64_t size = 0;
   std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
-  std::vector<RowRange> kept_rows;  // not empty: of these these alone
+  std::vector<RowRange> kept_rows;  // not empty: only these rows of them
   std::int64_t below = 0;           // not 0: the elements are whole numbers from 0 on below it
-  bool repeated = false;            // the tensor is one number, which may be infinite and stands `size` times
+  // the tensor is one number, which may be infinite and fills all `size` elements
+  bool repeated = false;
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
-// What LoRA adapters can change, by number: the embedding, the output matrix, all linear products of the whole network,
-// then those of experts, one number for each expert.
+// Numbers of the products that LoRA adapters can change: the embedding, the output matrix, all linear
+// products of the whole network, then those of experts, one number for each expert.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
 // Numbers below and above are cut off: of each column (ClampArgs).
@@ -95,7 +96,7 @@ struct BoundsParameter {
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
-  BoundsParameter input, output;  // of what it takes and makes; empty: any
+  BoundsParameter input, output;  // of its input and output; empty: no bounds
   std::size_t index = 0;  // among the network's, from kFirstLinearIndex on
 
   // Its outputs are multiplied by a vector that the checkpoint has beside it.
@@ -110,9 +111,9 @@ struct NormParameter {
   Norm norm() const { return {spec.kind, spec.eps, weight.value, bias.value}; }
 };
 
-// Of a matrix, a vector, or a matrix with its bias, these rows or elements alone, counted as the network has
-// them, or these columns: a rank's part. Where columns are split, the ranks' products are added up, so that one
-// of them has the bias.
+// Keep only these rows, elements or columns of a matrix, a vector, or a matrix with its bias: a rank's
+// part. Rows are numbered as in the network. If columns are split, the ranks' products are summed, so that
+// one rank has the bias.
 void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows);
 void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
 void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
@@ -120,7 +121,7 @@ void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t coun
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
 void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);  // of VectorParameter::row
 
-// The parameters of a network that are there, in the order of the forward pass.
+// The existing parameters of a network, in the order of the forward pass.
 struct ParameterList {
   std::vector<MatrixParameter*> matrices;
   std::vector<VectorParameter*> vectors;

@@ -1,4 +1,4 @@
-// What a network is made of: parts, each with its parameters, its workspaces and its run().
+// Parts of a network, each with its parameters, its workspaces and its run().
 #pragma once
 
 #include <string_view>
@@ -23,10 +23,10 @@ class NetworkPart {
   virtual void loaded() {}
   // Asks for what it works in.
   virtual void reserve(Arena) const {}
-  // Of a whole network's part: whether its ranks can share it. Errors: unsupported, naming what cannot be
-  // split; invalid, naming the number that shard.size does not divide.
+  // Whether ranks can share this part of a whole network. Errors: unsupported, naming the part that cannot
+  // be split; invalid, naming the number that shard.size does not divide.
   virtual Result<> splits(const Shard&) const { return {}; }
-  // What it needs of a backend beyond the operators that all backends have (operators/list.h).
+  // Requirements beyond the operators that all backends have (operators/list.h).
   virtual std::vector<Need> needs() const { return {}; }
   // It reads what a part of another layer has made or kept, so that both must be in one stage.
   virtual bool spans_layers() const { return false; }
@@ -46,7 +46,7 @@ class Phase : public NetworkPart {
   bool spans_layers() const override;
   // Allocates nothing.
   virtual void run(const Step& step) const = 0;
-  // Of the first phase that keeps keys and values: Block::store_rows() of what its block reads.
+  // In the first phase that keeps keys and values: Block::store_rows() of its block's input.
   virtual void store_rows(const Step&) const {}
 };
 

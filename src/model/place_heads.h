@@ -1,5 +1,5 @@
-// Heads that propose place by place: each place of a draft has a small network of its own, which reads one
-// row of another network's residual behind its last norm. They keep nothing of a text, and have no cache.
+// Draft heads with a small network for each position of a draft. It reads one row of another network's
+// residual after the last norm. The heads keep no state of a text, and have no cache.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace octavo {
 
-// Where there are fewer than places, the last is for all places from its own on.
+// If a list is shorter than the number of positions, its last entry serves all later positions.
 struct PlaceParameters {
   NormParameter input_norm;  // of the row
   std::vector<MatrixParameter> tables;
-  std::vector<LinearParameter> products;  // of Medusa as many for each place as it has blocks
+  std::vector<LinearParameter> products;  // Medusa: one for each block of each position
   std::vector<NormParameter> norms;
-  std::vector<MatrixParameter> outputs;  // none: the other network's is for all
+  std::vector<MatrixParameter> outputs;  // empty: the other network's matrix serves all
 
   ParameterList list();
 };
@@ -35,7 +35,7 @@ struct LoadedPlaces {
 
 class PlaceHeads {
  public:
-  // tokens: that the columns of the logits stand for; empty: each for its own number.
+  // tokens: token of each column of the logits; empty: token i is column i.
   PlaceHeads(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places,
              std::vector<std::int32_t> tokens)
       : backend_(backend), loaded_(std::move(loaded)), places_(places), tokens_(std::move(tokens)) {}
@@ -45,25 +45,26 @@ class PlaceHeads {
   const Model& model() const { return loaded_->model; }
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
 
-  // Allocates the workspaces, for drafts of so many sequences at a time. Error: there is not enough memory.
+  // Allocates the workspaces for drafts of at most `sequences` sequences. Error: not enough memory.
   virtual Result<> reserve(std::int64_t sequences) = 0;
 
-  // Begins a draft for each row of the other network's residual (Decoder::residual) behind a step: rows i32
-  // [n]. Both stay as they are until the drafts are made.
+  // Begins a draft for each row of the other network's residual (Decoder::residual) after a step: rows i32
+  // [n]. Both must not change until the drafts are made.
   void begin(const View& residual, const View& rows) {
     residual_ = residual;
     rows_ = rows;
   }
 
-  // What follows token number `place` of the drafts, 0 being the one that the other network has said: of the
-  // first ids.size(0) of them, which have had all places before. ids i32 [n], out f32 [n, vocab].
+  // Logits of the token after number `place` of the drafts; number 0 is the other network's token. Covers
+  // the first ids.size(0) drafts, for which all earlier positions are done. ids i32 [n], out f32 [n,
+  // vocab].
   virtual void logits(int place, const View& ids, const View& out) = 0;
 
  protected:
   Result<View> allocate(DType type, std::int64_t rows, std::int64_t cols);
   const PlaceParameters& parameters() const { return loaded_->parameters; }
   const Model& other() const { return *loaded_->other; }
-  // Of the first n rows the residual behind its last norm: out f32 [n, dim].
+  // Copies the first n rows of the residual after its last norm: out f32 [n, dim].
   void copy_hidden(std::int64_t n, const View& out) const;
 
   Backend& backend_;
@@ -79,15 +80,15 @@ class PlaceHeads {
 // `other`, which they propose for, outlives what these load; they compute in its format. path: a directory.
 // Errors: those of Model::load; numbers that do not fit the other's.
 
-// Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b) and an
-// output matrix for each place, one for all, or the other network's. As vLLM has them (blocks.0.layers.0,
-// lm_heads.0, token_map), or their authors (0.0.linear, 0.1).
+// Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b). The
+// output matrix is separate for each position, shared by all, or the other network's. Names are vLLM's
+// (blocks.0.layers.0, lm_heads.0, token_map), or the authors' (0.0.linear, 0.1).
 Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
                                                 const LoadOptions& options);
 
 // IBM's MLP speculators (Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding
-// Speculators", 2024): each place makes a new state of the one before it and of the token,
-// gelu(norm(W state + weight * embedding)), the first of the row.
+// Speculators", 2024). Each position makes a new state gelu(norm(W state + weight * embedding)) from the
+// last state and the token; the first state is the row.
 Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
                                                         Backend& backend, const LoadOptions& options);
 

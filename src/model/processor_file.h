@@ -10,14 +10,15 @@
 
 namespace octavo {
 
-// preprocessor_config.json of a model's directory or, as transformers 5 writes it, what processor_config.json
-// says of `part` ("image_processor", "feature_extractor"), with `overrides` in place of what it says. The
-// spatial_merge_size that processor_config.json has beside it (Mistral 3) is one of the fields. Error:
-// neither file is there, or the one that is has no object in it.
+// Reads preprocessor_config.json of a model's directory or, as transformers 5 writes it, the object `part`
+// of processor_config.json ("image_processor", "feature_extractor"). `overrides` replace its fields. The
+// spatial_merge_size of processor_config.json (Mistral 3) is one of the fields. Error: both files are
+// missing, or the existing one has no object in it.
 Result<Config> read_processor_file(const std::string& directory, std::string_view part,
                                    const boost::json::object& overrides = {});
 
-// Of videos, from video_preprocessor_config.json or the `video_processor` of processor_config.json, where they are.
+// Reads the video processor, from video_preprocessor_config.json or the `video_processor` of
+// processor_config.json, if present.
 Result<std::optional<Config>> read_video_file(const std::string& directory);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// What the configurations of the most used models say, fields that they leave out included: each describes a
-// network of as many parameters as the model has.
+// Configurations of the most used models, including absent fields: each describes a network with the
+// model's number of parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -234,7 +234,7 @@ TEST(PublishedConfigs, CompressedAttentionKeepsEntriesOfSeveralTokens) {
   const CacheLayout layout = cache_layout(spec, {});
   EXPECT_EQ(layout.block_size, 128);
   ASSERT_TRUE(check_support(spec, {}, backend).has_value());
-  // Of 128 tokens the 21 layers with indexers keep 32 entries each: no block is larger.
+  // For 128 tokens, the 21 layers with indexers keep 32 entries each: no block is larger.
   EXPECT_EQ(layout.block_bytes(backend.ops), 21 * 32 * (512 + 128) * 2);
   EXPECT_EQ(layout.bytes_per_token(backend.ops), 2 * 21 * 32 * (512 + 128) * 2 / 128.0);
   EXPECT_EQ(layout.state_floats, 21 * 2 * 3 * (512 + 128) + 20 * 3 * 512);
@@ -431,7 +431,7 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   EXPECT_EQ(gemma.layer_inputs->vocab, 262144);
 }
 
-// What some files of a family say and most do not.
+// Options that only some files of a family have.
 TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   const auto made = [](std::string_view architecture, std::string_view fields) {
     auto spec = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
@@ -451,7 +451,7 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)").layers[1].attention().window, 64);
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
   EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
-  // Of 7B it turns.
+  // The 7B model has rotary embeddings.
   EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)").layers[0].attention().slopes.empty());
   EXPECT_FALSE(made("BaichuanForCausalLM", R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)").layers[0].attention().slopes.empty());
 }
@@ -467,7 +467,7 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
   }
 }
 
-// But for those whose configurations have lists, or must say how rows become one: no default is a model.
+// Except families whose configurations need lists or a pooling method: their defaults are not a model.
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM",
                                                "LlamaBidirectionalForSequenceClassification",

@@ -1,4 +1,4 @@
-// What config.json says of a checkpoint's quantised matrices.
+// Format of a checkpoint's quantised matrices, according to config.json.
 #pragma once
 
 #include "model/config.h"
@@ -7,9 +7,9 @@
 namespace octavo {
 
 // Reads quantization_config (compression_config in older files): quant_method gptq, awq, compressed-tensors
-// or fp8. Which matrices are quantised, the checkpoint itself says, so that lists of modules to leave out are
-// not read. How activations were quantised is not read either: the CPU kernels give each 32 of them an int8
-// scale of its own, or leave them as they are. Errors: unsupported, naming the field, for a method, a number
+// or fp8. Lists of excluded modules are not read, since the checkpoint shows which matrices are quantised.
+// Formats of activations are not read either: the CPU kernels quantise each 32 of them to int8 with a
+// separate scale, or leave them as they are. Errors: unsupported, naming the field, for a method, a number
 // of bits or a layout that the engine does not load.
 Result<PackedFormat> packed_format(const Config& config);
 

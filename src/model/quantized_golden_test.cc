@@ -1,5 +1,5 @@
-// Checkpoints in the quantised formats of Hugging Face against transformers with the numbers that they stand
-// for: tests/data/quantized, made by tools/goldens/make_quantized_goldens.py.
+// Checkpoints in the quantised formats of Hugging Face, against transformers with the dequantised numbers:
+// tests/data/quantized, made by tools/goldens/make_quantized_goldens.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST_P(QuantizedGolden, NumbersAreThoseOfTheFormat) {
   EXPECT_LE(golden::max_difference(logits, golden_.logits), 1e-4f);
 }
 
-// The CPU kernels add what rounding activations to int8 costs, and bf16 where it is asked for.
+// The CPU kernels add the error of rounding activations to int8, and to bf16 if requested.
 TEST_P(QuantizedGolden, CpuIsClose) {
   for (const CpuIsa isa : kCpuIsas) {
     auto backend = make_cpu_backend({.threads = 2, .isa = isa});

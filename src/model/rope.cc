@@ -36,7 +36,7 @@ struct YarnRamp {
 
 YarnRamp yarn_ramp(const RopeSpec& rope) {
   const RopeScaling& s = rope.scaling;
-  // The pair (not rounded) that makes that many turns within the length of training.
+  // The pair (not rounded) that makes this number of rotations within the length of training.
   const auto pair_of = [&](double turns) {
     return rope.rotary_dim * std::log(s.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
   };
@@ -52,7 +52,7 @@ YarnRamp yarn_ramp(const RopeSpec& rope) {
   return {low, high};
 }
 
-// Each axis as a rotary embedding of its own.
+// Each axis has a separate rotary embedding.
 std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) {
   std::vector<float> frequencies(rope.axes.size());
   for (const int axis : std::set(rope.axes.begin(), rope.axes.end())) {

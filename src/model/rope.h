@@ -1,6 +1,6 @@
 // Rotary embeddings (Su et al., "RoFormer", 2021) and the ways to stretch them.
 //
-// Pair i of rotary_dim elements turns by position * frequency(i); unscaled, frequency(i) is
+// Pair i of rotary_dim elements rotates by position * frequency(i); unscaled, frequency(i) is
 // theta^(-2i / rotary_dim).
 //
 // - linear: position interpolation (Chen et al., 2023; kaiokendev): frequencies are divided by the factor.
@@ -10,11 +10,10 @@
 // - longrope: Ding et al., 2024: a divisor for each pair, one set for short and one for long contexts;
 //   cos and sin are scaled.
 //
-// Two of these depend on how long the context is. transformers decides by the sequence at hand, so that one
-// prompt gets another answer when it stands in a longer conversation, and keys already in a cache become
-// wrong ones. Octavo decides once, by the longest sequence that the model is loaded for (max_model_len):
-// dynamic stretches for that length, and longrope uses its long divisors when it exceeds the length of
-// training.
+// Two of these depend on the length of the context. transformers decides by the current sequence. There,
+// the same prompt gets another output in a longer conversation, and cached keys become wrong. Octavo
+// decides once, by the longest sequence that the model is loaded for (max_model_len). dynamic stretches for
+// that length; longrope uses its long divisors if it exceeds the length of training.
 #pragma once
 
 #include <vector>
@@ -23,7 +22,7 @@
 
 namespace octavo {
 
-// Angle per position of each pair, [rotary_dim / 2]. A step turns its tokens by them: AnglesArgs of
+// Angle per position of each pair, [rotary_dim / 2]. A step rotates its tokens by them: AnglesArgs of
 // kernels/ops.h.
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len);
 

@@ -30,7 +30,7 @@ struct RopeScaling {
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;
-  // proportional: of the pairs, those that turn; the first ones
+  // proportional: share of the pairs that rotate; the first ones
   double share = 1;
   // longrope: one divisor a pair of elements
   std::vector<double> short_factors = {};
@@ -43,16 +43,16 @@ struct RopeScaling {
 enum class AxisFrequencies : std::uint8_t {
   in_line,      // pair after pair, whatever their axes
   anew,         // those of each axis as if there were no others
-  alternating,  // the axes, with equally many pairs, take turns: the first has the first frequency
+  alternating,  // the axes, with equal numbers of pairs, alternate: the first has the first frequency
 };
 
 struct RopeSpec {
-  int rotary_dim = 0;  // elements of a head that turn; even
+  int rotary_dim = 0;  // rotated elements of a head; even
   double theta = 10000;
   bool interleaved = false;
   RopeScaling scaling = {};
   // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
-  // turns by the one on axes[i].
+  // rotates by the one on axes[i].
   std::vector<std::int32_t> axes = {};
   AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };

@@ -68,7 +68,7 @@ Result<std::optional<Activation>> read_activation(const Config& config) {
                        config.where("activation_function"), path);
 }
 
-// A matrix in a file of its own. `inputs`: what comes before it.
+// Reads a matrix from its separate file. `inputs`: width of its input.
 Result<HeadLayer> read_dense(const Config& config, const std::string& folder, int inputs) {
   TRY_VOID(config.integer("in_features", {inputs, inputs}));
   TRY(const bool residual, config.boolean("use_residual", false));

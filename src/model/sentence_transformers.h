@@ -14,8 +14,8 @@ namespace octavo {
 // a way of pooling that is not done; corrupt.
 Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spec);
 
-// What stands before texts of a kind ("query", "document"): the prompts of config_sentence_transformers.json,
-// none where there is no such file. Error: corrupt.
+// Prefixes of texts of a kind ("query", "document"): the prompts of config_sentence_transformers.json;
+// empty without this file. Error: corrupt.
 using TextPrompts = std::map<std::string, std::string, std::less<>>;
 Result<TextPrompts> read_text_prompts(const std::string& directory);
 

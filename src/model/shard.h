@@ -1,7 +1,7 @@
-// Whether a network can be split over ranks, and which layers a stage has. How it is split is said by its
-// blocks: products with a column for each head or hidden unit keep those of the rank, those behind them the rows'
-// counterparts, and sums over the ranks complete what each half of a layer adds to the residual. Embedding and
-// output matrix are split by tokens.
+// Whether a network can be split over ranks, and which layers a stage has. The blocks define the split.
+// Products with a row for each head or hidden unit keep the rank's rows; the products after them keep the
+// matching columns. Sums over the ranks complete what each half of a layer adds to the residual. Embedding
+// and output matrix are split by tokens.
 #pragma once
 
 #include <vector>

@@ -126,8 +126,8 @@ Ranked run_on(int size, const Golden& golden, ModelDType dtype, const std::vecto
 
 class ShardGolden : public testing::TestWithParam<std::string> {};
 
-// Every family: the numbers of transformers, the same bits however the prompt is cut, or a refusal that says
-// of what.
+// Every family has the numbers of transformers and the same bits for every split of the prompt, or an error
+// that names the unsupported part.
 TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
   for (const int size : {2, 3, 4}) {
@@ -358,7 +358,8 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   EXPECT_EQ(divide_layers(spec, 9).error().field, "pipeline_parallel_size");
 }
 
-// Codes of a rank's columns have scales of their own: as near to the plain model as one rank's.
+// Codes of a rank's columns have separate scales: they are as close to the plain model as those of one
+// rank.
 TEST(Shard, QuantisedWhileLoadingRanksAreTheModel) {
   Golden demo{.name = "demo", .directory = "models/demo", .ids = {}, .logits = {}, .bf16_kl = {}, .max_model_len = {}};
   for (std::int32_t i = 0; i < 24; ++i) demo.ids.push_back(7 * i % 90);

@@ -1,4 +1,4 @@
-// What a network is, as plain data.
+// Description of a network, as plain data.
 //
 // A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load
 // (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
@@ -27,35 +27,37 @@
 namespace octavo {
 
 struct LayerSpec {
-  std::string prefix = {};  // what stands before the names of its tensors, behind its number
-  int number = -1;          // that number; -1: its place among the layers
-  std::string part = {};    // what '#' in these names stands for
+  std::string prefix = {};  // prefix of its tensors' names, after its number
+  int number = -1;          // that number; -1: its index among the layers
+  std::string part = {};    // replacement of '#' in these names
   std::optional<Blend> blend = {};
   std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
-  Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
+  Mixer second_mixer = {};  // beside the mixer, after the same norm; for serial layers
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
-  // Experts that read what the feed-forward does; what they put out is added behind the next layer (LongCat-Flash, 2025).
+  // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,
+  // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // kind none: no norm in this place
+  NormSpec pre_norm = {};    // of kind none: no norm before the half
   bool mixer_normed = true;  // the mixer has pre_norm, too
-  // Of the halves' outputs; both places used: "sandwich". A half whose norm has no name has none.
+  // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
+  // norm.
   NormSpec post_norm = {};
   std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
   float residual_scale = 1;
-  // What the halves put out is multiplied by, besides.
+  // Factors of the halves' outputs.
   float mixer_scale = 1;
   float second_mixer_scale = 1;
   float feed_forward_scale = 1;
-  // What the residual is multiplied by behind the mixers, and behind the layer; `scaled`: there by a number
-  // of the checkpoint (Names::layer_scale).
+  // Factors of the residual after the mixers, and after the layer. `scaled`: the latter is a number of the
+  // checkpoint (Names::layer_scale).
   float mixed_scale = 1;
   float passed_scale = 1;
   bool scaled = false;
 
-  // For families whose layers have these kinds.
+  // For families whose layers all have these kinds.
   Attention& attention() { return std::get<Attention>(mixer); }
   const Attention& attention() const { return std::get<Attention>(mixer); }
   Mlp& mlp() { return std::get<Mlp>(feed_forward); }
@@ -65,19 +67,20 @@ struct LayerSpec {
 struct Shard {
   int rank = 0;
   int size = 1;
-  bool whole_experts = false;  // expert parallelism: a rank has some experts in place of a part of each
+  bool whole_experts = false;  // expert parallelism: a rank has some whole experts instead of a part of each
   std::uint16_t redundant_experts =
-      0;  // then: places beside those that hold each expert of a layer once (expert_placement.h)
+      0;  // then: additional slots, for replicas of experts (expert_placement.h)
 
-  // Where this rank's part of n items begins, and how many they are: parts differ by one where size does not divide n.
+  // First of this rank's part of n items, and their number. Parts differ by at most one item.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }
   std::int64_t count(std::int64_t n) const { return n * (rank + 1) / size - first(n); }
-  // Of n hidden units of an expert, so many stay together: those that share a scale in MXFP4, where there are enough.
+  // Number of hidden units of an expert that stay together: those that share a scale in MXFP4, if n is
+  // large enough.
   std::int64_t together(std::int64_t n) const { return n % 32 == 0 && n / 32 >= size ? 32 : 1; }
 };
 
-// Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last
-// what is behind the layers.
+// Pipeline parallelism: which layers a process holds. The first stage also has the
+// embedding; the last one has the parts after the layers.
 struct Stage {
   int index = 0;
   int count = 1;
@@ -92,7 +95,7 @@ struct ModelSpec {
   std::string architecture;
   int dim = 0;
   int vocab = 0;
-  int max_positions = 0;  // longest sequence that the model is meant for, scaling included
+  int max_positions = 0;  // longest supported sequence, including rope scaling
   float embed_scale = 1;
   bool embed_scale_rounds = false;  // to the format of the weights, before it is used
   int learned_positions = 0;        // rows of a table [rows, dim] that is added to the embeddings; 0: none
@@ -110,8 +113,8 @@ struct ModelSpec {
   bool logits_bias = false;
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
-  std::optional<Head> head = {};  // nothing: it continues texts
-  // With a head: what else it makes, of each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
+  std::optional<Head> head = {};  // nullopt: the model continues texts
+  // With a head: additional outputs for each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead
@@ -122,11 +125,11 @@ struct ModelSpec {
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
   std::optional<SourceInput> source = {};   // it encodes prompts
-  // Of a language model that sees or hears, or that reads its prompts by cross attention: what encodes images, sound
-  // or prompts, and the token that stands where they are. Of one with cross attention there is no such token.
+  // For vision and audio models, or models with cross attention to their prompts: the encoder, and the
+  // placeholder token of its rows. Models with cross attention have no such token.
   std::shared_ptr<const ModelSpec> tower = {};
   int media_token = -1;
-  int video_token = -1;  // the same of frames of videos; -1: it sees none
+  int video_token = -1;  // the same for frames of videos; -1: no videos
   // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
   bool whole_images = false;
 
@@ -137,25 +140,25 @@ struct ModelSpec {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }
   bool encodes_media() const { return image || sound; }
-  // Of an encoder of images: tokens of the largest one.
+  // Image encoders: tokens of the largest image.
   int image_tokens() const {
     return image->image_size > 0 ? image->side() * image->side() : max_positions / image->square();
   }
-  // Of this stage.
+  // First layer of this stage.
   std::size_t first_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0;
   }
   std::size_t end_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size();
   }
-  // Sound stands beside prompts, not in them.
+  // The text attends to sound by cross attention; prompts contain no rows of sound.
   bool hears_beside() const { return tower && tower->sound && tower->sound->joined == 0; }
   // Layers look at the rows of an encoder: of sound or of prompts.
   bool has_cross() const { return hears_beside() || (tower && tower->source); }
-  // Of an encoder that layers look at: rows of the longest.
+  // Encoders for cross attention: rows of the longest input.
   int cross_rows() const { return sound ? sound->rows : source->rows; }
-  // Of an encoder whose rows stand in prompts: how many of them are one of the text's, what makes it of them,
-  // and how wide it is.
+  // Encoders whose rows are in prompts: the number of encoder rows that make one row of the text, the
+  // projector, and its output width.
   int joined() const { return image ? image->square() : sound->joined; }
   const Projector& projector() const { return image ? image->projector : sound->projector; }
   int out_dim() const { return image ? image->out_dim : sound->out_dim; }

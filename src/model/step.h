@@ -1,4 +1,4 @@
-// One step of the forward pass: what comes in, and what a network's parts run with.
+// One step of the forward pass: its inputs, and the arguments of a network's parts.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct StepRows {
 // One cache group's view of a step.
 struct GroupBatch {
   const AttentionPlan* plan = nullptr;
-  View slots;  // i64 [n]: where each token's keys and values go
+  View slots;  // i64 [n]: cache slot of each token's keys and values
 };
 
 // The states of a step's sequences; empty where no layer is recurrent.
@@ -34,14 +34,14 @@ struct StateBatch {
   View copies = {};  // i32 [n]
 };
 
-// Of models with cross attention: what their layers read of encoders' rows.
+// Encoders' rows for the layers of models with cross attention.
 struct CrossBatch {
   const AttentionPlan* plan = nullptr;
   std::span<const KvLayer> cache;  // one for each layer
 };
 
-// Tokens from `token` on stand for these rows of an image: in place of their embeddings and, of images with
-// rows of deep layers (ImageInput::deep_layers), to be added to the residual behind the first layers.
+// Rows of an image for the tokens from `token` on. They replace the embeddings. Rows of deep layers
+// (ImageInput::deep_layers) are added to the residual after the first layers.
 struct ImageRows {
   std::int64_t token = 0;
   View x;     // f32 [tokens, ImageInput::row_dim()]
@@ -63,50 +63,50 @@ struct ForwardBatch {
   View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
                           // on all of them `positions`
   View token_types = {};  // i32 [n]; of models that have them
-  std::span<const GroupBatch> groups;  // beside CacheLayout::groups
+  std::span<const GroupBatch> groups;  // parallel to CacheLayout::groups
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;  // null: no token has one
   std::span<const ImageRows> images = {};
   std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
-  View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
-  View patches = {};   // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
-  // Of those with ImageInput::position_side: f32 [n, dim], what is added to the patches, by `positions`.
+  View features = {};  // for sound encoders, in place of ids: act [n, dim], output of the convolutions
+  View patches = {};   // for image encoders, in place of ids: act [n, ImageInput::patch_values()]
+  // With ImageInput::position_side: f32 [n, dim], added to the patches, by `positions`.
   View placed = {};
-  // Of those with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side], to be written.
+  // Output, with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side].
   View deep = {};
 };
 
-// What the angles of a rotary embedding are made of: rope.h.
+// Inputs for the angles of a rotary embedding: rope.h.
 struct Frequencies {
   View each;  // f32 [pairs]
   float scale = 1;
   bool interleaved = false;
 };
 
-// What is the same for all steps of a model.
+// Data that all steps of a model share.
 struct Turning {
-  std::span<const Frequencies> frequencies;  // beside ModelSpec::ropes
+  std::span<const Frequencies> frequencies;  // parallel to ModelSpec::ropes
   View temperatures = {};  // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
 };
 
-// Of each rope, by number, f32 [tokens, rotary_dim / 2].
+// Slot of each rope, by number: f32 [tokens, rotary_dim / 2].
 struct Cosines {};
 struct Sines {};
 
-// Where a layer keeps keys and values.
+// A layer's keys and values.
 struct LayerCache {
   KvLayer memory = {};
   const AttentionPlan* plan = nullptr;
   View slots = {};  // i64 [tokens]
 };
 
-// Where a layer keeps what it has seen.
+// A layer's caches and states.
 struct LayerMemory {
-  LayerCache cache = {};    // of a layer that keeps nothing: the slots of another
+  LayerCache cache = {};    // for a layer without a cache: the slots of another
   std::size_t group = 0;    // the cache group
   LayerCache entries = {};  // Block::entries(); slots are of tokens
-  // Of cross attention: the keys and values of encoders' rows, and which of them each sequence sees.
+  // Cross attention: the keys and values of encoders' rows, and the rows that each sequence sees.
   KvLayer cross = {};
   const AttentionPlan* cross_plan = nullptr;
   View states = {};  // f32 [slots, Layer::state_floats]
@@ -114,32 +114,32 @@ struct LayerMemory {
 };
 
 struct CacheLayout;
-// cache: beside CacheLayout::layers; state_floats: of the layer.
+// cache: parallel to CacheLayout::layers; state_floats: of the layer.
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
-// What a part runs with. Without a layer, its memory is empty.
+// Arguments of a part's run(). Without a layer, its memory is empty.
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
-  StepRows rows;  // of the batch: all, or those that the step is about
+  StepRows rows;  // of the batch: all rows, or those of this step
   const Slots& slots;
   ResidualSum& residual;
   Turning turning;
   Scratch scratch;
   Scratch adapter_scratch = Scratch();
   LayerMemory memory = {};
-  ProcessGroup* ranks = nullptr;  // that share the layers; null: there are none
+  ProcessGroup* ranks = nullptr;  // the ranks that share the layers; null: only this one
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }
-  // This step's rows of a slot; empty: no part has asked for it.
+  // This step's rows of a slot; empty: no part has requested it.
   template <class Key>
   View slot(int number = 0) const {
     const View all = slots.all<Key>(number);
     return all ? all.rows(rows.first, rows.count) : all;
   }
-  // number: of ModelSpec::ropes; -1: nothing turns
+  // number: index into ModelSpec::ropes; -1: no rotation
   Rope rope(int number) const {
     if (number < 0) return {};
     const View cos = slot<Cosines>(number);

@@ -24,7 +24,7 @@ std::vector<float> rows_of(const std::vector<float>& all, std::int64_t row, std:
   return rows;
 }
 
-// Matrices of `rows` rows, one behind the other, side by side.
+// Puts stacked matrices of `rows` rows side by side.
 std::vector<float> side_by_side(const std::vector<float>& all, std::span<const Slot> parts,
                                 std::int64_t rows) {
   std::vector<float> joined;
@@ -147,7 +147,7 @@ class Loader {
                    name(options_.quantization), first.name, first.format);
   }
 
-  // All plain matrices are kept in one format: the one asked for, else the checkpoint's.
+  // All plain matrices are kept in one format: the requested one, else the checkpoint's.
   void choose_formats() {
     plain_ = model_.network.plain;
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;

@@ -9,7 +9,7 @@ namespace octavo {
 namespace {
 
 struct BlockScratch {};    // u8: of the block that runs
-struct AdapterScratch {};  // u8: of what adapters change
+struct AdapterScratch {};  // u8: scratch memory of adapters
 
 Slots slots_of(const ModelSpec& spec, const Network& network, DType activation, const DecoderLimits& limits) {
   Slots slots;

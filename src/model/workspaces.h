@@ -1,4 +1,4 @@
-// What all parts of a network work in: measured, and allocated once.
+// Workspaces of all parts of a network: measured, and allocated once.
 #pragma once
 
 #include <cstdint>

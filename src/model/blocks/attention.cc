@@ -10,8 +10,7 @@
 namespace octavo {
 namespace {
 
-// Rows of each kind (query, key, value), when the checkpoint has each kind in a matrix of its own; else the
-// sum.
+// Row counts of the query, key and value matrices if the checkpoint stores them separately; else their sum.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
@@ -38,7 +37,7 @@ std::vector<RowRange> by_kind(const Attention& a) {
   return order;
 }
 
-// The same where each value comes behind its key, and all of them behind the queries.
+// The same if each value follows its key, and all of them follow the queries.
 std::vector<RowRange> values_last(const Attention& a) {
   std::vector<RowRange> order{{0, a.q_dim()}};
   for (const int kind : {0, 1})
@@ -47,7 +46,7 @@ std::vector<RowRange> values_last(const Attention& a) {
   return order;
 }
 
-// Zeros behind the values of each head, which are narrower than its keys.
+// Zeros after the values of each head, which are narrower than its keys.
 std::vector<RowRange> values_widened(const Attention& a) {
   const std::int64_t dim = a.value_dim;
   std::vector<RowRange> order{{0, a.q_dim()}, {a.q_dim(), a.kv_dim()}};
@@ -58,7 +57,7 @@ std::vector<RowRange> values_widened(const Attention& a) {
   return order;
 }
 
-// Of queries that come with the rows of their gates, head by head: all queries, keys, values, gates.
+// Row order that moves the gates last. The checkpoint stores each head's gate rows after its queries.
 std::vector<RowRange> gates_last(const Attention& a) {
   std::vector<RowRange> order;
   const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
@@ -101,7 +100,7 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
   return static_cast<double>(pass.tokens * each);
 }
 
-// The bucket of a key that stands so far behind its query, in the arithmetic that T5's makers have.
+// The bucket of a key at this distance before its query, in T5's arithmetic.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   const std::int64_t side = a.causal ? a.distance_bias.buckets : a.distance_bias.buckets / 2;
   const std::int64_t first = !a.causal && distance > 0 ? side : 0;
@@ -327,7 +326,7 @@ class AttentionBlock final : public Block {
             .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
   }
 
-  // What the cache's operator reads: queries, keys and values side by side.
+  // Computes queries, keys and values side by side, the input of the cache's operator.
   void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
@@ -338,7 +337,7 @@ class AttentionBlock final : public Block {
     linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
   }
 
-  // Each takes the rows within bounds of its own.
+  // Multiplies by each matrix separately: each clamps its own copy of the input.
   void multiply_each(const Step& step, const View& x, const Work& work) const {
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {
@@ -375,7 +374,8 @@ class AttentionBlock final : public Block {
     return work;
   }
 
-  // RMS norms over the queries, and the keys, of all heads: each rank knows the squares of its own. In host memory.
+  // RMS norms over the queries, and over the keys, of all heads. Each rank computes its part of the
+  // squares. In host memory.
   void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
@@ -439,7 +439,7 @@ class AttentionBlock final : public Block {
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
-  // Of norms over the heads of all ranks.
+  // Parameters of norms over the heads of all ranks.
   struct OverRanks {
     std::int64_t q_dim, kv_dim;
     double key_share;

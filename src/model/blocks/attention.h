@@ -13,7 +13,7 @@ namespace octavo {
 class Block;
 class Namer;
 
-// In which order the rows of a fused query/key/value matrix come.
+// Order of the rows of a fused query/key/value matrix.
 enum class QkvOrder : std::uint8_t {
   by_kind,         // all queries, all keys, all values
   by_head,         // the queries of the first key head, this and its value, then those of the second ...
@@ -23,16 +23,17 @@ enum class QkvOrder : std::uint8_t {
 // Norm of queries and keys.
 enum class QkNorm : std::uint8_t {
   none,
-  shared,     // each head on its own, one weight [head_dim] for all
-  per_head,   // each head on its own, a weight a head
+  shared,     // each head separately, one weight [head_dim] for all
+  per_head,   // each head separately, with a weight for each head
   whole_row,  // all heads of a token together
 };
 
-// Scores grow by a number of each head for how far a key is from its query (AttentionArgs::distance_bias): of
-// all layers one table [buckets, heads]. Where tokens see both sides, half of the buckets are for each. The
-// first half of a side's are for one distance each, the others for ranges that grow up to `furthest`.
+// Relative position bias: each head adds a learned number to a score, by the distance between query and key
+// (AttentionArgs::distance_bias). All layers share one table [buckets, heads]. With attention to both
+// sides, each side has half of the buckets. The first half of a side's buckets are for one distance each,
+// the others for ranges that grow up to `furthest`.
 struct DistanceBias {
-  int buckets = 0;  // 0: there is none
+  int buckets = 0;  // 0: no distance bias
   int furthest = 0;
 };
 
@@ -40,40 +41,40 @@ struct Attention {
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  int input_dim = 0;  // of what queries, keys and values are made of; 0: the network's
+  int input_dim = 0;  // input width of queries, keys and values; 0: the network's
   bool qkv_bias = false;
   bool k_bias = true;  // with qkv_bias: keys have one, too
   bool out_bias = false;
   QkNorm qk_norm = QkNorm::none;
   NormSpec qk_norm_spec = {};
-  bool qk_norm_turned = false;  // it comes after the rotation, else before it
+  bool qk_norm_turned = false;  // the norm comes after the rotation, else before it
   float scale = 1;              // of the scores
   float soft_cap = 0;           // of the scores; 0: none
   bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
-  bool causal = true;  // a token sees none that come after it
-  // Last tokens that a query sees, itself included, and, if not causal, as many after it; 0: all.
+  bool causal = true;  // a token sees no later tokens
+  // Window in tokens: the query and those before it and, if not causal, the same number after it; 0: all.
   int window = 0;
   int chunk = 0;             // AttentionArgs::chunk
-  bool local = false;        // of encoders of images: a patch sees those of its ImageInput::window alone
+  bool local = false;        // image encoders: a patch sees only those of its ImageInput::window
   bool whole_images = true;  // the tokens of an image see all of it, with ModelSpec::whole_images
   int rope = -1;             // index into ModelSpec::ropes; -1: none
   // Matrices and norms are stored so that each half of a head is rotated alone, as a head of half the size.
   bool rope_by_halves = false;
   std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
   DistanceBias distance_bias = {};
-  bool temperature = false;  // ModelSpec::temperature counts
+  bool temperature = false;  // ModelSpec::temperature applies
   // The output of each head is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or
   // are the fourth matrix of Names::qkv.
   bool output_gate = false;
   bool head_gate = false;  // the output of each head is multiplied by the sigmoid of one number
-  float clip = 0;          // queries, keys and values are cut beyond it, on both sides; 0: they are not
+  float clip = 0;          // queries, keys and values are clipped to [-clip, clip]; 0: no clipping
   int value_dim =
       0;  // of a head's values, where they are narrower than its keys, and zeros follow; 0: as wide
   NormSpec v_norm = {};          // of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection makes both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own
-  // Of the latent that queries are made of (multi-matrix factorization attention: Step-3, 2025), which has
-  // q_latent_norm; 0: they are made of the input.
+  // Width of the latent from which queries are made (multi-matrix factorization attention: Step-3, 2025),
+  // which has q_latent_norm; 0: queries are made of the input.
   int q_rank = 0;
   NormSpec q_latent_norm = {};
 

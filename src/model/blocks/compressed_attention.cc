@@ -1,10 +1,9 @@
-// Attention over the last tokens and over entries that stand for several tokens each (DeepSeek-AI,
-// "DeepSeek-V4", 2026).
+// Attention over the last tokens and over compressed entries (DeepSeek-AI, "DeepSeek-V4", 2026).
 //
-// A token has one key for all heads, which is its value, too; the ends of keys and queries turn, and what a
-// head puts out is turned back. Entries are means of products of the input, weighed by gates; what there is
-// of one whose tokens have not all come is a state of the sequence. Where entries stand for few tokens, an
-// indexer chooses some for each query, by smaller entries of its own.
+// A token has one key for all heads, which is also its value. The ends of keys and queries are rotated, and
+// the output of a head is rotated back. An entry is the mean of products of the input, weighed by gates. An
+// unfinished entry is part of the sequence's state. With a small compression rate, an indexer chooses
+// entries for each query, by separate smaller entries.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +15,7 @@ namespace {
 // Makes entries.
 class Compressor {
  public:
-  // `usual` and `in_gguf`: what stands before the names of its tensors.
+  // `usual` and `in_gguf`: prefixes of the names of its tensors.
   Compressor(const CompressedAttention& spec, const Namer& name, const char* usual, const char* in_gguf,
              std::int64_t entry_dim, std::int64_t dim)
       : dim_(entry_dim), sets_(spec.sets()), rate_(spec.rate), rope_(static_cast<std::size_t>(spec.rope)) {
@@ -248,7 +247,7 @@ class CompressedAttentionBlock final : public Block {
 
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
   std::int64_t index_queries() const { return std::int64_t{spec_.indexer->heads} * spec_.indexer->head_dim; }
-  std::int64_t group_dim() const { return queries() / spec_.out_groups; }  // of what a group's matrix reads
+  std::int64_t group_dim() const { return queries() / spec_.out_groups; }  // input width of a group's matrix
   static View heads_of(const View& rows, std::int64_t heads, std::int64_t dim) {
     return View::of(rows.data, rows.dtype, {rows.size(0), heads, dim});
   }

@@ -15,22 +15,22 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Attention over the last tokens and over entries that stand for several tokens each (CompressArgs;
-// DeepSeek-V4, 2026). A token has one key, which is its value, too. See blocks/compressed_attention.cc.
+// Attention over the last tokens and over compressed entries of several tokens (CompressArgs; DeepSeek-V4,
+// 2026). A token has one key, which is also its value. See blocks/compressed_attention.cc.
 struct CompressedAttention {
   int heads = 0;
   int head_dim = 0;
   int q_rank = 0;      // of the latent that queries are made of
-  int out_groups = 1;  // of heads, whose products with matrices of their own the last matrix mixes
+  int out_groups = 1;  // groups of heads; each has a matrix, and the last matrix mixes their products
   int out_rank = 0;    // numbers of each of these products
   int window = 0;      // last tokens that a query sees, itself included
   NormSpec norm =
       {};  // of the latent, of each head of queries (stored there: no weight), of keys and of entries
   float scale = 1;                      // of the scores
-  int rope = -1;                        // index into ModelSpec::ropes: the ends of heads turn
-  int rate = 0;                         // tokens of an entry; 0: there are none
-  bool overlaps = false;                // an entry is made of the tokens before its own, too
-  std::optional<Indexer> indexer = {};  // nothing: a query sees all entries; with `overlaps`
+  int rope = -1;                        // index into ModelSpec::ropes: rotates the ends of heads
+  int rate = 0;                         // tokens of an entry; 0: no entries
+  bool overlaps = false;                // an entry also covers the tokens of the entry before it
+  std::optional<Indexer> indexer = {};  // nullopt: a query sees all entries; with `overlaps`
 
   int sets() const { return overlaps ? 2 : 1; }
   int index_dim() const { return indexer ? indexer->head_dim : 0; }

@@ -1,5 +1,5 @@
-// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017): their keys and values
-// are computed once, when the rows are there, and only read by the steps of the sequences that see them.
+// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017). Their keys and values
+// are computed once, after the encoder; the steps of the sequences that see them only read them.
 #include "model/blocks/block.h"
 
 namespace octavo {

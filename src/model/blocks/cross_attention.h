@@ -11,8 +11,8 @@ namespace octavo {
 class Block;
 class Namer;
 
-// Attention to the rows that an encoder has made: queries of the layer's input, keys and values of those
-// rows. Every head has keys of its own. See blocks/cross_attention.cc.
+// Attention to the rows of an encoder: queries of the layer's input, keys and values of those rows. There
+// is a key head for every query head. See blocks/cross_attention.cc.
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;

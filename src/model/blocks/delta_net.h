@@ -27,7 +27,7 @@ struct DeltaNet {
   NormSpec norm = {};    // of the output of each value head, before its gate
 
   std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
-  // Of the convolution: queries, keys and values.
+  // Channels of the convolution: queries, keys and values.
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 
   // In the checkpoint.

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Of what a rank sends, at a time: small enough for a slot of shared memory.
+// Bytes that a rank sends at once: they fit in a slot of shared memory.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 std::vector<std::vector<std::int32_t>> places_by_expert(const ExpertPlacement& placement,
@@ -25,7 +25,7 @@ int rank_of(std::int32_t place, std::int64_t places, int ranks) {
   return rank;
 }
 
-// Which expert each rank sends, in their order. What a rank has itself is not sent for it.
+// The experts that each rank sends, in order. A rank receives only experts that it lacks.
 std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& now,
                                                        const ExpertPlacement& next, std::size_t experts,
                                                        int ranks) {
@@ -88,7 +88,7 @@ std::span<const std::int32_t> ExpertSpread::own(const ExpertPlacement& placement
 void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
   const auto* starts = routed.starts.as<std::int32_t>();
   const auto* tokens = routed.tokens.as<std::int32_t>();
-  // Of an expert's tokens, where those of its i-th place begin.
+  // Start of the rows that the expert's i-th replica gets.
   const auto share = [&](std::size_t expert, std::size_t i) {
     const std::int64_t count = starts[expert + 1] - starts[expert];
     return starts[expert] + count * static_cast<std::int64_t>(i) / std::ssize(places_of_[expert]);

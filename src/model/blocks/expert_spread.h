@@ -1,9 +1,8 @@
-// The experts of one layer over ranks: which of them this rank has, which tokens go to its places, and how
-// weights move from one rank to another.
+// The experts of one layer, spread over ranks: the experts of this rank, the tokens for its slots, and the
+// transfer of weights between ranks.
 //
-// What an expert puts out for a token is computed by one of its places, wherever that is, from the same
-// weights; rank 0 gets it and adds up a token's experts in the order in which the router has chosen them. So
-// no sum depends on where experts are.
+// Any replica of an expert may compute its output for a token, since all have the same weights. Rank 0 adds
+// up a token's experts in the router's order, so no sum depends on where experts are.
 #pragma once
 
 #include <span>
@@ -21,31 +20,31 @@ class ExpertSpread {
   ExpertSpread(int experts, const Shard& shard);
 
   const ExpertPlacement& placement() const { return placement_; }
-  // Of this rank's places.
+  // Experts in this rank's slots.
   std::span<const std::int32_t> own() const { return own(placement_); }
 
-  // Of a step, after the router (RouteArgs), in host memory: gives every pair (token, expert) a row: those of
-  // a place next to each other, the places in their order. `places` then holds rows.
-  //   tokens  i32 [n * chosen], out: each row's token
-  //   order   i32 [n * chosen]: for work
-  //   starts  i32 [own places + 1], out: rows of each of this rank's places, the first of them 0
+  // Sorts the pairs (token, expert) of a step in host memory, after the router (RouteArgs). Each pair gets
+  // a row; rows are sorted by slot. Afterwards `places` holds rows.
+  // tokens  i32 [n * chosen], out: each row's token
+  // order   i32 [n * chosen]: workspace
+  // starts  i32 [own places + 1], out: first row of each of this rank's slots, counted from 0
   struct Arranged {
     View places, tokens, order, starts;
   };
   void arrange(const RouteArgs& routed, const Arranged& out);
-  // Of the last step: rows [first_row(r), first_row(r + 1)) are those of rank r.
+  // First row of a rank in the last step: it has rows [first_row(r), first_row(r + 1)).
   std::int64_t first_row(int rank) const { return rank_rows_[static_cast<std::size_t>(rank)]; }
-  // Rank 0 gets all rows, act [n * chosen, dim], of which each rank has its own.
+  // Rank 0 gets all rows, act [n * chosen, dim]; each rank sends its rows.
   void gather(ProcessGroup& group, const View& rows);
 
-  // Tokens that each expert has got since this was last cleared.
+  // Number of tokens of each expert since this was last cleared.
   std::vector<std::int64_t>& loads() { return loads_; }
 
-  // Once, when the matrices of this rank's places are there: matrices[place] are all of one place's.
+  // Called once, when the matrices of this rank's slots are loaded: matrices[place] are all of one slot's.
   void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
   // That of all places of this rank; two ranks where it is the same can move experts. 0: they differ.
   std::uint64_t format() const;
-  std::int64_t place_bytes() const;  // of a place's matrices
+  std::int64_t place_bytes() const;  // of a slot's matrices
   // On all ranks alike, between two steps: experts go where `next` has them, over the group. staging: as
   // large as all own places. A group that fails leaves the weights undefined.
   void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);

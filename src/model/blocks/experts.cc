@@ -168,11 +168,11 @@ class ExpertsBlock final : public Block {
       run_experts(step, w, {expert_x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
     }
     if (shared_) shared_->run(rest, x, w.shared);
-    // Each row of what is added is the bias: between it and itself.
+    // Clamping between the bias and itself sets each row to the bias; combine() adds the row.
     if (sum_bias_.value)
       ops.clamp(stream, {.x = x, .least = sum_bias_.value, .most = sum_bias_.value, .y = w.shared});
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
-    // Of experts that are spread, rank 0 has what all of them put out.
+    // With experts spread over ranks, rank 0 has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
     const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
@@ -230,8 +230,8 @@ class ExpertsBlock final : public Block {
         .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, inner_})};
   }
 
-  // What each place reads is what it puts out, until experts write to theirs. Of several ranks, the first one's alone
-  // counts.
+  // Copies each pair's input to its output, as identity experts do; other experts then overwrite theirs.
+  // Ranks above 0 write zeros, since the ranks' outputs are summed.
   void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
       std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
@@ -331,7 +331,7 @@ class ExpertsBlock final : public Block {
 
   Experts spec_;
   bool flat_;                 // ExpertStorage::flat
-  std::int64_t dim_, inner_;  // of the network; of what experts read and put out
+  std::int64_t dim_, inner_;  // width of the network; input and output width of experts
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each
   LinearParameter router_, shared_gate_;

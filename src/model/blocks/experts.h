@@ -25,20 +25,21 @@ enum class ExpertStorage : std::uint8_t {
   flat,                // one tensor [experts * hidden units, dim]
 };
 
-// MLPs of which a router chooses a few for each token (Shazeer et al., 2017).
+// MLPs of which a router selects a few for each token (Shazeer et al., 2017).
 struct Experts {
   int count = 0;
   RouterRule router;
   bool router_bias = false;
   bool choice_bias = false;  // RouteArgs::bias
-  int identities = 0;        // more of them, after the others, whose output is their input
+  int identities = 0;        // identity experts, after the others, whose output is their input
   int vocab =
       0;  // not 0: ids in a table that chooses the experts of a token; the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
-  NormSpec router_norm = {};       // of the residual, which the router reads; none: it reads what experts do
+  // of the residual, for the router; without it the router reads the experts' input
+  NormSpec router_norm = {};
   Mlp expert;                      // each of them
-  std::optional<Mlp> shared = {};  // one more, which every token passes
-  bool shared_gate = false;        // whose weight is the sigmoid of its own gate
+  std::optional<Mlp> shared = {};  // a shared expert, which every token passes
+  bool shared_gate = false;        // the shared expert's weight is the sigmoid of a gate
   bool weigh_input = false;  // the weight of the one chosen expert is applied to its input, not to its output
   bool sum_bias = false;     // their sum has a bias; not with `shared`
   // Not 0: width of a product of the input that experts read; another matrix widens their sum to the
@@ -54,7 +55,7 @@ struct Experts {
     std::string choice_bias = "mlp.gate.e_score_correction_bias";
     // choice_bias is stored [1, experts].
     bool choice_bias_row = false;
-    // Of Experts::vocab, a whole name.
+    // Full name of the table Experts::vocab.
     std::string table = {};
     ExpertStorage storage = ExpertStorage::each;
     std::vector<std::string> up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};

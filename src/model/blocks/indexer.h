@@ -5,8 +5,8 @@
 
 namespace octavo {
 
-// Which tokens a query sees (ChooseTokensArgs): keys and weights of its heads are made of the input, queries
-// of the queries' latent. The first numbers of queries and keys turn.
+// The tokens that a query sees (ChooseTokensArgs). Keys and weights of the heads are made of the input,
+// queries of the queries' latent. The first numbers of queries and keys rotate.
 struct Indexer {
   int heads = 0;  // 0: there are none, queries see what those of the last layer with some have chosen
   int head_dim = 0;

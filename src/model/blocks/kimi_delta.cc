@@ -4,7 +4,7 @@
 namespace octavo {
 namespace {
 
-// Of queries, of keys and of values: '{}' stands for the letter.
+// Names of the tensors of queries, keys and values: replaces '{}' by the letter.
 std::vector<std::string> of_each(const std::string& name) {
   std::vector<std::string> names;
   for (const char* letter : {"q", "k", "v"}) names.push_back(fmt::format(fmt::runtime(name), letter));

@@ -13,9 +13,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net of which each row of a state
-// forgets at a rate of its own. Rates and output gates are products of two matrices with `head_dim` numbers
-// between them.
+// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net with a separate decay for each
+// row of a state. Rates and output gates are products of two matrices with `head_dim` numbers between them.
 struct KimiDelta {
   int heads = 0;
   int head_dim = 0;  // of queries, keys and values

@@ -26,7 +26,7 @@
 
 namespace octavo {
 
-// Kinds without a Names of their own use the common ones (names.h), or those of another kind.
+// Kinds without a struct Names use the common names (names.h), or those of another kind.
 template <class Kind>
 struct NamesOf {
   struct Names {};

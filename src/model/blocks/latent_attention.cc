@@ -1,9 +1,10 @@
 // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) over a paged cache of latents.
 //
-// A token's keys and values are products of one latent, k_h = W_UK_h c and v_h = W_UV_h c, beside a part of
-// the key that turns and that all heads share. The cache has c and that part alone. Neither product is ever
-// made of a cached token: queries are multiplied by W_UK_h instead, q_h k_h = (W_UK_h^T q_h) c, and the sum
-// of latents by W_UV_h. In prefill as in decode, so that an answer does not depend on how a prompt is cut.
+// A token's keys and values are products of one latent, k_h = W_UK_h c and v_h = W_UV_h c, beside a rotated
+// part of the key that all heads share. The cache has only c and that part. The products are never computed
+// for a cached token: queries are multiplied by W_UK_h instead, q_h k_h = (W_UK_h^T q_h) c, and the sum of
+// latents by W_UV_h. Prefill and decode both do this, so that outputs do not depend on the chunks of a
+// prompt.
 //
 // Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) keeps the key of an indexer beside each latent, and a
 // query sees the tokens that the indexer chooses. Layers can share a choice ("IndexCache", 2026): the first of them
@@ -80,7 +81,7 @@ class IndexerPart {
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
-  // Heads [n, heads, head_dim] are normalised and turned in place.
+  // Heads [n, heads, head_dim] are normalised and rotated in place.
   void turn(const Step& step, const View& heads, const Norm& norm) const {
     KvLayer cache = step.memory.cache.memory;
     cache.spec = {

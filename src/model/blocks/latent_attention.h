@@ -29,8 +29,8 @@ struct LatentAttention {
   int rope = -1;             // index into ModelSpec::ropes
   float latent_scale = 1;    // factor of the latent of keys and values, after its norm
   bool head_gate = false;    // as Attention's
-  bool temperature = false;  // ModelSpec::temperature counts
-  std::optional<Indexer> indexer = {};  // nothing: a query sees all tokens; with q_rank
+  bool temperature = false;  // ModelSpec::temperature applies
+  std::optional<Indexer> indexer = {};  // nullopt: a query sees all tokens; with q_rank
 
   int q_dim() const { return nope_dim + rope_dim; }
   int key_dim() const { return kv_rank + rope_dim; }  // as it is cached, beside an indexer's

@@ -1,5 +1,4 @@
-// What a layer makes of the vector that it gets of each token beside the residual: projection(gate(x) *
-// vector).
+// A layer's update from its per-token input vector, beside the residual: projection(gate(x) * vector).
 #include "model/blocks/block.h"
 #include "model/inputs/layer_inputs.h"
 

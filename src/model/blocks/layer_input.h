@@ -15,8 +15,8 @@ class GgufLayers;
 class Namer;
 
 // A vector for each token and layer, made of the token's id and of its embedding ("per-layer embeddings",
-// Gemma 3n, 2025). Behind the halves of a layer it is multiplied by a gate of the residual, and what is made
-// of that is added. See blocks/layer_input.cc.
+// Gemma 3n, 2025). After the halves of a layer it is multiplied by a gate of the residual, and its
+// projection is added. See blocks/layer_input.cc.
 struct LayerInputs {
   int size = 0;                                   // of a layer's vector
   int vocab = 0;                                  // ids with vectors; others have the first one's

@@ -75,7 +75,7 @@ class LightningAttentionBlock final : public Block {
   }
 
  private:
-  // Rows of heads are normalised and turned in place.
+  // Rows of heads are normalised and rotated in place.
   void turn(const Step& step, const View& rows, const Norm& norm) const {
     if (norm.kind == NormKind::none && spec_.rope < 0) return;
     View heads = rows;

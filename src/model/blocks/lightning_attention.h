@@ -14,16 +14,15 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax, whose keys and
-// values count less by a fixed rate of each head with every token that comes after. A state is in place of
-// the past.
+// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax. Keys and
+// values decay by a fixed rate of each head with every later token. A state replaces the cache.
 struct LightningAttention {
   int heads = 0;
   int head_dim = 0;
   std::vector<float> rates;  // of each head
   NormSpec norm = {};        // of the output of all heads, or of each group's, before its gate
   int norm_groups = 1;
-  bool silu = true;       // queries, keys and values pass it
+  bool silu = true;       // queries, keys and values pass silu
   NormSpec qk_norm = {};  // of each head's queries and keys
   float scale = 1;        // of queries; with qk_norm
   int rope = -1;          // index into ModelSpec::ropes; -1: none

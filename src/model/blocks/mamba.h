@@ -13,8 +13,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A Mamba mixer (ChannelScanArgs): of its input are made x and a gate; of x, after the convolution, dt of
-// low rank, b and c.
+// A Mamba mixer (ChannelScanArgs). The input gives x and a gate; x, after the convolution, gives dt of low
+// rank, b and c.
 struct Mamba {
   int inner = 0;
   int state_dim = 0;

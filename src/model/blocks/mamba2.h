@@ -13,7 +13,7 @@ namespace octavo {
 class Block;
 class Namer;
 
-// A Mamba2 mixer (ScanArgs): of its input are made a gate, x, B, C and dt; the convolution is over x, B, C.
+// A Mamba2 mixer (ScanArgs). The input gives a gate, x, B, C and dt; the convolution is over x, B, C.
 struct Mamba2 {
   int heads = 0;
   int head_dim = 0;
@@ -26,11 +26,11 @@ struct Mamba2 {
   float most_step = std::numeric_limits<float>::infinity();
   NormSpec norm = {};      // of the output of the heads of a group; kind none: only the gate
   bool gate_first = true;  // the norm comes after the gate
-  // What gate, x, B, C and dt are multiplied by.
+  // Factors of gate, x, B, C and dt.
   std::array<float, 5> multipliers = {1, 1, 1, 1, 1};
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
-  // Of the convolution.
+  // Channels of the convolution.
   std::int64_t channels() const { return inner() + 2 * std::int64_t{groups} * state_dim; }
 };
 

@@ -20,15 +20,15 @@ struct Mlp {
   bool up_bias = false;  // of gate and up
   bool down_bias = false;
   float alpha = 1;  // of swigluoai
-  // Of swigluoai. Of others, above 0: gates are cut above it, and what they are multiplied with on both
-  // sides.
+  // Limit of swigluoai. For other activations, if above 0: gates are cut above it, and their factors on
+  // both sides.
   float limit = 0;
-  float gate_limit = 0;  // of gates alone, in place of limit; 0: it is the same
-  // Of what goes into a gate's activation; not of swigluoai. Where it is not 1, what has no gate is its own:
+  float gate_limit = 0;  // of gates, in place of limit; 0: limit
+  // Factor of the activation's input; unused by swigluoai. If it is not 1, an ungated MLP gates itself:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
   std::optional<float> tail = {};  // KeepTailArgs::deviations: of gates, no more goes into the activation
-  std::optional<std::array<float, 2>> slopes = {};  // of xielu; nothing: the checkpoint has Names::slopes
+  std::optional<std::array<float, 2>> slopes = {};  // of xielu; nullopt: from the checkpoint (Names::slopes)
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

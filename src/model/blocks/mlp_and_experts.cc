@@ -1,4 +1,4 @@
-// Experts beside a dense MLP: norm(mlp(x)) + norm(experts(norm(residual))), where x is the residual behind
+// Experts beside a dense MLP: norm(mlp(x)) + norm(experts(norm(residual))), where x is the residual after
 // another norm.
 #include "model/blocks/block.h"
 #include "model/residual/residual.h"

@@ -13,7 +13,7 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Experts beside a dense MLP (Gemma 4, 2026), each with norms of its own. See blocks/mlp_and_experts.cc.
+// Experts beside a dense MLP (Gemma 4, 2026), with separate norms. See blocks/mlp_and_experts.cc.
 struct MlpAndExperts {
   Mlp mlp;
   Experts experts;
@@ -21,7 +21,7 @@ struct MlpAndExperts {
 
   // In the checkpoint.
   struct Names {
-    // Of the input of the experts, of their output, and of the output of the MLP.
+    // Norms of the experts' input, of their output, and of the MLP's output.
     std::string norm = {};
     std::string post_norm = {};
     std::string mlp_post_norm = {};

@@ -1,4 +1,5 @@
-// What recurrent blocks share: the parts of a sequence's state, and the short convolution in front of most.
+// Shared code of recurrent blocks: the parts of a sequence's state, and the short convolution before most
+// of them.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@ namespace octavo {
 // The part [slots, shape...] of all states that begins at float `begin` of each.
 View state_part(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape);
 
-// A causal convolution of each channel on its own (ConvArgs). Its state is the beginning of the block's.
+// A causal convolution of each channel (ConvArgs). Its state is the beginning of the block's.
 class CausalConv {
  public:
-  // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]; of several tensors, one
-  // behind the other, each has as many channels, or as many as `sizes` says.
+  // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]. Several tensors are
+  // stacked; they have equal channels unless `sizes` gives the number of each.
   CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
              std::int64_t width, bool bias, std::vector<std::int64_t> sizes = {});
   CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels, std::int64_t width,
@@ -28,13 +29,13 @@ class CausalConv {
                              const std::vector<std::int64_t>& shape, std::int64_t dim);
 
   void list(ParameterList& list);
-  // What channels [begin, begin + count) read is multiplied by.
+  // Multiplies the input of channels [begin, begin + count) by `factor`.
   void scale(std::int64_t begin, std::int64_t count, float factor);
-  // These channels alone.
+  // Keeps only these channels.
   void keep(const std::vector<RowRange>& channels);
   std::int64_t state_floats() const { return (width_ - 1) * inputs_; }
   double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }  // a token
-  // `args` but for weights, state and plan.
+  // ConvArgs without weights, state and plan.
   struct Rows {
     View x, x_gate = {};
     bool silu = true;

@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// Attention and an MLP, one behind the other, that several layers have in common (Zamba2, 2024). They read
-// the residual and the token's embedding side by side. Each use has products of low rank of its own beside
-// their matrices, and one more matrix behind them. What comes out is added to what the layer's mixer reads,
-// not to the residual. See blocks/shared_transformer.cc.
+// Attention followed by an MLP, shared by several layers (Zamba2, 2024). They read the residual and the
+// token's embedding side by side. Each use adds separate low-rank products to the shared matrices, and a
+// last matrix. The output is added to the input of the layer's mixer, not to the residual. See
+// blocks/shared_transformer.cc.
 struct SharedTransformer {
   int heads = 0;
   int head_dim = 0;
@@ -19,9 +19,9 @@ struct SharedTransformer {
   int rope = -1;    // index into ModelSpec::ropes; -1: none
   Mlp mlp;
   int mlp_rank = 0;        // of the products beside the MLP's first matrix
-  int attention_rank = 0;  // of those beside queries, keys and values; 0: there are none
-  NormSpec norm = {};      // of what attention and the MLP read
-  int owner = 0;           // the first layer that has it, whose tensors it is made of
+  int attention_rank = 0;  // of the products beside queries, keys and values; 0: no such products
+  NormSpec norm = {};      // of the input of attention and MLP
+  int owner = 0;           // the first layer with this block; its tensors are used
   int use = 0;             // the number of this use, among those of all such blocks
 
   std::int64_t rows() const { return std::int64_t{heads} * head_dim; }

@@ -1,4 +1,4 @@
-// Attention and an MLP, one behind the other without residuals between them, which several layers share.
+// Attention followed by an MLP, without residuals between them, shared by several layers.
 #include "model/blocks/shared_transformer.h"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ void SharedHalf::reserve(Arena arena) const {
   shared_->reserve(arena);
 }
 
-// x = norm(residual + what the shared matrices make), which leaves the residual as it is.
+// x = norm(residual + output of the shared block); the residual does not change.
 View SharedHalf::enter(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

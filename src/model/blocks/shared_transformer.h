@@ -8,15 +8,15 @@
 
 namespace octavo {
 
-// Its run() reads rows that are twice as wide as the network, behind input_norm().
+// Its run() reads rows that are twice as wide as the network, after input_norm().
 class SharedTransformerBlock final : public Block {
  public:
-  // owned: in the names of the first layer that has it; own: in those of this layer. owner: that layer's
-  // block, which lives longer; null: it is this one.
+  // owned: namer of the first layer that has it; own: namer of this layer. owner: that layer's block, which
+  // outlives this; null: this block.
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 
-  // Of the residual and the embedding side by side.
+  // Norm of the residual and the embedding side by side.
   Norm input_norm() const { return matrices().input_norm.norm(); }
 
   void list(ParameterList& list) override;
@@ -29,7 +29,7 @@ class SharedTransformerBlock final : public Block {
   void run(const Step& step, const View& x, const View& out) const override;
 
  private:
-  // What all uses have in common.
+  // Parameters that all uses share.
   struct Matrices {
     NormParameter input_norm, mlp_norm;
     LinearParameter qkv, attention_out, up, down;
@@ -51,14 +51,14 @@ class SharedTransformerBlock final : public Block {
   SharedTransformer spec_;
   std::int64_t dim_;
   const SharedTransformerBlock* owner_;
-  Matrices matrices_;               // of the first layer alone
+  Matrices matrices_;               // of the first layer only
   std::vector<LowRank> attention_;  // of queries, keys and values
   LowRank mlp_;
   LinearParameter out_;
 };
 
 struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding side by side
-struct PairInput {};  // act, the same behind the shared norm
+struct PairInput {};  // act, the same after the shared norm
 
 // Once for all layers.
 class CopyEmbedding final : public Phase {
@@ -72,7 +72,7 @@ class CopyEmbedding final : public Phase {
   std::int64_t dim_;
 };
 
-// A mixer that reads the residual with what the shared matrices add to it.
+// A mixer whose input is the residual plus the output of the shared block.
 class SharedHalf final : public LayerHalf {
  public:
   SharedHalf(std::unique_ptr<SharedTransformerBlock> shared, std::unique_ptr<Block> mixer, HalfNorms norms, float scale,

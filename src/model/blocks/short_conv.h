@@ -11,8 +11,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A short convolution between two gates (Liquid AI, LFM2, 2025): of its input are made B, C and x, each as
-// wide as the network; out = C * conv(B * x).
+// A short convolution between two gates (Liquid AI, LFM2, 2025). The input gives B, C and x, each as wide
+// as the network; out = C * conv(B * x).
 struct ShortConv {
   int width = 0;
   bool bias = false;  // of the projections and of the convolution

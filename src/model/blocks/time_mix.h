@@ -24,7 +24,7 @@ struct TimeMix {
   int rate_rank = 0;
   int value_rank = 0;
   int gate_rank = 0;
-  bool first = false;  // the first layer: its values are what the others take a share of
+  bool first = false;  // the first layer: the others mix a share of its values into theirs
   float unit_eps = 0;  // WkvArgs::eps
   NormSpec norm = {};  // WkvArgs::norm
 

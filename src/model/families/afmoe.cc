@@ -1,5 +1,5 @@
-// Trinity (Arcee, 2025): gates behind attention, norms on both sides of the halves, windows in three layers of
-// four and no rotation in the fourth, DeepSeek-V3's experts.
+// Trinity (Arcee, 2025): gates after attention, norms on both sides of the halves, DeepSeek-V3's experts.
+// Three layers of four have windows; the fourth has no rotation.
 #include <cmath>
 
 #include "model/families/bases.h"

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Config::RealRange kMultipliers{-1e6, 1e6};
 
-// What both are called, and their biases.
+// Common fields of both families, and their biases.
 Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY(const bool attention_bias, config.boolean("attention_bias"));
@@ -71,7 +71,7 @@ static Result<ModelSpec> describe_falcon_h1(const Config& config) {
         "{}: biases of projections that have multipliers, or of some of them, are not supported",
         config.where("projectors_bias"));
   for (LayerSpec& layer : spec.layers) {
-    // Rotations and products are linear, so that what is in front of them can come behind.
+    // Rotations and products are linear, so factors before them may be applied after them.
     layer.attention().scale *= attention_in * attention_in * key;
     layer.mixer_scale = attention_in * attention_out;
     layer.second_mixer = mamba;

@@ -1,7 +1,7 @@
-// BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and a
-// decoder whose layers look at its rows between their halves, both with learned positions and norms behind
-// the residual. mBART (Liu et al., "Multilingual Denoising Pre-training for Neural Machine Translation",
-// 2020) has norms before the halves and one behind the layers.
+// BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and
+// a decoder. The decoder's layers attend to the encoder's rows between their halves. Both have learned
+// positions and norms after the residual. mBART (Liu et al., "Multilingual Denoising Pre-training for
+// Neural Machine Translation", 2020) has norms before the halves and one after the layers.
 #include <cmath>
 #include <utility>
 
@@ -88,7 +88,7 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
   spec.names = bart_names("decoder.", place);
   spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
                           "decoder.embed_tokens.weight"};
-  tower.tied = true;  // it puts out rows alone
+  tower.tied = true;  // it outputs only rows
   tower.names = bart_names("encoder.", place);
   tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
                            "encoder.embed_tokens.weight", "final_logits_bias"};

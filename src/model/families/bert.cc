@@ -1,7 +1,7 @@
-// BERT (Devlin et al., 2019) and its kin: encoders, which read a text from both sides. Norms behind the
-// residual, learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020)
-// differ in where positions begin and in the classifier's names. ColBERT (Khattab and Zaharia, 2020): BERT
-// with a vector for each token. BGE-M3 does all of it.
+// BERT (Devlin et al., 2019) and variants: encoders with bidirectional attention. Norms after the residual,
+// learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020) differ
+// in the first position and in the classifier's names. ColBERT (Khattab and Zaharia, 2020): BERT with a
+// vector for each token. BGE-M3 does all of it.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -61,7 +61,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
   return spec;
 }
 
-// Positions begin behind that of the padding token.
+// Positions begin after that of the padding token.
 Result<> shift_positions(ModelSpec& spec, const Config& config) {
   TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
   spec.first_position = padding + 1;

@@ -1,4 +1,4 @@
-// BLOOM (Scao et al., 2022): ALiBi, a norm behind the embeddings, biases everywhere.
+// BLOOM (Scao et al., 2022): ALiBi, a norm after the embeddings, biases everywhere.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

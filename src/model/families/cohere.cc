@@ -1,6 +1,6 @@
-// Command R (Cohere, 2024): parallel halves behind one layer norm, neighbours turn, scaled logits. Command A
-// and R7B (Cohere2, 2025): windows in three layers of four, and no rotation in the fourth; also with experts
-// (Cohere2Moe, 2026).
+// Command R (Cohere, 2024): parallel halves after one layer norm, rotation of adjacent elements, scaled
+// logits. Command A and R7B (Cohere2, 2025): windows in three layers of four, and no rotation in the
+// fourth; also with experts (Cohere2Moe, 2026).
 #include "model/families/common.h"
 #include "model/families/families.h"
 

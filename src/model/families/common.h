@@ -1,4 +1,4 @@
-// What most families have in common, so that each of them says only what is its own.
+// Functions that most families share, so that a family's file has only the differences.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,19 @@
 
 namespace octavo {
 
-// What any family may ask for.
+// Ranges that any family may use.
 inline constexpr Config::Range kDim{1, 1 << 20};
 inline constexpr Config::Range kHeads{1, 4096};
 
-// What a family calls a field; "" where it has no such field. What it takes for granted when a file leaves
-// one out says field_defaults().
+// A family's names of fields; "" if it has no such field. field_defaults() has the values of missing
+// fields.
 struct Dialect {
   std::string_view dim = "hidden_size";
   std::string_view layers = "num_hidden_layers";
   std::string_view heads = "num_attention_heads";
   std::string_view kv_heads = "num_key_value_heads";
   std::string_view hidden = "intermediate_size";  // "" without hidden_to_dim: the family's own
-  int hidden_to_dim = 0;                          // where `hidden` is null: so many times `dim`
+  int hidden_to_dim = 0;                          // if `hidden` is null: the hidden size is this times `dim`
   std::string_view head_dim = "head_dim";  // null: dim over heads
   std::string_view positions = "max_position_embeddings";
   std::string_view activation = "hidden_act";  // "": silu, until the family says otherwise
@@ -29,8 +29,8 @@ struct Dialect {
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
   std::string_view theta = "rope_theta";  // null: 10,000
-  std::string_view rotary_fraction = "";  // of a head; "": all of it turns
-  bool yarn_is_longrope = false;          // rope type "yarn" stands for "longrope"
+  std::string_view rotary_fraction = "";  // of a head; "": all of it rotates
+  bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
 };
 
 // A dense decoder as Llama has it: serial layers, norms before both halves, gated MLP, no biases, full
@@ -56,7 +56,7 @@ Result<> set_shared_width(ModelSpec& spec, const Config& config);
 // A dense network with DeepSeek's latent attention.
 Result<ModelSpec> describe_latent(const Config& config);
 
-// What queries, keys and values are cut beyond: clip_qkv, 0 where it is null.
+// Limit of queries, keys and values: clip_qkv, 0 if it is null.
 Result<float> read_clip(const Config& config);
 
 // The head of a sequence classifier: its labels, and what their scores become, as vLLM and Sentence
@@ -69,8 +69,8 @@ Result<Head> read_classifier(const Config& config);
 Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int head_dim, int positions,
                            std::string_view layer_type = {});
 
-// What an encoder of prompts is asked, and what the language model's text begins with: decoder_start_token_id and, where
-// it is there, forced_bos_token_id.
+// Input of a prompt encoder, and the first output tokens of the language model: decoder_start_token_id and,
+// if present, forced_bos_token_id.
 Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Gives every layer a window of config.sliding_window tokens; none when the field is null.
@@ -81,7 +81,7 @@ Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
 
-// config.rotary_dim elements of each head turn, where it is there.
+// Rotates config.rotary_dim elements of each head, if the field exists.
 Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim);
 
 // One rotary embedding for the layers that see everything, and one for those with windows.
@@ -98,14 +98,14 @@ Result<Temperature> read_temperature(const Config& config);
 // list, of every no_rope_layer_interval-th.
 Result<> set_rope_layers(ModelSpec& spec, const Config& config);
 
-// ALiBi's slopes (AttentionArgs::slopes) of so many heads: powers of 2 from 2^(-most / heads) on down to
-// 2^-most, as Press et al. extend them to numbers of heads that are no power of 2.
+// ALiBi's slopes (AttentionArgs::slopes) for the number of heads: powers of 2 from 2^(-most / heads) down
+// to 2^-most. Press et al. extend them to numbers of heads that are not powers of 2.
 std::vector<float> alibi_slopes(int heads, double most);
 
 // An error naming the field where it has this value.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
-// An error naming the field where it is there and says something else.
+// An error naming the field if it exists with another value.
 Result<> support(const Config& config, std::string_view field, std::string_view only);
 
 // The number of a multiplier: finite, not zero.

@@ -1,5 +1,5 @@
 // DBRX (Databricks, 2024): layer norms without biases, queries, keys and values in one matrix and clipped,
-// experts whose matrices stand one behind the other in one tensor.
+// and experts whose matrices are stacked in one tensor.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

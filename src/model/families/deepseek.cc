@@ -24,7 +24,7 @@ Result<int> read_head_rows(const Config& config, std::string_view field, int mos
   return size;
 }
 
-// yarn stretches the scores, too: by the square of what mscale_all_dim makes of its factor.
+// yarn also scales the scores: by the square of 0.1 * mscale_all_dim * ln(factor) + 1.
 Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   if (rope.scaling.kind != RopeScalingKind::yarn || rope.scaling.factor <= 1) return 1.0;
   TRY(std::optional<Config> scaling, config.object("rope_scaling"));
@@ -36,8 +36,9 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// Which layers have an indexer of their own, as indexer_types or index_topk_pattern list them; else the first of every
-// index_topk_freq, counted from layer index_skip_topk_offset - 1 on. The others take the choice of the one before them.
+// The layers with a separate indexer, as listed in indexer_types or index_topk_pattern. Without a list: the
+// first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. The other layers
+// use the choice of the layer before them.
 Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layers) {
   const std::string_view field = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
   std::vector<std::string> types;
@@ -64,7 +65,7 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   return indexed;
 }
 
-// `interleaved`: how the indexer's heads turn where the file does not say.
+// `interleaved`: default rotation of the indexer's heads.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int turning = spec.ropes[0].rotary_dim;
@@ -85,7 +86,7 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
                      config.where("q_lora_rank"));
     attention.indexer = indexer;
     if (indexed[i]) {
-      if (spec.predictor) spec.predictor->like = i;  // it has an indexer of its own
+      if (spec.predictor) spec.predictor->like = i;  // it has an indexer
       continue;
     }
     attention.indexer->heads = 0;
@@ -150,7 +151,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
-  // Layers of multi-token prediction come behind the others.
+  // Layers of multi-token prediction come after the others.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));

@@ -1,6 +1,7 @@
-// Networks that are DeepSeek-V3 but for a little. A.X K1 (SK Telecom, 2026): a norm behind the experts.
-// Sarvam 105B (2026): Ling's names for the fields. openPangu Ultra (Huawei, 2025): norms on both sides of the
-// halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their text, which is stored beside eyes.
+// Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026): a norm after the experts. Sarvam
+// 105B (2026): Ling's names for the fields. openPangu Ultra (Huawei, 2025): norms on both sides of the
+// halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their language models, stored beside a vision
+// encoder.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -8,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// Of the latents, too, which DeepSeek norms with an epsilon of their own.
+// The latents use the same epsilon, unlike DeepSeek's.
 void share_epsilon(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) std::get<LatentAttention>(layer.mixer).norm = spec.final_norm;
 }

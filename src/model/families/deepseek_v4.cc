@@ -1,5 +1,5 @@
-// DeepSeek-V4 (2026): attention over a window and over entries that stand for several tokens, in some layers
-// chosen by an indexer; several residuals; experts that the first layers choose by a token's id.
+// DeepSeek-V4 (2026): attention over a window and over compressed entries, which an indexer chooses in some
+// layers; several residuals; experts that the first layers choose by a token's id.
 #include <cmath>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr Config::Range kRate{2, 1024};
 
-// The tokens that an entry stands for in each layer; 0: it has none.
+// Tokens of a compressed entry in each layer; 0: the layer has no entries.
 struct Rates {
   std::vector<int> layers = {};
   int chosen = 0;  // the rate of the layers with an indexer
@@ -53,7 +53,7 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
   return rates;
 }
 
-// Of layers without entries, and of those with entries.
+// Ropes of layers without entries, and of those with entries.
 Result<std::vector<RopeSpec>> read_ropes(const Config& config, int rotary_dim, int positions) {
   constexpr std::string_view kCompressTheta = "compress_rope_theta";
   TRY(const std::optional<Config> parameters, config.object("rope_parameters"));

@@ -1,5 +1,5 @@
-// ERNIE 4.5 (Baidu, 2025): Llama in which neighbours turn; also with experts, which a bias helps to choose,
-// beside shared ones.
+// ERNIE 4.5 (Baidu, 2025): Llama with rotation of adjacent elements. Variants have experts, chosen with the
+// help of a bias, beside shared ones.
 #include <algorithm>
 
 #include "model/families/common.h"

@@ -21,7 +21,7 @@ Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialec
   return spec;
 }
 
-// Gemma 2 and 3: sandwich norms, a scale of the scores of its own, a soft cap on logits.
+// Gemma 2 and 3: sandwich norms, a configured scale of the scores, a soft cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
   TRY(spec.logits_soft_cap, soft_cap(config, "final_logit_softcapping"));
@@ -56,7 +56,7 @@ static Result<ModelSpec> describe_gemma2(const Config& config) {
   return spec;
 }
 
-// VaultGemma (2025): Gemma 2 without norms behind the halves.
+// VaultGemma (2025): Gemma 2 without norms after the halves.
 static Result<ModelSpec> describe_vault_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_gemma2(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = {};
@@ -67,7 +67,7 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 6));
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
-  // Two rotary embeddings: layers that see everything turn slower, and only they are stretched.
+  // Two rotary embeddings: layers with full attention rotate slower, and only they are stretched.
   TRY(spec.max_positions, config.integer("max_position_embeddings", {1, 1 << 27}));
   const int head_dim = spec.layers[0].attention().head_dim;
   Dialect dialect = kLaterGemma;

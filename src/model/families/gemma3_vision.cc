@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Its patches make so many tokens a side.
+// Sets the side of the squares of patches that make one token.
 Result<> set_merge(const Config& config, ImageInput& image) {
   TRY(const int tokens, config.integer("mm_tokens_per_image", {1, 1 << 20}, 256));
   const int side = static_cast<int>(std::lround(std::sqrt(tokens)));

@@ -1,6 +1,6 @@
-// Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026), their language models: layers that read the keys and
+// Language models of Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026): layers that read the keys and
 // values of others, a vector of each token for each layer. 3n has several residuals, a second path beside
-// attention and sparse MLPs; 4 has heads of two sizes, and may have experts beside the MLPs.
+// attention and sparse MLPs. Gemma 4 has heads of two sizes, and may have experts beside the MLPs.
 #include <cmath>
 #include <numbers>
 
@@ -23,8 +23,7 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
                  first, layer);
 }
 
-// Full attention has heads of its own: in fields of their own, or as transformers writes them, layer by
-// layer.
+// Full attention has different heads: in separate fields, or as transformers writes them, layer by layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
   full.window = 0;
@@ -44,7 +43,7 @@ Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   return full;
 }
 
-// Norms of queries, keys and values; rope 0 turns those of full attention, 1 the others.
+// Norms of queries, keys and values. Layers with full attention use rope 0, the others rope 1.
 void set_norms(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
@@ -60,7 +59,7 @@ void set_norms(ModelSpec& spec) {
   spec.names.mlp_post_norm = "post_feedforward_layernorm";
 }
 
-// Gemma 4's full attention turns a part of each head.
+// Gemma 4's full attention rotates a part of each head.
 Result<> set_attention(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 6 != 0; }));
   spec.layers.back().attention().window = 0;
@@ -75,7 +74,7 @@ Result<> set_attention(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The last layers have no keys and values of their own.
+// The last layers have no keys and values; they read those of other layers.
 Result<> set_sources(ModelSpec& spec, const Config& config) {
   const int layers = static_cast<int>(std::ssize(spec.layers));
   TRY(const int shared, config.integer("num_kv_shared_layers", {0, layers - 1}, 0));
@@ -95,11 +94,12 @@ Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   spec.layer_inputs = {
       .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
   TRY(spec.layer_inputs->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
-  spec.layer_inputs->norm.eps *= static_cast<float>(spec.dim);  // of what is divided by the root of dim
+  // transformers divides by sqrt(dim) first
+  spec.layer_inputs->norm.eps *= static_cast<float>(spec.dim);
   return {};
 }
 
-// What both have: scaled embeddings, a soft cap, a language model beside towers.
+// Fields of both: scaled embeddings, a soft cap, a language model beside towers.
 Result<> set_ends(ModelSpec& spec, const Config& config) {
   TRY_VOID(refuse(config, "attention_bias", true));
   spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
@@ -143,7 +143,7 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// How many standard deviations above the mean of a bell curve so much of it lies below.
+// Number of standard deviations above the mean below which `share` of a normal distribution is.
 float deviations(double share) {
   double low = -10, high = 10;
   for (int i = 0; i < 100; ++i) {
@@ -180,7 +180,8 @@ Result<> set_widths(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Alternating updates. The streams' sum stands for their mean, which the last norm makes one of.
+// Alternating updates (AltUp). The streams' sum replaces their mean; the larger epsilon of the last norm
+// makes both equal.
 Result<> set_streams(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("altup_num_inputs", {2, kMaxStreams}));
   TRY(const int active, config.integer("altup_active_idx", {0, count - 1}));

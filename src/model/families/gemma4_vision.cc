@@ -24,7 +24,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "rms_norm_eps": 1e-06,
     "vocab_size": 1})";
 
-// Each half of a head turns by itself, the first one by the column.
+// Each half of a head rotates separately, the first one by the column.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);
@@ -83,7 +83,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
   TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
   TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));
   tower.learned_positions = 2 * image.axis_positions;
-  // Of what is the root of dim times as large.
+  // transformers scales the values by sqrt(dim) before this norm; a smaller epsilon has the same effect.
   NormSpec norm = tower.final_norm;
   norm.stored = false;
   norm.eps /= static_cast<float>(tower.dim);

@@ -1,5 +1,5 @@
-// GPT-J (Wang and Komatsuzaki, 2021): parallel halves behind one norm, of each head the first neighbours
-// turn.
+// GPT-J (Wang and Komatsuzaki, 2021): parallel halves after one norm, rotation of the first adjacent
+// elements of each head.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

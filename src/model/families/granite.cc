@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Sinks, windows in three layers of four, and for each layer a base of its rotation; 0: it turns nothing.
+// Sinks, windows in three layers of four, and a rotary base for each layer; 0: no rotation.
 Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
   for (LayerSpec& layer : spec.layers) layer.attention().sinks = true;

@@ -1,6 +1,6 @@
-// Hunyuan (Tencent, 2025): norms of queries and keys behind the rotation, and a base of the rotation that
-// `alpha` stretches once and for all; also with experts, beside one that every token passes. Hy3 (HYV3, 2026):
-// norms before the rotation, DeepSeek-V3's experts.
+// Hunyuan (Tencent, 2025): norms of queries and keys after the rotation, and a rotary base that `alpha`
+// stretches for all lengths. Variants have experts beside a shared one. Hy3 (HYV3, 2026): norms before the
+// rotation, DeepSeek-V3's experts.
 #include <algorithm>
 #include <cmath>
 

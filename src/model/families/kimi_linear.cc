@@ -1,5 +1,5 @@
-// Kimi Linear (Moonshot AI, 2025): three layers of Kimi delta attention to one of latent attention that turns
-// nothing, DeepSeek-V3's experts under Mixtral's names.
+// Kimi Linear (Moonshot AI, 2025): three layers of Kimi delta attention to one of latent attention without
+// rotation, DeepSeek-V3's experts with Mixtral's names.
 #include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"

@@ -1,4 +1,4 @@
-// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and its kin that differ by a field, an
+// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and variants that differ by a field, an
 // activation or the names of tensors.
 #include <cmath>
 
@@ -72,8 +72,8 @@ static Result<ModelSpec> describe_baichuan(const Config& config) {
   return spec;
 }
 
-// Baichuan 13B (2023): ALiBi. By the same name go models of 7B, which turn, and Baichuan 2 models, whose output matrix
-// is normalised.
+// Baichuan 13B (2023): ALiBi. The same name covers 7B models, which have rotary embeddings, and Baichuan 2
+// models, whose output matrix is normalised.
 static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   constexpr int kDimOf7B = 4096;
   TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
@@ -97,7 +97,7 @@ static Result<ModelSpec> describe_cwm(const Config& config) {
   return spec;
 }
 
-// Helium (Kyutai, 2025): neighbours turn.
+// Helium (Kyutai, 2025): rotation of adjacent elements.
 static Result<ModelSpec> describe_helium(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.attention().out_bias = false;
@@ -182,7 +182,7 @@ static Result<ModelSpec> describe_seed_oss(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_out_bias");
 }
 
-// SmolLM3 (Hugging Face, 2025): every fourth layer turns nothing.
+// SmolLM3 (Hugging Face, 2025): no rotation in every fourth layer.
 static Result<ModelSpec> describe_smollm3(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_rope_layers(spec, config));

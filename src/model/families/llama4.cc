@@ -1,5 +1,5 @@
-// Llama 4 (Meta, 2025), the text of it: chunks of attention in three layers of four; the fourth sees
-// everything, turns nothing, and its queries grow with the position. One expert beside a shared one.
+// Language model of Llama 4 (Meta, 2025): chunks of attention in three layers of four. The fourth has full
+// attention without rotation, and its queries grow with the position. One expert beside a shared one.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"

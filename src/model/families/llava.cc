@@ -1,6 +1,6 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
-// its last layer and two matrices in front of a Llama, Mistral or Qwen2. Pixtral is stored likewise, with an
-// encoder of its own. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) take images in
+// its last layer and two matrices before a Llama, Mistral or Qwen2. Pixtral has the same format, with
+// another encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) take images in
 // tiles; the latter has a SigLIP encoder.
 #include <utility>
 
@@ -93,7 +93,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   return tower;
 }
 
-// Of images in tiles.
+// Encoder of images in tiles.
 Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& text, bool siglip) {
   const std::string_view own = siglip ? "siglip_vision_model" : "clip_vision_model";
   TRY(const std::optional<Config> vision, config.object("vision_config"));

@@ -1,5 +1,6 @@
-// LongCat-Flash (Meituan, 2025): each layer is two of latent attention with an MLP, and experts that read
-// what the first MLP does and count behind the second one. Some experts do nothing.
+// LongCat-Flash (Meituan, 2025): each layer is two of latent attention with an MLP, and experts. The
+// experts read the input of the first MLP; their output is added after the second one. Some experts return
+// their input.
 #include <cmath>
 
 #include "model/families/common.h"

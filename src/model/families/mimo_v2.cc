@@ -38,7 +38,7 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
     return invalid("swa_num_key_value_heads", "{} {} does not divide num_attention_heads {}",
                    config.where("swa_num_key_value_heads"), local.kv_heads, full.q_heads);
   TRY(local.window, config.integer("sliding_window", {1, 1 << 27}));
-  if (config.has("sliding_window_size")) {  // a query sees so many tokens before it
+  if (config.has("sliding_window_size")) {  // a query sees this number of tokens before it
     TRY(local.window, config.integer("sliding_window_size", {1, (1 << 27) - 1}));
     ++local.window;
   }

@@ -1,6 +1,6 @@
-// MiniMax (2025), Mixtral's tensors. Text-01 and M1: lightning attention in most layers, residuals that go on
-// from the norms. M2: attention alone, experts chosen by sigmoid with a learned bias, norms over whole
-// queries and keys.
+// MiniMax (2025), Mixtral's tensors. Text-01 and M1: lightning attention in most layers, residuals that
+// continue from the norms. M2: only softmax attention, experts chosen by sigmoid with a learned bias, norms
+// over whole queries and keys.
 #include <cmath>
 
 #include "model/families/bases.h"

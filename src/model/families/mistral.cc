@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// What Mistral's own files call their tensors. Neighbours of a head turn together there.
+// Names of tensors in Mistral's own format. Adjacent elements of a head rotate together there.
 void take_mistral_names(ModelSpec& spec) {
   Names& names = spec.names;
   names.prefixes = {""};
@@ -36,7 +36,7 @@ void take_mistral_names(ModelSpec& spec) {
   spec.ropes[0].interleaved = true;
 }
 
-// `before`: what stands before the experts' names.
+// `before`: prefix of the experts' names.
 void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().storage = ExpertStorage::each;
   names.of<Experts>().router = before + "gate";

@@ -81,7 +81,7 @@ static Result<ModelSpec> describe_modernbert(const Config& config) {
   return spec;
 }
 
-// A vector for each token. The matrix behind it is in a folder of Sentence Transformers (PyLate).
+// A vector for each token. The matrix after it is in a folder of Sentence Transformers (PyLate).
 static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert(config));
   spec.head = Head{.each_token = true, .normalise = true};

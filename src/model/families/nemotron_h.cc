@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLayersMax = 1024;
 
-// What each layer is. Older files say it in letters.
+// Kind of each layer. Older files write it as letters.
 Result<std::vector<std::string>> list_kinds(const Config& config) {
   constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
   TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds, std::nullopt));

@@ -46,7 +46,7 @@ Result<> read_first_activation(const Config& config, Mlp& mlp) {
                        config.where("activation_function"), name);
 }
 
-// `expert`: what each is like, but for biases; all of them have one together.
+// `expert`: shape of each expert, without biases; all experts share one bias.
 Result<Experts> read_experts(const Config& config, Mlp expert) {
   TRY_VOID(config.integer("num_shared_experts", {0, 0}, 0));
   TRY_VOID(refuse(config, "expert_choice_router", true));
@@ -63,7 +63,7 @@ Result<Experts> read_experts(const Config& config, Mlp expert) {
 
 }  // namespace
 
-// The first files have fields of their own, those of transformers BERT's.
+// The first files have other fields; those of transformers have BERT's fields.
 static Result<ModelSpec> describe_nomic_bert(const Config& file) {
   const bool first = file.has("activation_function");
   const Config config = first ? file.with_names({{"hidden_size", "n_embd"},

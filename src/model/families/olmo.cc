@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// OLMoE clips behind the norms.
+// OLMoE clips after the norms.
 Result<> refuse_clipping(const Config& config) {
   if (!config.has("clip_qkv")) return {};
   return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; normed queries and keys are not clipped",
@@ -27,7 +27,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A dense network with norms behind the halves, and such ones of queries and keys.
+// A dense network with norms after the halves, and norms of queries and keys as `qk_norm` says.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -42,7 +42,7 @@ Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_nor
   return spec;
 }
 
-// Layers that see everything turn nothing, where others have windows.
+// If others have windows, layers with full attention have no rotation.
 Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   if (!config.has("sliding_window")) return {};
   int pattern = 4;
@@ -56,7 +56,7 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// K-EXAONE 2 (2026): each layer has a window of its own, and what gates are cut above; 0: none.
+// K-EXAONE 2 (2026): each layer has a separate window, and a limit of its gates; 0: no limit.
 Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
   const std::size_t layers = spec.layers.size();
@@ -112,7 +112,7 @@ static Result<ModelSpec> describe_olmo3(const Config& config) {
 static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(const std::optional<Config> rope, config.object("rope_parameters"));
-  if (rope && !rope->has("rope_theta"))  // nothing turns
+  if (rope && !rope->has("rope_theta"))  // no rotation
     for (LayerSpec& layer : spec.layers) layer.attention().rope = -1;
   const int heads = spec.layers[0].attention().q_heads;
   TRY(const int key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}, 3 * spec.dim / (4 * heads)));

@@ -21,7 +21,7 @@ Result<ModelSpec> describe_qwen(const Config& config) {
   return spec;
 }
 
-// Every decoder_sparse_step-th layer has experts, but for those of mlp_only_layers.
+// Every decoder_sparse_step-th layer has experts, except those in mlp_only_layers.
 Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
   TRY(const std::vector<int> dense, config.integers("mlp_only_layers", {0, 1024}));
   TRY(const int step, config.integer("decoder_sparse_step", {1, 1024}, 1));
@@ -31,7 +31,7 @@ Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& exper
   return {};
 }
 
-// Experts beside one that every token passes, with a gate of its own.
+// Experts beside a shared expert, which has a gate.
 Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   TRY(Experts experts, read_experts(config, like, "moe_intermediate_size"));
   experts.shared = like;
@@ -135,7 +135,7 @@ Result<ModelSpec> describe_qwen3_moe(const Config& config) {
   return spec;
 }
 
-// Mellum 2 (JetBrains, 2026): windows in some layers, whose rotation has a base of its own.
+// Mellum 2 (JetBrains, 2026): windows in some layers, with a separate rotary base.
 static Result<ModelSpec> describe_mellum(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_moe(config));
   TRY(const int hidden, config.integer("intermediate_size", {1, 1 << 20}));

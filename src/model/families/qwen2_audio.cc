@@ -1,5 +1,5 @@
-// Qwen2-Audio (Chu et al., 2024): Whisper's encoder, the means of two of its rows, normed, and one matrix in
-// front of a Qwen2. Silence behind a sound is not seen.
+// Qwen2-Audio (Chu et al., 2024): Whisper's encoder, normed means of two of its rows, and one matrix before
+// a Qwen2. Silence after a sound is masked.
 #include <utility>
 
 #include "kernels/sampling_math.h"

@@ -31,7 +31,7 @@ constexpr NormSpec kNorm{.kind = NormKind::layer, .eps = 1e-6F, .bias = true};
 constexpr AxisSections kSections{.absent = {24, 20, 20}, .interleaved = true};
 constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = true};
 
-// So many rows of a square.
+// Learned positions, which must form a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
   TRY(spec.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
   int& side = spec.image->position_side;

@@ -1,4 +1,4 @@
-// What Qwen's models that see have in common.
+// Functions that Qwen's vision models share.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace octavo {
 
-// How many pairs of a head turn by each axis: time, height and width. mrope_section says it.
+// Number of rotated pairs of a head for each axis: time, height and width (mrope_section).
 struct AxisSections {
-  std::array<int, 3> absent;  // where it is not there
-  // The axes take turns, as long as height and width have pairs left, and time has the rest; else one axis
-  // comes behind the other.
+  std::array<int, 3> absent;  // default if the field is missing
+  // The axes alternate while height and width have pairs left, and time has the rest. false: the axes come
+  // one after the other.
   bool interleaved = false;
 };
 Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by);

@@ -17,8 +17,8 @@ ModelSpec as_embedder(ModelSpec spec) {
 
 namespace {
 
-// Of a reranker that says one of two words, as it was trained: no label but how much more likely the second
-// is. Else each word is a label.
+// Classifier over words of the vocabulary. A reranker trained to output one of two words has no labels: its
+// score compares the second word with the first. Otherwise each word is a label.
 Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
   TRY(const std::vector<int> ids, config.integers("classifier_token_ids", {0, spec.vocab - 1}));
   TRY(const bool reranker, config.boolean("is_original_qwen3_reranker", false));
@@ -109,7 +109,7 @@ ModelSpec seeing_both_ways(ModelSpec spec) {
 
 }  // namespace
 
-// voyage-4-nano (Voyage AI, 2026): Qwen3 whose tokens see both ways, and a matrix behind their mean.
+// voyage-4-nano (Voyage AI, 2026): Qwen3 with bidirectional attention, and a matrix after the mean.
 static Result<ModelSpec> describe_voyage(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));

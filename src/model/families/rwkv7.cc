@@ -70,7 +70,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   names.mlp_norm = "ffn_norm";
   names.up = {"ffn.key"};
   names.down = "ffn.value";
-  // Of no use: the first layer's values are its own.
+  // Unused: the first layer does not mix its values with others.
   names.ignorable.push_back("model.layers.0.attn.v_lora.*");
   // Older files have the six vectors in one tensor.
   spec.other_names = names;

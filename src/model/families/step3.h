@@ -1,4 +1,4 @@
-// What StepFun's models have in common.
+// Functions that StepFun's models share.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// The layers with experts: mlp_layer_types or moe_layers_enum; all but the first where neither is there.
+// The layers with experts: mlp_layer_types or moe_layers_enum; if neither exists, all except the first.
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
-// What the tensors of experts are called.
+// Names of the experts' tensors.
 void set_step3_names(Names& names);
 
 }  // namespace octavo

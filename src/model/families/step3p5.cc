@@ -1,6 +1,6 @@
-// Step-3.5-Flash (StepFun, 2026): norms by 1 + w, also of queries and keys, gates of heads, windows in most
-// layers, which have query heads and a base of the rotation of their own, DeepSeek-V3's experts beside a
-// shared one, gates cut in some.
+// Step-3.5-Flash (StepFun, 2026): norms by 1 + w, also of queries and keys, and gates of heads. Most layers
+// have windows, with different query heads and a separate rotary base. The experts are DeepSeek-V3's,
+// beside a shared one, with limits of gates in some layers.
 #include <cmath>
 #include <utility>
 
@@ -11,8 +11,8 @@
 namespace octavo {
 namespace {
 
-// The first so many numbers of a list that may go on with those of layers of multi-token prediction; none
-// where it is not there.
+// The first `layers` numbers of a list, which may also have numbers of multi-token prediction layers; empty
+// if the list is missing.
 Result<std::vector<double>> layer_numbers(const Config& config, std::string_view field, std::size_t layers,
                                           Config::RealRange range) {
   if (!config.is_list(field)) return std::vector<double>();
@@ -24,15 +24,15 @@ Result<std::vector<double>> layer_numbers(const Config& config, std::string_view
   return found;
 }
 
-// What goes into silu where it puts out `limit`.
+// The argument for which silu is `limit`.
 float before_silu(double limit) {
   double x = limit;
   for (int i = 0; i < 50; ++i) x = limit * (1 + std::exp(-x));
   return static_cast<float>(x);
 }
 
-// Gates are cut behind their activation, which grows where it is above 0: before it, at what it makes of
-// that.
+// The limit applies to the activation's output. silu rises above 0, so it is equal to a limit of the input
+// at before_silu(limit).
 void set_limit(Mlp& mlp, double limit) {
   if (limit == 0) return;
   mlp.limit = static_cast<float>(limit);

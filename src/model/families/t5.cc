@@ -1,7 +1,8 @@
-// T5 (Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", 2020): an
-// encoder of prompts and a decoder whose layers look at its rows between their halves. No positions: scores grow by a
-// number for each distance, and nothing scales them. T5 1.1 and Flan-T5 (Chung et al., 2022) have gated MLPs and an
-// output matrix of their own. The encoder alone makes vectors of texts (Ni et al., "Sentence-T5", 2021).
+// T5 (Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
+// 2020): an encoder of prompts and a decoder whose layers attend to its rows between their halves. It has
+// no positions: scores get a bias for each distance, and are not scaled. T5 1.1 and Flan-T5 (Chung et al.,
+// 2022) have gated MLPs and a separate output matrix. The encoder without the decoder makes vectors of
+// texts (Ni et al., "Sentence-T5", 2021).
 #include <cmath>
 
 #include "model/families/common.h"
@@ -39,7 +40,7 @@ Names t5_names(const std::string& half, const std::string& mlp, bool gated) {
   return names;
 }
 
-// "relu", or "gated-" before the activation; "gated-gelu" stands for the approximation by tanh.
+// "relu", or "gated-" before the activation; "gated-gelu" means the approximation by tanh.
 Result<> set_mlp(const Config& config, Mlp& mlp) {
   TRY(const std::string kind, config.text("feed_forward_proj"));
   mlp.gated = kind.starts_with("gated-");
@@ -87,7 +88,7 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, b
 }
 
 void name_encoder(ModelSpec& spec) {
-  spec.tied = true;  // it puts out rows alone
+  spec.tied = true;  // it outputs only rows
   spec.names = t5_names("encoder.", "layer.1.", spec.layers[0].mlp().gated);
   spec.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
 }
@@ -115,7 +116,7 @@ static Result<ModelSpec> describe_t5(const Config& config) {
     layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = 1, .bias = false};
   TRY(tower.source, read_source(config, tower));
   const bool gated = spec.layers[0].mlp().gated;
-  // Whatever the configuration says of it, the output matrix is one of its own where the checkpoint has one.
+  // The output matrix is separate if the checkpoint has one, whatever the configuration says.
   spec.tied = false;
   spec.names = t5_names("decoder.", "layer.2.", gated);
   spec.names.ignorable = {"encoder.*", "decoder.embed_tokens.weight",

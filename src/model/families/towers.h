@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// What transformers' classes take for absent fields.
+// Defaults of absent fields in transformers' classes.
 extern const std::string_view kClipDefaults, kSiglipDefaults;
 
 // Whisper's encoder, by the fields of its configuration; names of tensors begin with `prefix`.
@@ -27,7 +27,7 @@ Result<ModelSpec> describe_seeing_text(const Config& config);
 // transformers 5, else the language model's.
 Result<> set_tied(ModelSpec& spec, const Config& config);
 
-// Of MLPs without gates: the activation that config.hidden_act names.
+// For MLPs without gates: the activation that config.hidden_act names.
 Result<> set_activation(const Config& config, ModelSpec& spec);
 
 // Pixtral's encoder, by the configuration of the whole model and its text.
@@ -38,8 +38,8 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
 Result<ModelSpec> describe_clip(Config config, std::string_view defaults = kClipDefaults);
 Result<ModelSpec> describe_siglip(Config config, std::string_view defaults = kSiglipDefaults);
 
-// Leaves what is behind a layer of such an encoder, counted from the end, the norm behind the last one included, out of
-// it. Error: no layer is left, as the field `where` says.
+// Removes everything after a layer of such an encoder, counted from the end, including the last norm.
+// Error: no layer is left; it names the field `where`.
 Result<> cut_tower(ModelSpec& tower, int layer, const std::string& where);
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
-// Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder of
-// log-mel spectrograms behind two convolutions, and a decoder whose layers look at its rows between their
-// halves. Positions of both are tables, and keys have no bias.
+// Whisper (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision", 2022): an encoder
+// of log-mel spectrograms after two convolutions, and a decoder whose layers attend to its rows between
+// their halves. Positions of both are tables, and keys have no bias.
 #include <cmath>
 
 #include "model/families/common.h"
@@ -34,7 +34,7 @@ struct WhisperHalf {
   std::string_view layers, heads, hidden, positions;
 };
 
-// What both halves have in common.
+// Fields that both halves share.
 Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = half.layers,

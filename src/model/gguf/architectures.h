@@ -14,7 +14,7 @@ struct GgufTraits {
   bool interleaved = false;
   bool lists = false;   // layers may differ in their numbers of heads, and in their widths
   bool latent = false;  // attention is latent
-  // Weights of the experts that are chosen are divided by their sum where the file says nothing of it.
+  // Default: weights of the chosen experts are divided by their sum.
   bool experts_normed = false;
 };
 
@@ -22,7 +22,7 @@ struct GgufArchitecture {
   std::string_view name;    // general.architecture
   std::string_view family;  // as in config.json's "architectures"
   GgufTraits traits = {};
-  // What the keys of all architectures (config.cc) do not say: translate.h.
+  // Fields that the keys of all architectures (config.cc) do not give: translate.h.
   Result<> (*translate)(GgufFields& fields) = nullptr;
 };
 

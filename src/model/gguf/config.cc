@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// What config.json calls a key's number, in the words of all families.
+// A key's names in config.json, in the words of all families.
 struct Key {
   std::string_view name;  // after the architecture's name
   std::array<std::string_view, 6> fields;
@@ -74,7 +74,7 @@ constexpr Key kKeys[] = {
     {"interleave_moe_layer_step", {"moe_layer_interval", "interleave_moe_layer_step"}},
 };
 
-// Of a list, the greatest number is the field's.
+// For a list, the field is the greatest number.
 Result<> add_key(GgufFields& fields, const Key& key) {
   const bool may_be_list = fields.architecture().traits.lists &&
                            (key.name == kGgufHeads || key.name == kGgufKeyHeads || key.name == kGgufHidden);

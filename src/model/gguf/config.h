@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// What the family reads, in the words of its config.json; errors of it name the file's keys. Errors:
-// unsupported or corrupt, naming key or tensor.
+// The fields that the family reads, in the words of its config.json. Errors of the fields name the file's
+// keys. Errors: unsupported or corrupt, naming key or tensor.
 Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architecture);
 
 }  // namespace octavo

@@ -38,13 +38,13 @@ Result<> translate_mistral3(GgufFields& fields) {
   return {};
 }
 
-// The 13B model has ALiBi and the 7B model turns: told apart as llama.cpp does.
+// The 13B model has ALiBi and the 7B model rotary embeddings. They are distinguished as in llama.cpp.
 Result<> translate_baichuan(GgufFields& fields) {
   if (fields.number("num_hidden_layers") == 40) fields["architectures"] = json::array{"BaichuanForCausalLM"};
   return {};
 }
 
-// Of GPT-NeoX and StableLM.
+// Fields of GPT-NeoX and StableLM.
 Result<> translate_neox(GgufFields& fields) {
   TRY(const auto parallel, fields.stored_boolean("use_parallel_residual"));
   if (parallel) fields["use_parallel_residual"] = *parallel;

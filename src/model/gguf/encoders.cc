@@ -19,7 +19,7 @@ Result<> translate_modernbert(GgufFields& fields) {
   return {};
 }
 
-// Nomic v2, in the words of its own configuration.
+// Nomic v2, in the words of its original configuration.
 Result<> translate_nomic_moe(GgufFields& fields) {
   fields["activation_function"] = "gelu";
   return fields.copy({{"moe_every_n_layers", "moe_every_n_layers"}, {"expert_used_count", "moe_top_k"}});

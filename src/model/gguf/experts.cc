@@ -84,7 +84,7 @@ Result<> translate_hunyuan_v3(GgufFields& fields) {
   return add_expert_layers(fields);
 }
 
-// Files say nothing of chunks and of queries that grow: they are as in the published models.
+// Files have no keys for chunks and for queries that grow: both are as in the published models.
 Result<> translate_llama4(GgufFields& fields) {
   constexpr double kMostExperts = 128;  // Maverick, whose queries and keys have no norms
   fields["intermediate_size_mlp"] = fields.number("intermediate_size").value_or(0);

@@ -42,12 +42,12 @@ class GgufFields {
   Result<std::optional<bool>> stored_boolean(std::string_view key_name) const;
   // A list of numbers of layers. Errors: corrupt, where it has none, or more than kGgufLayersMax.
   Result<std::vector<double>> layer_numbers(std::string_view key_name) const;
-  // How many layers a key counts; 0 where it is not there.
+  // Number of layers in a key; 0 if the key is missing.
   Result<std::int64_t> layer_count(std::string_view key_name) const;
   // Whether some layer has the tensor.
   bool some_have(std::string_view tensor) const;
 
-  // What has been made.
+  // The fields made so far.
   boost::json::value& operator[](std::string_view field) { return fields_[text_of(field)]; }
   boost::json::value* find(std::string_view field) { return fields_.if_contains(text_of(field)); }
   const boost::json::value* find(std::string_view field) const { return fields_.if_contains(text_of(field)); }

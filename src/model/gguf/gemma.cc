@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// The 27B models alone, which have so many layers, scale their scores by another size than the head's.
+// Only the 27B models, known by their number of layers, do not scale their scores by the size of a head.
 void add_score_scale(GgufFields& fields, double layers_of_largest) {
   const bool largest = fields.number("num_hidden_layers") == layers_of_largest;
   fields["query_pre_attn_scalar"] =
@@ -24,7 +24,7 @@ void add_score_scale(GgufFields& fields, double layers_of_largest) {
               : fields.head_dim();
 }
 
-// Of Gemma 3n and 4.
+// Fields of Gemma 3n and 4.
 void add_layer_inputs(GgufFields& fields) {
   if (const StoredTensor* table = fields.gguf().find("per_layer_token_embd.weight"); table != nullptr)
     fields.set_from("vocab_size_per_layer_input", static_cast<double>(table->shape[0]),
@@ -33,7 +33,7 @@ void add_layer_inputs(GgufFields& fields) {
     if (!fields.number(field)) fields[field] = 0.0;
 }
 
-// Pairs whose angles are divided by a huge number do not turn.
+// Pairs whose angles are divided by a huge number do not rotate.
 Result<> add_gemma4_rotation(GgufFields& fields) {
   constexpr double kHuge = 1e20;
   fields["rope_scaling"] = nullptr;
@@ -96,7 +96,7 @@ Result<> translate_gemma3n(GgufFields& fields) {
   return {};
 }
 
-// Layers that see everything have heads of their own, of which a part turns.
+// Layers with full attention have different heads, of which a part rotates.
 Result<> translate_gemma4(GgufFields& fields) {
   add_layer_inputs(fields);
   TRY(const auto full_dim, fields.stored("attention.key_length"));

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kLabelsMax = 65536;
 
-// Of a reranker or classifier: scores of the last token's row; of an encoder's first one, or, of ModernBERT,
-// of the mean, behind a layer that it has for that.
+// Scores of a reranker or classifier. They read the last token's row; in encoders the first row or, in
+// ModernBERT, the mean, after an additional layer.
 Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   const StoredTensor* scores = gguf.find("cls.output.weight");
   const bool encoder = architecture == "bert", modern = architecture == "modern-bert";

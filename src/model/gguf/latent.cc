@@ -70,7 +70,7 @@ Result<> translate_mistral4(GgufFields& fields) {
   return {};
 }
 
-// Of DeepSeek-V3.2 too.
+// Also for DeepSeek-V3.2.
 Result<> translate_glm_dsa(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   return add_indexer(fields);
@@ -81,7 +81,7 @@ Result<> translate_minicpm3(GgufFields& fields) {
   return translate_minicpm(fields);
 }
 
-// What has heads of keys is latent attention.
+// Layers with key heads have latent attention.
 Result<> translate_kimi_linear(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   TRY_VOID(fields.copy({{"kda.head_dim", "linear_head_dim"}}));

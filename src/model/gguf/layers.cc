@@ -1,4 +1,4 @@
-// Decoders whose layers differ in shape, or in what they see.
+// Decoders whose layers differ in shape or in window.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -53,7 +53,7 @@ Result<> translate_deci(GgufFields& fields) {
   return {};
 }
 
-// Which layers turn.
+// The layers that rotate.
 Result<> translate_granite_windows(GgufFields& fields) {
   if (fields.number("num_local_experts").value_or(0) > 0)
     fields["architectures"] = json::array{"GraniteMoeSWAForCausalLM"};
@@ -73,7 +73,8 @@ Result<> translate_mellum(GgufFields& fields) {
   return {};
 }
 
-// Layers with windows have key heads of their own. Weights of those chosen are always divided by their sum.
+// Layers with windows have different key heads. Weights of the chosen experts are always divided by their
+// sum.
 Result<> translate_mimo2(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto value_dim, fields.stored("attention.value_length"));
@@ -91,14 +92,14 @@ Result<> translate_mimo2(GgufFields& fields) {
   return add_expert_layers(fields);
 }
 
-// Its windows' base has a name of its own.
+// The rotary base of its windows has another name.
 Result<> translate_plamo3(GgufFields& fields) {
   const auto local = fields.number("rope_local_base_freq");
   fields.set("rope_local_theta", local ? local : fields.number("rope_theta"), "rope.freq_base_swa");
   return {};
 }
 
-// Layers with windows have heads of their own, and turn as a whole where the others turn by half of that.
+// Layers with windows have different heads, and rotate whole heads where the others rotate half.
 Result<> translate_step35(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto turning, fields.stored("rope.dimension_count"));

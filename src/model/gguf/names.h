@@ -1,4 +1,4 @@
-// What GGUF files call tensors.
+// Names of tensors in GGUF files.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers);
 
-// Of one half of T5, "enc." or "dec.".
+// Names for one half of T5, "enc." or "dec.".
 Names gguf_half_names(const std::string& half, const Gguf& gguf);
 
 }  // namespace octavo

@@ -14,7 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Of networks with Mamba mixers, in the words of their families. `head`: what the family calls a head's size.
+// Fields of networks with Mamba mixers, in the words of their families. `head`: the family's name for a
+// head's size.
 Result<> add_mixers(GgufFields& fields, std::string_view head = "mamba_d_head") {
   const auto inner = fields.number("mamba_d_ssm");
   const auto dim = fields.number("hidden_size"), heads = fields.number("mamba_n_heads");
@@ -40,7 +41,7 @@ Result<> add_recurrent_layers(GgufFields& fields) {
   constexpr std::string_view kLayers = "attention.recurrent_layers";
   if (!fields.gguf().metadata.is_list(fields.key(kLayers))) return {};
   TRY(std::vector<double> recurrent, fields.layer_numbers(kLayers));
-  // Layers of multi-token prediction come behind the others.
+  // Layers of multi-token prediction come after the others.
   const double layers = fields.number("num_hidden_layers").value_or(0);
   if (layers > 0 && static_cast<double>(recurrent.size()) > layers)
     recurrent.resize(static_cast<std::size_t>(layers));
@@ -56,7 +57,7 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   TRY(const std::int64_t blocks, fields.layer_count("block_count"));
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   json::array kinds;
-  for (std::int64_t i = 0; i < blocks - predictors; ++i) {  // those come behind the others
+  for (std::int64_t i = 0; i < blocks - predictors; ++i) {  // they come after the others
     const auto layer = static_cast<std::size_t>(i);
     const bool attention = fields.of_layer(kGgufKeyHeads, layer, "num_key_value_heads").value_or(0) > 0;
     const bool wide = halves && fields.of_layer(kGgufHidden, layer, "intermediate_size").value_or(0) > 0;
@@ -70,7 +71,7 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   return {};
 }
 
-// Of Falcon-H1 too.
+// Also for Falcon-H1.
 Result<> translate_mamba(GgufFields& fields) { return add_mixers(fields); }
 
 Result<> translate_mamba2(GgufFields& fields) { return add_mixers(fields, "head_dim"); }
@@ -135,7 +136,7 @@ Result<> translate_lfm2(GgufFields& fields) {
   return {};
 }
 
-// Of Qwen3-Next and Qwen3.5.
+// Fields of Qwen3-Next and Qwen3.5.
 Result<> translate_qwen_delta(GgufFields& fields) {
   TRY(const auto inner, fields.stored("ssm.inner_size"));
   if (const auto heads = fields.number("linear_num_value_heads"); inner && heads.value_or(0) > 0)
@@ -143,7 +144,7 @@ Result<> translate_qwen_delta(GgufFields& fields) {
   return add_recurrent_layers(fields);
 }
 
-// Of MiniMax-01: one number for all of its multipliers of residuals, none of the others.
+// MiniMax-01: one number sets all factors of its residuals; the factors of the halves' outputs are 1.
 Result<> translate_minimax(GgufFields& fields) {
   TRY(const auto residual, fields.stored("residual_scale"));
   for (const char* half : {"full_attn", "linear_attn", "mlp"}) {

@@ -27,7 +27,7 @@ Result<> add_share(GgufFields& fields) {
 Result<json::object> yarn(const GgufFields& fields, double factor, double attention) {
   TRY(const auto fast, fields.stored("rope.scaling.yarn_beta_fast"));
   TRY(const auto slow, fields.stored("rope.scaling.yarn_beta_slow"));
-  // Latent attention's angles are as they are, and scores grow by what the file says a tenth of.
+  // Latent attention scales its scores, not cos and sin. The file has a tenth of mscale_all_dim.
   TRY(const auto tenth, fields.stored("rope.scaling.yarn_log_multiplier"));
   const bool latent = fields.architecture().traits.latent;
   json::object scaling{

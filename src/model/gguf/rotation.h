@@ -1,4 +1,4 @@
-// How much of a head turns, and by which angles.
+// Rotated share of a head, and the angles.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -10,20 +10,20 @@
 
 namespace octavo {
 
-// The share of a head that turns, and what stretches angles.
+// The rotated share of a head, and the scaling of angles.
 Result<> add_rotation(GgufFields& fields);
 
-// The share of a head that so many elements are. A little more where it is rounded: a family takes the whole
-// part of share * head_dim.
+// The share of a head that `turning` elements are. It is rounded up a little, since a family takes the
+// whole part of share * head_dim.
 double share_of_head(const GgufFields& fields, double turning);
 
-// What the angles of the pairs are divided by. Errors: corrupt, naming the tensor.
+// Divisors of the pairs' angles. Errors: corrupt, naming the tensor.
 Result<boost::json::array> angle_divisors(const Gguf& gguf, std::string_view tensor);
 
 // Tensors of divisors may be as long as the longest layers' pairs.
 void cut_divisors(GgufFields& fields, double pairs);
 
-// Angles of layers that see everything, which alone are stretched, and of those with windows.
+// Angles of layers with full attention, which may be scaled, and of those with windows.
 void set_ropes(GgufFields& fields, boost::json::object whole = {}, boost::json::object sliding = {});
 
 }  // namespace octavo

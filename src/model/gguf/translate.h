@@ -1,4 +1,4 @@
-// What the metadata of single architectures say beside the keys of all, or not in one number.
+// Fields from metadata that only single architectures have, or that need more than one number.
 #pragma once
 
 #include <cstddef>
@@ -74,7 +74,8 @@ Result<> translate_minimax(GgufFields& fields);
 Result<> translate_nemotron_h(GgufFields& fields);
 Result<> translate_qwen_delta(GgufFields& fields);
 Result<> translate_rwkv7(GgufFields& fields);
-// What has heads of keys is attention; where layers are halves, what has a width is an MLP or experts.
+// Sets each layer's kind: attention if it has key heads. If layers are halves, those with a width are MLPs
+// or experts.
 Result<> add_kinds(GgufFields& fields, bool halves = false);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// What heads read: rows of the residual behind the layers.
+// Inputs of heads: rows of the residual after the layers.
 #pragma once
 
 #include "model/part.h"
@@ -9,7 +9,7 @@ namespace octavo {
 struct HeadRows {};     // f32 [logit rows, dim]
 struct HeadFactors {};  // the same in the format of activations, to be multiplied
 
-// The residual behind the final norm, act [tokens, dim]; or in place.
+// The residual after the final norm, act [tokens, dim]; or in place.
 inline View normed_rows(const Step& step, const NormParameter& final_norm) {
   const View x = step.slot<HalfInput>();
   step.residual.look(final_norm.norm(), x);

@@ -1,4 +1,4 @@
-// What continues a text: logits of its next token.
+// Head that continues a text: logits of its next token.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ class LogitsHead final : public NetworkPart {
 
   void list(ParameterList& list) override { list.add(bias_); }
   void reserve(Arena arena) const override;
-  // rows: i32 [r], of all of a step; out: f32 [r, vocab], of which ranks other than 0 fill their part alone.
-  // adapters: of rows by their places here; null: none changes the output matrix.
+  // rows: i32 [r], of all of a step; out: f32 [r, vocab]. Ranks other than 0 fill only their part.
+  // adapters: of the rows by their index in `rows`; null: none changes the output matrix.
   void run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const;
 
  private:

@@ -74,7 +74,7 @@ void PoolHeads::run(const Step& step, std::size_t index, const View& starts, con
     x = run_layer(step, layer, scratch, x, &layer == &head.layers.back() ? out : View());
 }
 
-// What comes next, act; of the last layer it is put into out, f32.
+// Returns the layer's output, act. The last layer writes to `out`, f32.
 View PoolHeads::run_layer(const Step& step, const Layer& layer, Scratch& scratch, View x, const View& out) {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Of the step's rows, the last: those of each square side by side, [count, any].
+// The last rows of the step, with those of each square side by side: [count, any].
 View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
   const std::int64_t patches = count * square;
   return View::of(rows.rows(rows.size(0) - patches, patches).data, rows.dtype,

@@ -1,4 +1,4 @@
-// What makes rows of a text's input of an encoder's rows (Projector).
+// Projector from an encoder's rows to rows of a text's input (Projector).
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class ProjectorLayers {
   const Projector& spec() const { return spec_; }
   Norm norm() const { return norm_.norm(); }
   void list(ParameterList& list);
-  // rows: of what run() takes.
+  // rows: number of input rows of run().
   void reserve(Scratch scratch, std::int64_t rows, DType activation) const;
   // x: act [rows, any]; out: f32 [rows, out_dim]
   void run(const Step& step, Scratch scratch, View x, const View& out) const;
@@ -32,21 +32,22 @@ class ProjectorLayers {
   std::vector<LinearParameter> matrices_;
 };
 
-// Behind the layers.
+// Projector after the layers.
 class ProjectHead final : public NetworkPart {
  public:
   ProjectHead(const ModelSpec& spec, const Ends& ends);
 
   void list(ParameterList& list) override { projector_.list(list); }
   void reserve(Arena arena) const override;
-  // Of squares from `first` on, each joined() rows of the step behind the class token's: out f32 [squares,
-  // out_dim]. With Projector::mean, starts: i32 [squares + 1], where each square's rows begin, from 0 on.
+  // Rows of the squares from `first` on: joined() rows of the step for each, after the class token's: out
+  // f32 [squares, out_dim]. With Projector::mean, starts: i32 [squares + 1], the first row of each square,
+  // counted from 0.
   StepRows rows_of(std::int64_t first, std::int64_t squares) const {
     return {class_rows_ + first * joined_, squares * joined_};
   }
-  // Of the step's rows, which are rows_of().
+  // Projects the step's rows, which are rows_of().
   void run(const Step& step, const View& starts, const View& out) const;
-  // Of rows that it would take: act [n, dim * joined() or with Projector::mean dim].
+  // Projects the given rows: act [n, dim * joined() or with Projector::mean dim].
   void run_rows(const Step& step, const View& x, const View& out) const {
     projector_.run(step, step.scratch, x, out);
   }
@@ -59,8 +60,8 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// Behind one of ImageInput::deep_layers, by its place among them: rows that the text adds behind its own
-// layers.
+// Projector after one of ImageInput::deep_layers, by its index among them: the text adds its rows after its
+// own layers.
 class ProjectDeep final : public Phase {
  public:
   ProjectDeep(const ModelSpec& spec, std::size_t index);

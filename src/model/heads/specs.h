@@ -11,16 +11,16 @@
 
 namespace octavo {
 
-// How the scores of labels become what a client sees.
+// Conversion of labels' scores to the numbers that clients see.
 enum class LabelActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
-// A matrix behind the pooling, and what becomes of its product. Names come without a prefix.
+// A matrix after the pooling, and the operations on its product. Names come without a prefix.
 struct HeadLayer {
   std::string name;
   int outputs = 0;
   bool bias = true;
   std::optional<Activation> activation = {};
-  NormSpec norm = {};  // behind the activation
+  NormSpec norm = {};  // after the activation
   std::string norm_name = {};
   // Not empty: a folder beside config.json whose weights are the matrix; `name` begins with it.
   std::string folder = {};
@@ -33,8 +33,7 @@ struct HeadLayer {
   bool difference = false;
 };
 
-// What a model that reads texts instead of continuing them makes of one: a vector or, with labels, their
-// scores.
+// Output of a model that reads texts instead of continuing them: a vector or, with labels, their scores.
 struct Head {
   Pool pool = Pool::mean;
   bool each_token = false;  // it makes a vector of each token, not of the text
@@ -42,7 +41,7 @@ struct Head {
   std::vector<HeadLayer> layers = {};
   std::vector<std::string> labels = {};  // of the last layer's outputs; empty: they are a vector
   LabelActivation label_activation = LabelActivation::none;
-  // With each_token: tokens of which nothing is to be seen where they begin or end a text; -1: none.
+  // With each_token: tokens that get no vector at the beginning or end of a text; -1: none.
   int left_out_first = -1;
   int left_out_last = -1;
 };

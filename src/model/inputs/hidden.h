@@ -1,5 +1,4 @@
-// What a network that proposes for another one reads: rows of the other's residual, or of its own
-// (HiddenInput).
+// Input of a network that proposes for another: rows of the other's residual, or of this one's (HiddenInput).
 #pragma once
 
 #include <vector>
@@ -14,7 +13,8 @@ struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: what has been rea
 struct HiddenFactors {};  // the same in the format of activations, to be multiplied
 struct JointRows {};      // act [tokens, both]: embedding and row side by side
 
-// f32 [tokens, dim]: the residual before a layer that such a network reads, by the layer's place among them.
+// f32 [tokens, dim]: the residual before a layer that such a network reads, by the layer's index among
+// them.
 struct KeptRows {};
 
 // Where rows are read from, all f32 [tokens, dim].
@@ -34,7 +34,7 @@ class HiddenRowsInput final : public Phase {
   void reserve(Arena arena) const override;
   // Before the step: row rows[i] is for its token i.
   void read(Backend& backend, const Slots& slots, const HiddenSource& from, const View& rows) const;
-  // Of the embeddings in the residual and the rows that have been read.
+  // Combines the embeddings in the residual with the rows that have been read.
   void run(const Step& step) const override;
 
  private:

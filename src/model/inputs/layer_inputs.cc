@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Of each id the row of its vector: the first one's has an id that has none, and what stands for an image.
+// Maps each id to the row of its vector. Ids without a vector, such as an image's token, get row 0.
 std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
   const int own = spec.layer_inputs->vocab, media = spec.tower ? spec.media_token : -1;
   std::vector<RowRange> rows;

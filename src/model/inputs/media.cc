@@ -71,7 +71,7 @@ void PatchInput::run(const Step& step) const {
   step.residual.put({.delta = made});
 }
 
-// The residual is where they stand. A class token is the first row.
+// Sets the residual to the learned positions. A class token is the first row.
 void PatchInput::place(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;

@@ -1,4 +1,4 @@
-// What encoders of images and sound read in place of tokens.
+// Inputs of image and sound encoders, in place of tokens.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Patches of an image, by where they stand.
+// Patches of an image, with their positions.
 class PatchInput final : public Phase {
  public:
   PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix);
@@ -33,7 +33,7 @@ class PatchInput final : public Phase {
   VectorParameter newline_, separator_;
 };
 
-// What the convolutions in front of an encoder of sound have made.
+// Output of the convolutions before a sound encoder.
 class SoundInputRows final : public Phase {
  public:
   SoundInputRows(const ModelSpec& spec, const Namer& top);

@@ -13,53 +13,54 @@
 
 namespace octavo {
 
-// What makes rows of a language model's input of an encoder's: squares of merge x merge neighbours of an
-// image, or some rows of a sound, become one row, side by side ("pixel shuffle") or by their mean.
+// Projector from an encoder's rows to input rows of a language model. It joins squares of merge x merge
+// neighbours of an image, or some rows of a sound, to one row: side by side ("pixel shuffle") or as their
+// mean.
 struct Projector {
   bool mean = false;
   bool merged = false;  // a product [dim, dim * joined] comes first; its columns are stored by channel
   NormSpec norm = {};   // of these rows
-  // Of a hidden layer between two matrices; nothing: there is but one.
+  // Activation of the hidden layer between two matrices; nullopt: one matrix without a hidden layer.
   std::optional<Activation> activation = {};
   int hidden = 0;  // its width
   bool bias = false;
   bool transposed = false;  // stored [inputs, outputs], under their names alone
 };
 
-// What an encoder of images (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021) has in place of
-// embeddings: a grid of square patches. Those of images of one size have learned positions; of any size,
-// rotary ones of two axes, height and width, and maybe learned ones beside them.
+// Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), in place of
+// embeddings: a grid of square patches. With one image size, positions are learned. With any size, they are
+// rotary with two axes, height and width, and optionally learned as well.
 struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;        // of videos, that a patch has, all of them an image's; 0: it is for images alone
+  int frames = 0;        // frames of a video in a patch, all equal for an image; 0: images only
   float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
-  bool bias = true;      // of what makes vectors of patches
+  bool bias = true;      // of the patch embedding
   bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
-  // There is a learned row before those of the patches, with a position of its own: layers see it, the
-  // projector does not.
+  // The first row is a learned one with a separate position, before those of the patches. Layers see it,
+  // the projector does not.
   bool class_token = false;
   int window = 0;  // tokens of a side of the windows of local layers
-  // Of images of any size: the learned positions are a grid of so many a side, which is stretched over an
-  // image's patches (position_grid.h); 0: there are none.
+  // For images of any size: side of the grid of learned positions, which is stretched over an image's
+  // patches (position_grid.h); 0: no such grid.
   int position_side = 0;
-  // Or there are so many for columns, then as many for rows, and a patch has the sum of two; 0: there are
-  // none.
+  // Or: number of learned positions for columns, followed by as many as that for rows. A patch gets the sum
+  // of two; 0: no such positions.
   int axis_positions = 0;
   int out_dim = 0;          // of a token
-  bool row_breaks = false;  // between the rows of an image's tokens the text has tokens of its own
-  // An image is cut into squares of image_size, with the whole of it before them. Their tokens make one grid,
-  // and behind each of its rows stands a learned one (MediaPart::Tiles; Liu et al., "LLaVA-NeXT", 2024).
+  bool row_breaks = false;  // the text has separator tokens between the rows of an image's tokens
+  // An image is cut into squares of image_size, and the whole image comes before them. Their tokens form
+  // one grid, and a learned token follows each of its rows (MediaPart::Tiles; Liu et al., "LLaVA-NeXT",
+  // 2024).
   bool tiled = false;
-  // The whole image comes behind the squares and is made of them. Learned rows stand behind each of its rows,
-  // too, and another one between both: the projector makes rows of the text of them. Patches that show
-  // nothing of the image are not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al.,
-  // 2025).
+  // The whole image comes after the squares and is made of them. A learned row follows each of its rows,
+  // and another one separates the squares from it: the projector makes rows of the text of them. Padding
+  // patches are not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
   bool whole_last = false;
   Projector projector = {};
-  // Behind each of these layers another projector makes rows of the patches. The language model adds the
-  // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).
+  // After each of these layers another projector makes rows of the patches. The language model adds the
+  // first ones to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
   std::vector<int> deep_layers = {};
   Projector deep_projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
@@ -72,21 +73,21 @@ struct ImageInput {
   int square() const { return merge * merge; }                             // patches of a token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
   int side() const { return image_size / unit(); }  // tokens of a square image's side
-  // What the language model gets for a token: its row, and those of the deep layers.
+  // Width of a token's input to the language model: its row, and those of the deep layers.
   std::int64_t row_dim() const { return std::int64_t{out_dim} * (1 + std::ssize(deep_layers)); }
 };
 
-// What an encoder of sound (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",
-// 2022) has in place of embeddings: a log-mel spectrogram of fixed length, behind two convolutions three
-// frames wide, the second of which takes every other frame.
+// Input of a sound encoder (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",
+// 2022), in place of embeddings: a log-mel spectrogram of fixed length. It passes two convolutions of width
+// three; the second has stride two.
 struct SoundInput {
   int mels = 0;
   int rows = 0;  // that the encoder makes
-  // Of sound in prompts: so many of them become one row of the text, of out_dim. 0: layers of the text look
-  // at the encoder's rows.
+  // For sound in prompts: number of rows that become one row of the text, of out_dim. 0: layers of the text
+  // attend to the encoder's rows.
   int joined = 0;
   bool whole =
-      false;  // with joined: it sees windows of full length alone, the silence behind a sound as well
+      false;  // with joined: it sees only windows of full length, including the silence after a sound
   int out_dim = 0;
   Projector projector = {};
 
@@ -96,33 +97,32 @@ struct SoundInput {
 
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
-// Of an encoder of prompts (Raffel et al., "Exploring the Limits of Transfer Learning", 2020): the language
-// model's layers look at its rows, one for each token, and its own text begins with the same tokens whatever
-// the prompt is.
+// Input of a prompt encoder (Raffel et al., "Exploring the Limits of Transfer Learning", 2020). The
+// language model's layers attend to its rows, one for each token. The output text begins with the same
+// tokens for every prompt.
 struct SourceInput {
   int rows = 0;            // at most
   std::vector<int> begin;  // tokens
 };
 
-// What a network that proposes for another one reads beside the embedding of a token: a row that the other
-// has made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
+// Input of a network that proposes for another, beside the embedding of a token: the row that the other
+// made for the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
 // EAGLE-3: Li et al., 2025).
 struct HiddenInput {
   int dim = 0;    // of the other's residual
   int vocab = 0;  // of the tokens that are read
-  // The row: the other's residual before each of these layers, side by side; empty: its residual behind the
-  // last one, normed. For the second draft token and those behind it, a row of this network's own residual
-  // takes its place.
+  // The row: the other's residual before each of these layers, side by side; empty: its residual after the
+  // last layer, normed. From the second draft token on, it is a row of this network's own residual.
   std::vector<int> layers = {};
   NormSpec token_norm = {};  // of the embedding
   NormSpec hidden_norm = {};
-  // A product of both, one behind the other, is the residual. false: a product of the row is, and the first
-  // layer's mixer sees embedding and row one behind the other, each with its norm.
+  // The residual is a product of both, concatenated. false: it is a product of the row; the first layer's
+  // mixer sees embedding and row concatenated, each with its norm.
   bool joined = true;
   bool hidden_first = false;     // joined: the row comes before the embedding
   bool joint_bias = false;       // of the product
   bool normed_residual = false;  // not joined: the residual has hidden_norm, too
-  bool normed_output = false;    // rows of its own are behind its final norm
+  bool normed_output = false;    // the network's own rows are taken after its final norm
   // Else the other's matrices are used.
   bool own_embedding = false;
   bool own_output = false;
@@ -136,7 +136,7 @@ struct Predictor {
   std::size_t like = 0;                    // the layer of the network that it is like
   std::string layer;
   std::string token_norm, hidden_norm, joint;
-  std::string final_norm = {};  // empty: there is none
+  std::string final_norm = {};  // empty: no final norm
   bool hidden_first = false;    // these two: HiddenInput
   bool normed_output = false;
 };

@@ -14,7 +14,7 @@ void RotaryInput::reserve(Arena arena) const {
   }
 }
 
-// Of a rope with axes, each run of pairs on one axis by itself.
+// Computes the angles. For a rope with axes, computes each run of pairs on one axis separately.
 void RotaryInput::run(const Step& step) const {
   const View& all_axes = step.batch.axes;
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
@@ -107,8 +107,8 @@ void TokenInput::run(const Step& step) const {
   step.ranks->all_reduce({residual.as<float>(), static_cast<std::size_t>(residual.elements())});
 }
 
-// What the layer itself has put out is still pending, so that the order of the sum is the same for a token
-// whatever else is in the step.
+// The layer's output is still pending here. So the order of the sum for a token does not depend on the rest
+// of the step.
 void AddDeepRows::run(const Step& step) const {
   const std::int64_t column = static_cast<std::int64_t>(layer_ + 1) * dim_;
   for (const ImageRows& image : step.batch.images)

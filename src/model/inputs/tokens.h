@@ -1,4 +1,4 @@
-// What language models read: tokens, where they stand, and images in place of some.
+// Inputs of language models: tokens, their positions, and images in place of some tokens.
 #pragma once
 
 #include "model/ends.h"
@@ -22,7 +22,8 @@ class RotaryInput final : public Phase {
   std::vector<RopeSpec> ropes_;
 };
 
-// Embeddings. Of several ranks, each has those of its part of the vocabulary, and zeros for all other tokens.
+// Embeddings. Each of several ranks has those of its part of the vocabulary, and zeros for all other
+// tokens.
 class TokenInput final : public Phase {
  public:
   TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends);

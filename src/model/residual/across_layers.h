@@ -1,4 +1,4 @@
-// What a layer hands to one behind it beside the residual.
+// Data that a layer hands to a later one beside the residual.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class KeepResidual final : public Phase {
   std::int64_t dim_;
 };
 
-// The residual becomes a share of what it was before an earlier layer, and the rest of itself.
+// Sets the residual to a weighted sum of itself and its value before an earlier layer.
 class BlendResidual final : public Phase {
  public:
   explicit BlendResidual(const Blend& spec) : spec_(spec), rest_(constant_vector({1 - spec.share})) {}
@@ -37,10 +37,10 @@ class BlendResidual final : public Phase {
   VectorParameter rest_;
 };
 
-// As HalfOutput: what a shortcut has put out, until the next layer's end.
+// Output of a shortcut, kept until the end of the next layer; shaped as HalfOutput.
 struct ShortcutOutput {};
 
-// Experts that read what the half before has read (LayerSpec::shortcut).
+// Experts that read the input of the previous half (LayerSpec::shortcut).
 class Shortcut final : public Phase {
  public:
   Shortcut(std::unique_ptr<Block> block, std::int64_t dim) : block_(std::move(block)), dim_(dim) {}
@@ -56,7 +56,7 @@ class Shortcut final : public Phase {
   std::int64_t dim_;
 };
 
-// At the end of the layer behind it.
+// Adds it at the end of the next layer.
 class EndShortcut final : public Phase {
  public:
   void run(const Step& step) const override;

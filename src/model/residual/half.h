@@ -1,4 +1,4 @@
-// Halves of layers, and what each kind of residual makes of a block's work.
+// Halves of layers, for each kind of residual.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// What a block reads: act [tokens, dim]; and what it puts out: Arena::sums [tokens, dim]. 1: of a second
-// block that runs before the residual has taken in what the first one has put out.
+// Input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Number 1: for a second
+// block that runs before the output of the first is added to the residual.
 struct HalfInput {};
 struct HalfOutput {};
 void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);
 
-// With several ranks, each computes a part of what the block puts out.
+// Runs the block. With several ranks, each computes a part of the output.
 void run_on_ranks(const Step& step, const Block& block, const View& x, const View& out);
 
 struct HalfNorms {
@@ -35,7 +35,7 @@ class LayerHalf : public Phase {
   void store_rows(const Step& step) const final;
 
  protected:
-  // What the block reads.
+  // Returns the block's input.
   virtual View enter(const Step& step) const;
   virtual void leave(const Step& step, const View& out) const;
 
@@ -69,7 +69,7 @@ class FromNormHalf final : public LayerHalf {
   View enter(const Step& step) const override;
 };
 
-//   x += scale * block(what the half before has read): Falcon-H1's two mixers
+//   x += scale * block(input of the previous half): Falcon-H1's two mixers
 class SecondMixer final : public Phase {
  public:
   SecondMixer(std::unique_ptr<Block> block, float scale, std::int64_t dim)
@@ -108,7 +108,7 @@ class ParallelHalves final : public Phase {
   std::int64_t dim_;
 };
 
-// The residual counts so much when it takes in what the half before has put out.
+// Factor of the residual when the output of the previous half is added.
 class ScaleResidual final : public Phase {
  public:
   explicit ScaleResidual(VectorParameter by) : by_(std::move(by)) {}

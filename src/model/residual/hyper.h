@@ -1,5 +1,5 @@
-// Several residuals side by side, each half of a layer reading one mixture of them and being added to each
-// (HyperConnections). What is called the residual is that mixture.
+// Several residuals side by side (HyperConnections). Each half of a layer reads one mixture of them, called
+// the residual here, and is added to each.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 namespace octavo {
 
 struct HyperRows {};   // f32 [tokens, streams * dim]
-struct HyperPosts {};  // f32 [tokens, streams]: how the half that runs is added to each
-struct HyperMixes {};  // f32 [tokens, streams * streams]: and how they mix
+struct HyperPosts {};  // f32 [tokens, streams]: factors of the half's output for each stream
+struct HyperMixes {};  // f32 [tokens, streams * streams]: mixing matrix of the streams
 
-// What makes a mixture of all.
+// Parameters that mix all residuals.
 class HyperWeights {
  public:
-  // begin: what stands before the names of its tensors. mixes: of a half; else of what becomes of all at the
-  // end.
+  // begin: prefix of the names of its tensors. mixes: it belongs to a half; else to the end, where all
+  // residuals become one.
   HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
                bool mixes);
 

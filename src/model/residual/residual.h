@@ -6,10 +6,10 @@
 
 namespace octavo {
 
-// A sum and a norm are one operator: what a part puts out waits until the next one reads the residual.
+// A sum and a norm are one operator: a part's output stays pending until the next part reads the residual.
 class ResidualSum {
  public:
-  // What a part has put out and the residual has not yet taken in.
+  // Output of a part that is not yet added to the residual.
   struct Pending {
     View delta = {};
     Norm norm = {};
@@ -27,7 +27,7 @@ class ResidualSum {
 
   void put(const Pending& pending) { pending_ = pending; }
   const Pending& pending() const { return pending_; }
-  // The residual counts so much when it takes in what is pending: f32 [1].
+  // Factor of the residual when the pending output is added: f32 [1].
   void scale(const View& by) { pending_.residual_scale = by; }
   // residual += what is pending;  out = norm(residual)
   void read(const Norm& norm, const View& out);

@@ -1,4 +1,4 @@
-// How many residuals a network has, and what becomes of them before the layers and behind them.
+// Number of a network's residuals, and the operations on them before and after the layers.
 #pragma once
 
 #include "model/part.h"
@@ -14,13 +14,13 @@ class ResidualScheme : public NetworkPart {
   explicit ResidualScheme(std::int64_t dim) : dim_(dim) {}
 
   void reserve(Arena arena) const override { arena.rows<ResidualRows>(DType::f32, dim_); }
-  // Of the most tokens, f32: what layers read and add to, [tokens, dim]; and what a stage hands to the next,
-  // which may be more.
+  // Residual for the largest number of tokens, f32 [tokens, dim], which layers read and add to. The next
+  // function returns the data for the next stage, which may be larger.
   virtual View residual(const Slots& slots) const { return slots.all<ResidualRows>(); }
   virtual View handed_on(const Slots& slots) const { return residual(slots); }
-  // Of the first stage, behind the inputs.
+  // Runs in the first stage, after the inputs.
   virtual void begin(const Step&) const {}
-  // Behind the stage's layers.
+  // Runs after the stage's layers.
   virtual void end(const Step& step) const { step.residual.take_in(); }
 
  protected:
@@ -30,10 +30,10 @@ class ResidualScheme : public NetworkPart {
   std::int64_t dim_;
 };
 
-// Behind the inputs.
+// Runs after the inputs.
 class BeginResidual final : public Phase {
  public:
-  // scheme: lives longer.
+  // scheme: outlives this.
   explicit BeginResidual(const ResidualScheme& scheme) : scheme_(scheme) {}
 
   void run(const Step& step) const override { scheme_.begin(step); }

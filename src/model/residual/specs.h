@@ -18,8 +18,8 @@ class GgufLayers;
 //   from_norm        x = pre(x), x += F(x), likewise, as MiniMax has it
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
-// What the residual becomes before a layer: `share` of what it was before an earlier one, and the rest of
-// itself.
+// Change of the residual before a layer: the sum of `share` times its value before an earlier layer, and 1
+// - share times itself.
 struct Blend {
   int layer = 0;
   float share = 0;
@@ -29,7 +29,7 @@ struct Blend {
 // products of the embedding, are as large as it, and are added to the first at the end, likewise.
 struct Streams {
   int count = 0;
-  NormSpec norm = {};        // of what is read to mix them
+  NormSpec norm = {};        // of the input of the router that mixes them
   bool scales_input = true;  // of LayerInputs: it sees the first one times a vector
 
   // In the checkpoint.

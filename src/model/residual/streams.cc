@@ -22,7 +22,7 @@ void multiply(const Step& step, const View& x, const LinearParameter& product, c
 
 }  // namespace
 
-// Each product is a tensor of its own, or one of a stack.
+// Each product is a separate tensor, or one of a stack.
 StreamsScheme::StreamsScheme(const Streams& spec, const Namer& top, std::int64_t dim)
     : ResidualScheme(dim), count_(spec.count) {
   const auto product = [&](const std::string& tensor, int number) {
@@ -104,7 +104,7 @@ void PredictStreams::reserve(Arena arena) const {
 
 namespace {
 
-// What mixes the residuals, of the first one with all that is pending.
+// Mixing weights of the residuals, from the first one with all pending outputs.
 View route_streams(const Step& step, const NormParameter& norm, const MatrixParameter& router) {
   const View x = step.slot<HalfInput>(), routed = step.slot<StreamsRouted>();
   step.residual.read(norm.norm(), x);

@@ -12,8 +12,8 @@
 namespace octavo {
 
 struct StreamRows {};     // f32 [tokens, streams * dim], of which the residual is the first
-struct StreamsBefore {};  // f32 [tokens, dim]: what the first one was before a layer
-struct StreamsRouted {};  // f32 [tokens, streams]: by what they are mixed
+struct StreamsBefore {};  // f32 [tokens, dim]: the first residual before a layer
+struct StreamsRouted {};  // f32 [tokens, streams]: weights of their mixture
 
 class StreamsScheme final : public ResidualScheme {
  public:
@@ -26,12 +26,12 @@ class StreamsScheme final : public ResidualScheme {
   View residual(const Slots& slots) const override { return slots.all<StreamRows>().columns(0, dim()); }
   // The others become products of the first one, as large as it.
   void begin(const Step& step) const override;
-  // The sum of all, each of which is a product as large as the first one.
+  // The sum of all. The others enter as products, scaled to the size of the first one.
   void end(const Step& step) const override;
 
  private:
   int count_;
-  std::vector<LinearParameter> in_, out_;  // but for the first one
+  std::vector<LinearParameter> in_, out_;  // for all except the first
 };
 
 // Before a layer: each residual becomes a mixture of all.
@@ -53,11 +53,12 @@ class PredictStreams final : public Phase {
   VectorParameter predict_, correct_, scale_;
 };
 
-// Behind it: each gets a share of what the layer has changed. The layer's input is made of the first one, and
-// goes to the others.
+// After a layer: adds a share of the layer's change to each residual. The layer's input is computed from
+// the first residual, and added to the others.
 class CorrectStreams final : public Phase {
  public:
-  // before: of the same layer, with the parameters of both; lives longer. input: null: there is none.
+  // before: the phase of the same layer, with the parameters of both; outlives this. input: null: no layer
+  // input.
   CorrectStreams(const PredictStreams& before, std::unique_ptr<Block> input, NormParameter input_norm)
       : before_(before), input_(std::move(input)), input_norm_(std::move(input_norm)) {}
 
