@@ -12,7 +12,7 @@ class CacheStream {
   enum class Step : std::uint8_t {
     apply,            // the message is the next one
     clear_and_apply,  // messages before it are lost for good
-    clear,            // the endpoint has begun anew; the message comes again by a replay
+    clear,            // the endpoint has begun anew; the replay delivers the message again
     pass,             // known already, or to come by a replay
   };
 
@@ -22,8 +22,8 @@ class CacheStream {
   // The connection is lost: the endpoint's next messages are numbered from 0 on.
   void start_over();
 
-  // All before `next`, at least one, is known from elsewhere. The last of these comes again with the replay,
-  // as a proof that it is still the same run of the endpoint. Only where it can replay.
+  // All before `next`, at least one, is known from elsewhere. The replay repeats the last of these messages,
+  // which proves that the endpoint has not restarted. Requires can_replay.
   void resume(std::uint64_t next);
 
   Step live(std::uint64_t number);
@@ -31,7 +31,7 @@ class CacheStream {
   // The replay is at its end, or nobody answered it: what it did not bring will not come.
   void replay_ended();
 
-  // The first message of the replay to ask for; nothing: none is needed now. Each is given once.
+  // Number of the first message to replay, returned once; nullopt if no replay is needed.
   std::optional<std::uint64_t> ask_from();
   bool replaying() const { return replaying_; }
 

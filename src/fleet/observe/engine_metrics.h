@@ -1,4 +1,4 @@
-// What an engine's /metrics page says of its load: Prometheus' text format.
+// Reads an engine's load from its /metrics page (Prometheus text format).
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ enum class Figure : std::uint8_t {
   custom,    // an attribute of the endpoint
 };
 
-// What a metric stands for.
+// The figure that a metric reports.
 struct EngineMetric {
   Figure figure = Figure::custom;
   MetricSpec metric = {};
@@ -49,7 +49,7 @@ struct EngineKinds {
 const EngineKinds& known_engines();
 
 // Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, prompt_tokens,
-// started_s, adapters, attributes. Fields that the page does not speak of stay as they are. Of several series of one name the values are added
+// started_s, adapters, attributes. Fields that the page lacks do not change. Of several series of one name the values are added
 // up, of kv_usage the largest counts, of custom ones the first. False: the page has none of the names. Lines
 // that make no sense are skipped. rank: series whose label `engine` names another one are skipped; nothing: none.
 bool read_engine_metrics(std::string_view page, EndpointState& state,

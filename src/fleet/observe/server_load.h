@@ -1,5 +1,4 @@
-// What a server's /metrics page says of its load, and what it did between two such pages: for those who
-// watch servers.
+// Reads a server's load from its /metrics page, and computes rates between two such pages.
 #pragma once
 
 #include <string_view>
@@ -15,7 +14,7 @@ struct Bucket {
 };
 using Buckets = std::vector<Bucket>;  // by bound, the last one's is infinite
 
-// Of all engines behind the page together. Counters are since the server's start.
+// Sum over all engines of the page. Counters start at the server's start.
 struct ServerLoad {
   double running = 0, waiting = 0;
   double kv_usage = 0;  // of the fullest engine, 0 to 1

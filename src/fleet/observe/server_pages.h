@@ -1,5 +1,4 @@
-// What servers say of themselves over HTTP, for programs that watch and change them. Each call waits for its
-// answer.
+// HTTP calls that read and change the state of servers. Each call blocks until the response arrives.
 #pragma once
 
 #include <map>

@@ -29,7 +29,7 @@ struct PageSource {
   bool at_node = false;          // at the address of its machine
 };
 
-// Where engines tell what their prefix caches hold.
+// Source of the engines' prefix cache events.
 struct CacheEventsSource {
   std::string bind = {};  // engines connect to this address; "": none do
   std::string topic = "kv@";

@@ -42,8 +42,8 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   void gone() override { processor_.cancel(); }
 
  private:
-  // What it waited for has an effect at once, on the thread that says so: who goes is booked before the next
-  // one's turn.
+  // Resumes at once, on the thread that reports the event: a released request is booked before the
+  // next one is considered.
   void wait() {
     processor_.wait([self = shared_from_this()] {
       self->processor_.go_on(self->answers_);

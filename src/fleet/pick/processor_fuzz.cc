@@ -1,4 +1,4 @@
-// What a gateway says, in any order: the picker answers or ends the stream, never crashes, and gives back
+// Sends a gateway's messages in any order: the picker answers or ends the stream, never crashes, and gives back
 // what it booked. The first byte of each step says which message comes, the next ones what is in it.
 #include <cstddef>
 #include <cstdint>

@@ -570,7 +570,7 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   bool resumed = false;
   processor_->wait([&] { resumed = true; });
   EXPECT_TRUE(resumed);
-  context_->gate->stop();  // whoever still waits is told before `resumed` goes
+  context_->gate->stop();  // notifies waiting requests before `resumed` is destroyed
 }
 
 TEST_F(ProcessorTest, RequestsOfAMomentWithOnePromptGoToOneEndpoint) {

@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// Nothing: it is no JSON object, or one of more values than a body of its size is worth (BodyMemory).
+// Returns nullopt if the text is not a JSON object, or if it has too many values for its size (BodyMemory).
 std::optional<boost::json::object> json_object(std::string_view text);
 
 // Several texts, or several lists of tokens.

@@ -1,4 +1,4 @@
-// What becomes of requests whose workers fail, refuse, freeze or are slow.
+// Requests whose workers fail, refuse, freeze or are slow.
 #include <future>
 
 #include "fleet/route/test_router.h"
