@@ -1,5 +1,4 @@
-// One endpoint's numbered messages in order, whatever the two ways they come bring first: live messages, and
-// the answers to replays. No socket, no clock.
+// Puts one endpoint's numbered messages in order, both live and replayed ones. No socket, no clock.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ class CacheStream {
   enum class Step : std::uint8_t {
     apply,            // the message is the next one
     clear_and_apply,  // messages before it are lost for good
-    clear,            // the endpoint has begun anew; the replay delivers the message again
+    clear,            // the endpoint has restarted; the replay delivers the message again
     pass,             // known already, or to come by a replay
   };
 
@@ -28,7 +27,7 @@ class CacheStream {
 
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
-  // The replay is at its end, or nobody answered it: what it did not bring will not come.
+  // The replay has ended or failed: its missing messages are lost.
   void replay_ended();
 
   // Number of the first message to replay, returned once; nullopt if no replay is needed.

@@ -1,7 +1,6 @@
-// Listens to the KV cache events of every endpoint that publishes them (vLLM's ZeroMQ publisher, `octavo
-// serve
-// --kv-events-config`), and puts them in order: a gap in the numbers is filled by a replay where the endpoint
-// answers replays; what cannot be filled makes what was known of its cache void.
+// Subscribes to the KV cache events of every endpoint that publishes them (vLLM's ZeroMQ publisher,
+// `octavo serve --kv-events-config`), and puts them in order. A replay fills gaps in the numbers if the endpoint
+// supports it. A gap that cannot be filled discards all known blocks of the endpoint.
 #pragma once
 
 #include <atomic>
@@ -25,7 +24,7 @@ class CacheSubscriber {
   // A first event `cleared`, without a position, begins each connection.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
   // Returns the position up to which the endpoint's events are already known from another source.
-  // Called on the same thread before the subscriber connects to an endpoint that replays. The subscriber continues
+  // Called on the same thread before the subscriber connects to an endpoint that replays. It continues
   // from there, unless the replay shows that the endpoint has restarted or no longer holds the next events.
   using Known = std::function<CachePosition(const Member&)>;
 

@@ -1,4 +1,4 @@
-// Reads a server's load from its /metrics page, and computes rates between two such pages.
+// Reads a server's load from its /metrics page, and computes the difference between two pages.
 #pragma once
 
 #include <string_view>
@@ -23,11 +23,11 @@ struct ServerLoad {
   Buckets first_token = {}, token_gap = {}, time_per_token = {};
 };
 
-// vLLM's names; what the page does not have is 0.
+// Reads vLLM's metric names; missing metrics are 0.
 ServerLoad read_server_load(std::string_view page);
 
-// Counters and buckets of `now` less those of `before`; gauges as in `now`. A server that has started again
-// in between counts from its start.
+// Counters and buckets of `now` less those of `before`; gauges as in `now`. After a restart, counters
+// count from the new start.
 ServerLoad since(const ServerLoad& before, const ServerLoad& now);
 
 // The sums over servers; kv_usage is the largest.

@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Asks the server at `base` for a path, showing it the key if there is one. Errors: io, none comes.
+// Sends a request to the server at `base`, with the API key if set. Errors: io if no response arrives.
 Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
                                   std::string body, const std::string& api_key);
 

@@ -15,7 +15,7 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
-constexpr int kThreads = 2;  // gateways have a connection for each of their own threads
+constexpr int kThreads = 2;  // a gateway has one connection for each of its threads
 
 // Takes a message, sends the answers to it, takes the next.
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {

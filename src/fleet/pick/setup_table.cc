@@ -92,7 +92,7 @@ void read_custom_metrics(Parameters& fields, EngineMetrics& engine) {
     });
 }
 
-// Reads an engine type that replaces the built-in one.
+// Reads an engine type; it replaces a built-in one of the same name.
 void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::string>& own) {
   std::string name;
   EngineMetrics engine;

@@ -84,7 +84,7 @@ void FanOut::ended(Part& part, const Result<>& result) {
   if (--open == 0) finish();
 }
 
-// Does not wait for unhealthy workers.
+// Ends calls to workers that became unhealthy.
 void FanOut::look() {
   const auto view = context.balancer.view();
   for (Part& part : parts) {

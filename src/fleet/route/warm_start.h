@@ -1,5 +1,5 @@
-// A router that starts copies the KV index of another router (GET /kv_index), then applies the replicas' events.
-// Engines replay only their last events; a router that has run longer knows all of them.
+// A router that starts copies the KV index of another router (GET /kv_index), then applies replicas'
+// events. Engines replay only their last events; a router that has run longer knows all of them.
 #pragma once
 
 #include <optional>
