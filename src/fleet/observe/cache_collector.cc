@@ -28,8 +28,8 @@ std::string_view publisher(std::string_view topic) {
 }
 
 // The endpoint that the topic names, or the endpoint of this rank at the same address; null if unknown.
-// Ranks of one server may share the topic of its first port. Separate servers on one host each name their port
-// and publish as rank 0. Ranks may be counted over several hosts (vLLM's external load balancing).
+// Ranks of one server may share the topic of its first port. Separate servers on one host each name their
+// port and publish as rank 0. Ranks may be counted over several hosts (vLLM's external load balancing).
 const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
   const Member* named = view.find(name);
   if (!named && ip_of(name) != name) return nullptr;

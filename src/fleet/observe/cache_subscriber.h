@@ -1,6 +1,6 @@
 // Subscribes to the KV cache events of every endpoint that publishes them (vLLM's ZeroMQ publisher,
-// `octavo serve --kv-events-config`), and puts them in order. A replay fills gaps in the numbers if the endpoint
-// supports it. A gap that cannot be filled discards all known blocks of the endpoint.
+// `octavo serve --kv-events-config`), and puts them in order. A replay fills gaps in the numbers if the
+// endpoint supports it. A gap that cannot be filled discards all known blocks of the endpoint.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
 
 class CacheSubscriber {
  public:
-  // Called on the subscriber's thread, for one message of the endpoint at a time, with the position after it.
+  // Called on the subscriber's thread for each message of the endpoint, with the position after it.
   // A first event `cleared`, without a position, begins each connection.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
   // Returns the position up to which the endpoint's events are already known from another source.

@@ -48,9 +48,9 @@ struct EngineKinds {
 
 const EngineKinds& known_engines();
 
-// Reads a page into these fields of `state`: waiting, running, kv_usage, block_size, num_blocks, prompt_tokens,
-// started_s, adapters, attributes. Fields that the page lacks do not change. Adds up
-// series of the same name, except kv_usage (the largest) and custom metrics (the first). Skips malformed lines.
+// Reads a page into these fields of `state`: waiting, running, kv_usage, block_size, num_blocks,
+// prompt_tokens, started_s, adapters, attributes. Fields that the page lacks do not change. Adds up series of
+// the same name, except kv_usage (the largest) and custom metrics (the first). Skips malformed lines.
 // rank: skips series whose label `engine` names another rank; empty reads all.
 // Returns false if the page has none of the metrics.
 bool read_engine_metrics(std::string_view page, EndpointState& state,

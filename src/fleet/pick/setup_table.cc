@@ -210,7 +210,7 @@ constexpr SetupRow kSetupTable[] = {
     {"dcgm-data-source", SetupKind::source, read_gpu_source},
     {"dcgm-extractor", SetupKind::extractor, read_handler},
     {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
-    {"endpoint-notification-source", SetupKind::source, read_handler},  // every plugin is notified of changes
+    {"endpoint-notification-source", SetupKind::source, read_handler},  // notifies every plugin
     {"file-discovery", SetupKind::discovery, read_file_discovery},
     {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
     {"metrics-data-source", SetupKind::source, read_metrics_source},

@@ -44,8 +44,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // GET from another port of it.
   void ask_prefiller(int port, std::string target, Then then);
 
-  // Sends the request to the local engine, and its response to the client. cached_tokens, if set, replaces the
-  // number in the usage.
+  // Sends the request to the local engine, and its response to the client. cached_tokens, if set, replaces
+  // the number in the usage.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
   // The same, unless the answer ends with finish_reason "cache_threshold" before it says anything: then
   // nothing of it goes to the client.
