@@ -1,4 +1,4 @@
-// Who may use the server.
+// Checks API keys.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
-  // No keys were set: everybody may.
+  // No keys are set: every client is allowed.
   bool open() const { return digests_.empty(); }
   // `authorization`: the header's value, "Bearer KEY".
   bool allows(std::string_view authorization) const;

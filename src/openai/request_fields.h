@@ -48,13 +48,13 @@ class Fields {
   Result<const boost::json::object*> object(std::string_view name);
   Result<const boost::json::array*> array(std::string_view name);
 
-  // Fields that have no effect here and may say anything.
+  // Ignored fields, of any value.
   void accept(std::initializer_list<std::string_view> names);
   // A field that Octavo does not do: it must be absent, null, or (with `harmless`) say that it is not wanted.
   Result<> refuse(std::string_view name, std::string_view reason,
                   const boost::json::value& harmless = nullptr);
 
-  // The fields that nobody has asked for.
+  // The fields that no reader has requested.
   std::vector<std::string> unread() const;
 
   std::string full_name(std::string_view name) const { return path_ + std::string(name); }

@@ -7,10 +7,10 @@
 
 namespace octavo::openai {
 
-// Whose errors and fields a route has.
+// The API that defines a route's errors and fields.
 enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang };
 
-// Where a request names its model.
+// The part of a request that names its model.
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };
 
 struct Route {
@@ -31,8 +31,8 @@ struct Route {
 
 std::span<const Route> routes();
 
-// The route of a path, which may have a prefix that a gateway has left in front; OpenAI's routes may lack
-// "/v1" then. Null: none of the table.
+// The route of a path; null if the table has none. The path may have a gateway's prefix; OpenAI's routes may
+// then lack "/v1".
 const Route* find_route(std::string_view path);
 
 }  // namespace octavo::openai

@@ -80,7 +80,7 @@ class Balancer {
   void failed(const Endpoint& endpoint);
   // The endpoint has sent Retry-After.
   void pause(const Endpoint& endpoint, std::int64_t seconds);
-  // The endpoint has refused a request for lack of room (429, 503); before ended(). seconds: its Retry-After.
+  // The endpoint has no capacity for a request (429, 503); before ended(). seconds: its Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
   // Requests that the available endpoints can take now, with learn_places; Places::kUnknown where one has
   // never refused any, or none is available.
@@ -98,7 +98,7 @@ class Balancer {
   double saturation(const SaturationDetector& detector) const;
   // URL of a random available endpoint; "": none.
   std::string any_url();
-  std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }  // bits that nobody can guess
+  std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }  // unpredictable random bits
 
   Result<EndpointId> add(Endpoint endpoint);
   // The endpoints of a source from now on. Models and adapters that were found out stay where the list has

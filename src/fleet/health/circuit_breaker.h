@@ -10,8 +10,8 @@ struct BreakerOptions {
   bool enabled = true;
   int failure_threshold = 10;            // failures in a row open it
   int success_threshold = 3;             // successes while half open close it
-  std::int64_t timeout_us = 60'000'000;  // open for so long, then half open
-  std::int64_t window_us = 120'000'000;  // a failure longer ago than this is no longer in a row
+  std::int64_t timeout_us = 60'000'000;  // time in the open state before half open
+  std::int64_t window_us = 120'000'000;  // maximum time between failures in a row
 };
 
 class CircuitBreaker {

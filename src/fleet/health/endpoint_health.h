@@ -1,4 +1,4 @@
-// All that decides whether an endpoint gets requests: probes, its circuit breaker, draining.
+// Decides whether an endpoint gets requests: probes, its circuit breaker, draining.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ class EndpointHealth {
   void probed(bool success);
   void answered(bool success, std::int64_t now_us) { breaker_.record(success, now_us); }
   void drain() { draining_ = true; }
-  // It has refused a request and named a time (Retry-After): until then others are better. No failure.
+  // The endpoint refused a request with Retry-After: prefer others until then. Does not count as a failure.
   void pause(std::int64_t until_us) { paused_until_us_ = std::max(paused_until_us_, until_us); }
   bool paused(std::int64_t now_us) const { return now_us < paused_until_us_; }
-  // Its process is another one: what the old one did says nothing of it.
+  // The endpoint's process has restarted: the history of the old one no longer counts.
   void restarted();
 
   Availability availability(std::int64_t now_us) const;

@@ -1,4 +1,4 @@
-// How many requests an endpoint takes at a time, learned from its refusals (429, 503).
+// Number of concurrent requests that an endpoint accepts, learned from its refusals (429, 503).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Places {
   // The endpoint has refused a request while it had `others`. pause_us: its Retry-After; a request that ends
   // there ends the pause.
   void refused(int others, std::int64_t now_us, std::optional<std::int64_t> pause_us) {
-    constexpr std::int64_t kPauseUs = 100'000;  // where it names none
+    constexpr std::int64_t kPauseUs = 100'000;  // without Retry-After
     places_ = std::max(others, 1);
     refused_us_ = now_us;
     blocked_until_us_ = now_us + pause_us.value_or(kPauseUs);

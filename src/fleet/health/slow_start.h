@@ -1,4 +1,4 @@
-// How much of its share of the requests an endpoint gets that has only just come.
+// Fraction of its share of requests that a new endpoint gets.
 #pragma once
 
 #include <algorithm>

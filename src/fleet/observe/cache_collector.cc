@@ -27,9 +27,9 @@ std::string_view publisher(std::string_view topic) {
   return topic.substr(begin, topic.find('@', begin) - begin);
 }
 
-// The endpoint whose engine publishes: the one that the topic names, or of its address the one of this rank.
-// Ranks of one server may share its first port's topic; servers of their own on one host name each its port, and
-// all publish as rank 0. Ranks may be counted over several hosts (vLLM's external load balancing). Null: none.
+// The endpoint that the topic names, or the endpoint of this rank at the same address; null if unknown.
+// Ranks of one server may share the topic of its first port. Separate servers on one host each name their
+// port and publish as rank 0. Ranks may be counted over several hosts (vLLM's external load balancing).
 const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
   const Member* named = view.find(name);
   if (!named && ip_of(name) != name) return nullptr;

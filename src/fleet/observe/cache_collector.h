@@ -17,7 +17,7 @@ namespace octavo::fleet {
 class CacheCollector {
  public:
   // `endpoint`: like "tcp://0.0.0.0:5557"; `topic`: what topics begin with. The fleet outlives this;
-  // `deliver` is called on a thread of its own. Errors: an address that cannot be listened at, on `field`.
+  // `deliver` is called on a separate thread. Errors: an address that cannot be listened at, on `field`.
   static Result<std::unique_ptr<CacheCollector>> start(const std::string& endpoint, const std::string& topic,
                                                        const Fleet& fleet, CacheSubscriber::Deliver deliver,
                                                        std::string_view field);

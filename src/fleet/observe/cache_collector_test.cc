@@ -32,7 +32,7 @@ class Collecting : public testing::Test {
     engine.connect(endpoint);
   }
 
-  // One block of two tokens that nothing stands before, as [0.0, [["BlockStored", [name], nil, [name, 7], 2,
+  // One block of two tokens without a parent block, as [0.0, [["BlockStored", [name], nil, [name, 7], 2,
   // nil]], rank]; a negative rank: nil.
   void tell(const std::string& topic, std::uint64_t number, char name, int rank = -1) {
     const std::string batch =
@@ -101,7 +101,7 @@ TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   tell("kv@10.0.0.3@m", 9, 'd', 0);
   EXPECT_TRUE(comes_to_hold(2, 3));
   EXPECT_EQ(blocks(3), 1U);
-  tell("kv@10.0.0.3:8001@m", 100, 'e', 0);  // a server on the same host, which is rank 0 of its own
+  tell("kv@10.0.0.3:8001@m", 100, 'e', 0);  // a server on the same host, which also publishes as rank 0
   tell("kv@10.0.0.3:8001@m", 101, 'f', 0);
   EXPECT_TRUE(comes_to_hold(3, 2)) << "messages before 100 were lost: these two are known";
   EXPECT_EQ(blocks(2), 3U);

@@ -68,7 +68,7 @@ bool read_block_extras(MsgpackReader& in, std::string& extras) {
   return count.has_value();
 }
 
-// Of the first block, after which a prompt's other blocks follow.
+// Reads the extra keys of the first block only: the prompt's other blocks follow it.
 bool read_extras(MsgpackReader& in, std::string& extras) {
   if (in.nil()) return true;
   const auto count = in.array();

@@ -22,7 +22,7 @@ namespace octavo::fleet {
 
 struct CacheBatch {
   std::vector<CacheEvent> events = {};
-  std::optional<std::int64_t> rank = {};  // data-parallel, of the engine that publishes it; nothing: not told
+  std::optional<std::int64_t> rank = {};  // data-parallel rank of the engine; empty if not reported
 };
 
 // Events of other types are passed over, as are fields that nothing here needs. Errors: corrupt.

@@ -1,5 +1,5 @@
-// What an engine tells of its cache, whoever it is: any bytes are events or an error, never a crash, and
-// never more events than bytes.
+// Reads any bytes as cache events: the result is events or an error, never a crash.
+// There are never more events than bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -20,7 +20,7 @@ constexpr std::int64_t kCacheMessageBytesMax = 64 << 20;  // a longer one ends t
 
 inline constexpr std::uint64_t kReplayEnd = ~std::uint64_t{0};  // -1: the number of a replay's last message
 
-// Never waits. Nothing: no message is there (any is false), or it is none of these.
+// Never waits. Returns nullopt if no message is available (any is false), or if it is not a cache message.
 std::optional<CacheMessage> receive_cache_message(zmq::socket_t& socket, bool& any);
 
 }  // namespace octavo::fleet

@@ -1,5 +1,4 @@
-// One endpoint's numbered messages in order, whatever the two ways they come bring first: live messages, and
-// the answers to replays. No socket, no clock.
+// Puts one endpoint's numbered messages in order, both live and replayed ones. No socket, no clock.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ class CacheStream {
   enum class Step : std::uint8_t {
     apply,            // the message is the next one
     clear_and_apply,  // messages before it are lost for good
-    clear,            // the endpoint has begun anew; the message comes again by a replay
+    clear,            // the endpoint has restarted; the replay delivers the message again
     pass,             // known already, or to come by a replay
   };
 
@@ -22,16 +21,16 @@ class CacheStream {
   // The connection is lost: the endpoint's next messages are numbered from 0 on.
   void start_over();
 
-  // All before `next`, at least one, is known from elsewhere. The last of these comes again with the replay,
-  // as a proof that it is still the same run of the endpoint. Only where it can replay.
+  // All before `next`, at least one, is known from elsewhere. The replay repeats the last of these messages,
+  // which proves that the endpoint has not restarted. Requires can_replay.
   void resume(std::uint64_t next);
 
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
-  // The replay is at its end, or nobody answered it: what it did not bring will not come.
+  // The replay has ended or failed: its missing messages are lost.
   void replay_ended();
 
-  // The first message of the replay to ask for; nothing: none is needed now. Each is given once.
+  // Number of the first message to replay, returned once; nullopt if no replay is needed.
   std::optional<std::uint64_t> ask_from();
   bool replaying() const { return replaying_; }
 

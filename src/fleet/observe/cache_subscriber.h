@@ -1,7 +1,6 @@
-// Listens to the KV cache events of every endpoint that publishes them (vLLM's ZeroMQ publisher, `octavo
-// serve
-// --kv-events-config`), and puts them in order: a gap in the numbers is filled by a replay where the endpoint
-// answers replays; what cannot be filled makes what was known of its cache void.
+// Subscribes to the KV cache events of every endpoint that publishes them (vLLM's ZeroMQ publisher,
+// `octavo serve --kv-events-config`), and puts them in order. A replay fills gaps in the numbers if the
+// endpoint supports it. A gap that cannot be filled discards all known blocks of the endpoint.
 #pragma once
 
 #include <atomic>
@@ -21,15 +20,15 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
 
 class CacheSubscriber {
  public:
-  // Called on the subscriber's thread, for one message of the endpoint at a time, with the position behind it.
+  // Called on the subscriber's thread for each message of the endpoint, with the position after it.
   // A first event `cleared`, without a position, begins each connection.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
-  // Called on the same thread when an endpoint that replays is about to be listened to: up to where is it
-  // known already, from elsewhere? It goes on from there, unless the endpoint's replay shows that it has
-  // started anew since or has forgotten too much.
+  // Returns the position up to which the endpoint's events are already known from another source.
+  // Called on the same thread before the subscriber connects to an endpoint that replays. It continues
+  // from there, unless the replay shows that the endpoint has restarted or no longer holds the next events.
   using Known = std::function<CachePosition(const Member&)>;
 
-  // The fleet outlives this. Its members come and go; those that answer probes are listened to.
+  // The fleet outlives this. Its members may change; the subscriber listens to those that answer probes.
   CacheSubscriber(const Fleet& fleet, Deliver deliver, Known known = {});
   ~CacheSubscriber();
 

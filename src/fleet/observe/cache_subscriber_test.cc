@@ -116,8 +116,7 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
 }
 
-// As a router that begins with what another one has: of what came before the last 5 messages the engine tells
-// no more.
+// Like a router that starts from another router's index: the engine replays only its last 5 messages.
 TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
   publish(5);
   write(1);

@@ -1,4 +1,4 @@
-// What an engine's /metrics page says of its load: Prometheus' text format.
+// Reads an engine's load from its /metrics page (Prometheus text format).
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ enum class Figure : std::uint8_t {
   custom,    // an attribute of the endpoint
 };
 
-// What a metric stands for.
+// The figure that a metric reports.
 struct EngineMetric {
   Figure figure = Figure::custom;
   MetricSpec metric = {};
@@ -34,7 +34,7 @@ struct EngineMetric {
 };
 using EngineMetrics = std::vector<EngineMetric>;
 
-// The metrics of each kind of engine, and how one knows which kind an endpoint is.
+// The metrics of each engine type, and the label that names an endpoint's type.
 struct EngineKinds {
   EngineKinds();  // llm-d's: vllm, sglang, trtllm-serve, triton-tensorrt-llm, triton
 
@@ -48,10 +48,11 @@ struct EngineKinds {
 
 const EngineKinds& known_engines();
 
-// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, prompt_tokens,
-// started_s, adapters, attributes. Fields that the page does not speak of stay as they are. Of several series of one name the values are added
-// up, of kv_usage the largest counts, of custom ones the first. False: the page has none of the names. Lines
-// that make no sense are skipped. rank: series whose label `engine` names another one are skipped; nothing: none.
+// Reads a page into these fields of `state`: waiting, running, kv_usage, block_size, num_blocks,
+// prompt_tokens, started_s, adapters, attributes. Fields that the page lacks do not change. Adds up series of
+// the same name, except kv_usage (the largest) and custom metrics (the first). Skips malformed lines.
+// rank: skips series whose label `engine` names another rank; empty reads all.
+// Returns false if the page has none of the metrics.
 bool read_engine_metrics(std::string_view page, EndpointState& state,
                          const EngineMetrics& metrics = known_engines().any, std::optional<int> rank = {});
 

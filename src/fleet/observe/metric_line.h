@@ -16,7 +16,7 @@ struct MetricLine {
 // nullopt: a comment, or no sample that makes sense.
 std::optional<MetricLine> read_metric(std::string_view line);
 
-// The value of a label, without undoing escapes; "" when there is none.
+// The value of a label, without undoing escapes; "" if the label is missing.
 std::string_view metric_label(std::string_view labels, std::string_view name);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// What fleet programs say of themselves at /metrics: Prometheus' text format. Each call writes a metric with
+// Writes the /metrics pages of fleet programs (Prometheus text format). Each call writes a metric with
 // its HELP and TYPE.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What an engine's `GET /v1/models` page says it serves.
+// Reads the models that an engine serves from its `GET /v1/models` page.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ struct ModelCards {
 
 inline constexpr std::size_t kModelsMax = 10'000;  // of one endpoint; what follows is passed over
 
-// Nothing: the page is no list of cards.
+// Returns nullopt if the page is not a list of model cards.
 std::optional<ModelCards> read_model_cards(std::string_view page);
 
 }  // namespace octavo::fleet

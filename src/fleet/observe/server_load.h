@@ -1,5 +1,4 @@
-// What a server's /metrics page says of its load, and what it did between two such pages: for those who
-// watch servers.
+// Reads a server's load from its /metrics page, and computes the difference between two pages.
 #pragma once
 
 #include <string_view>
@@ -15,7 +14,7 @@ struct Bucket {
 };
 using Buckets = std::vector<Bucket>;  // by bound, the last one's is infinite
 
-// Of all engines behind the page together. Counters are since the server's start.
+// Sum over all engines of the page. Counters start at the server's start.
 struct ServerLoad {
   double running = 0, waiting = 0;
   double kv_usage = 0;  // of the fullest engine, 0 to 1
@@ -24,11 +23,11 @@ struct ServerLoad {
   Buckets first_token = {}, token_gap = {}, time_per_token = {};
 };
 
-// vLLM's names; what the page does not have is 0.
+// Reads vLLM's metric names; missing metrics are 0.
 ServerLoad read_server_load(std::string_view page);
 
-// Counters and buckets of `now` less those of `before`; gauges as in `now`. A server that has started again
-// in between counts from its start.
+// Counters and buckets of `now` less those of `before`; gauges as in `now`. After a restart, counters
+// count from the new start.
 ServerLoad since(const ServerLoad& before, const ServerLoad& now);
 
 // The sums over servers; kv_usage is the largest.

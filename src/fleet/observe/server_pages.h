@@ -1,5 +1,4 @@
-// What servers say of themselves over HTTP, for programs that watch and change them. Each call waits for its
-// answer.
+// HTTP calls that read and change the state of servers. Each call blocks until the response arrives.
 #pragma once
 
 #include <map>
@@ -12,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Asks the server at `base` for a path, showing it the key if there is one. Errors: io, none comes.
+// Sends a request to the server at `base`, with the API key if set. Errors: io if no response arrives.
 Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
                                   std::string body, const std::string& api_key);
 

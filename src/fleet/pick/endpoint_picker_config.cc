@@ -197,7 +197,7 @@ class Reader {
     return parameters.done();
   }
 
-  // The name of the first plugin of a type; nothing: there is none.
+  // The name of the first plugin of a type; nullopt if no plugin has it.
   static std::optional<std::string> name_of_type(const json::value& plugins, std::string_view type) {
     if (!plugins.is_array()) return std::nullopt;
     const auto text = [](const json::value& plugin, std::string_view field) {

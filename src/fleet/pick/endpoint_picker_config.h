@@ -24,12 +24,12 @@ struct FileDiscovery {
 // A page that each endpoint is asked for.
 struct PageSource {
   std::string path = {};
-  std::int64_t interval_us = 0;  // rounded up to what --refresh-metrics-interval says
+  std::int64_t interval_us = 0;  // rounded up to --refresh-metrics-interval
   int port = 0;                  // 0: the endpoint's own
   bool at_node = false;          // at the address of its machine
 };
 
-// Where engines tell what their prefix caches hold.
+// Source of the engines' prefix cache events.
 struct CacheEventsSource {
   std::string bind = {};  // engines connect to this address; "": none do
   std::string topic = "kv@";
@@ -53,8 +53,8 @@ struct EndpointPickerConfig {
   std::optional<RenderSource> tokens = {};              // nothing: they are estimated
   MediaTokens media_tokens = {};                        // of an estimate
   std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
-  std::optional<FlowGateOptions> flow = {};             // nothing: the feature gate flowControl is off,
-  SaturationDetector shedding = UtilizationDetector{};  // and this says when requests are refused
+  std::optional<FlowGateOptions> flow = {};             // empty if the feature gate flowControl is off,
+  SaturationDetector shedding = UtilizationDetector{};  // then this decides when requests are refused
   int primary_port = 0;       // where the gateway sends all requests to, whatever rank is picked; 0: there
   bool tells_served = false;  // answers name the endpoint that served them
 };

@@ -103,7 +103,7 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
   }
 
  private:
-  // The replica answers once the request is written and has come back whole, whichever is told first.
+  // The replica answers once the request is written and has returned whole, in either order.
   void answer() {
     if (++whole_ == 2) StartWrite(&writes_[before_answer_]);
   }

@@ -15,7 +15,7 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
-constexpr int kThreads = 2;  // gateways have a connection for each of their own threads
+constexpr int kThreads = 2;  // a gateway has one connection for each of its threads
 
 // Takes a message, sends the answers to it, takes the next.
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
@@ -42,8 +42,8 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   void gone() override { processor_.cancel(); }
 
  private:
-  // What it waited for has an effect at once, on the thread that says so: who goes is booked before the next
-  // one's turn.
+  // Resumes at once, on the thread that reports the event: a released request is booked before the
+  // next one is considered.
   void wait() {
     processor_.wait([self = shared_from_this()] {
       self->processor_.go_on(self->answers_);

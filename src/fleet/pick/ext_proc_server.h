@@ -34,7 +34,7 @@ class ExtProcServer {
 
   std::uint16_t port() const;
   std::uint16_t health_port() const;
-  // What health checks are told, "liveness" aside; true to begin with.
+  // Sets the result of health checks, except "liveness"; initially true.
   void set_ready(bool ready);
   // Tells health checks to go elsewhere; streams that are open get up to grace_ms.
   void stop(int grace_ms);

@@ -14,7 +14,7 @@ namespace json = boost::json;
 constexpr std::uint64_t kRequestsMax = 100'000'000;
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
 
-// The plugin of that name; null, and the mistake told: there is none of this kind.
+// The plugin of that name; reports an error and returns null if no plugin of this type has it.
 template <class Value>
 const Value* named(Parameters& fields, std::string_view field, const std::string& name,
                    const std::map<std::string, Value, std::less<>>& plugins) {
@@ -38,7 +38,7 @@ bool FlowControlConfig::read_plugin(const std::string& name, std::string_view ty
   } else if (const Ordering* ordering = find_ordering(type)) {
     orderings_[name] = ordering;
   } else {
-    // What llm-d's only policies of eviction do is done without them.
+    // llm-d's only eviction policies: eviction already works this way without them.
     return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
   }
   return true;

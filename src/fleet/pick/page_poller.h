@@ -21,7 +21,7 @@ struct PollOptions {
 // Must outlive the client whose loop it runs on.
 class PagePoller {
  public:
-  // What came of asking `asked`, on the loop's thread: a page of any status, or why there is none.
+  // Called on the loop's thread with the response of `asked`, of any status, or with the error.
   using Then = std::function<void(const Member& asked, const Result<http::Response>& page)>;
 
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)

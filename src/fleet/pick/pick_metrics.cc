@@ -7,7 +7,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kModelsMax = 1000;  // clients choose the names: beyond so many they count as one
+constexpr std::size_t kModelsMax = 1000;  // clients choose the names: models above this number count as one
 const std::string kOther = "other";
 
 const std::vector<double> kSeconds{.005, .025, .05, .1, .2, .4, .6, .8, 1,  1.25, 1.5, 2,   3,

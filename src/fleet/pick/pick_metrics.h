@@ -33,7 +33,7 @@ class PickMetrics {
   void told(std::size_t events);  // of a prefix cache
   void ended(const PickedRequest& request);
 
-  // In Prometheus' text format, with what `view` knows of the endpoints.
+  // Metrics in Prometheus text format, including the state of the endpoints in `view`.
   std::string text(const FleetView& view) const;
 
  private:

@@ -1,5 +1,5 @@
-// The part of an EndpointPickerConfig that says which profile chooses for a request: which prompts are
-// computed, and which images encoded, at endpoints of their own; what a header names.
+// The part of an EndpointPickerConfig that selects the profile of a request: which prompts and images go to
+// separate prefill and encode endpoints, and which header names them.
 #pragma once
 
 #include <boost/json/fwd.hpp>

@@ -389,7 +389,7 @@ TEST_F(ProcessorTest, APromptIsComputedApart) {
   const std::string other = home == "10.0.0.1:8000" ? "10.0.0.2:8000" : "10.0.0.1:8000";
   EXPECT_EQ(choice_headers().at(std::string(kPrefiller)), other) << "it has nothing in flight";
   next();
-  // Nobody else may say who computes, and a short prompt stays.
+  // Clients cannot choose the prefill endpoint, and a short prompt is not sent to one.
   ASSERT_TRUE(send(request_headers({{std::string(kPrefiller), "10.9.9.9:80"}})));
   ASSERT_TRUE(send(request_body(kBody)));
   EXPECT_FALSE(choice_headers().contains(std::string(kPrefiller)));
@@ -570,7 +570,7 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   bool resumed = false;
   processor_->wait([&] { resumed = true; });
   EXPECT_TRUE(resumed);
-  context_->gate->stop();  // whoever still waits is told before `resumed` goes
+  context_->gate->stop();  // notifies waiting requests before `resumed` is destroyed
 }
 
 TEST_F(ProcessorTest, RequestsOfAMomentWithOnePromptGoToOneEndpoint) {

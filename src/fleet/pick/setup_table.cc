@@ -92,7 +92,7 @@ void read_custom_metrics(Parameters& fields, EngineMetrics& engine) {
     });
 }
 
-// A kind of engine, in place of what is known of it.
+// Reads an engine type; it replaces a built-in one of the same name.
 void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::string>& own) {
   std::string name;
   EngineMetrics engine;
@@ -210,7 +210,7 @@ constexpr SetupRow kSetupTable[] = {
     {"dcgm-data-source", SetupKind::source, read_gpu_source},
     {"dcgm-extractor", SetupKind::extractor, read_handler},
     {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
-    {"endpoint-notification-source", SetupKind::source, read_handler},  // all are told who comes and goes
+    {"endpoint-notification-source", SetupKind::source, read_handler},  // notifies every plugin
     {"file-discovery", SetupKind::discovery, read_file_discovery},
     {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
     {"metrics-data-source", SetupKind::source, read_metrics_source},

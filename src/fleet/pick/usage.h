@@ -11,7 +11,7 @@ struct Usage {
   std::int64_t output_tokens = -1;
 };
 
-// So much of an answer's end holds its usage.
+// Number of bytes at the end of a response that contain its usage.
 inline constexpr std::size_t kUsageTailBytes = 4096;
 
 // From the last `"usage": {...}` in the end of an answer's body, whole or as events; OpenAI's names and

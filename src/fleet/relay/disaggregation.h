@@ -1,5 +1,4 @@
-// Prefill and decode on two replicas: what the body of a request becomes for each, as llm-d's sidecar and
-// vLLM's proxies have it.
+// Request bodies for prefill and decode on two replicas, as in llm-d's sidecar and vLLM's proxies.
 #pragma once
 
 #include <boost/json/object.hpp>

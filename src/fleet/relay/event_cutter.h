@@ -1,4 +1,4 @@
-// Cuts a stream of server-sent events where they end, so that a whole event is passed on or changed.
+// Splits a stream into whole server-sent events, so that a proxy can forward or change each one.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Bodies of requests, read and added to by those who stand between a client and its replica.
+// Reads and extends request bodies in proxies between a client and its replica.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// Nothing: it is no JSON object, or one of more values than a body of its size is worth (BodyMemory).
+// Returns nullopt if the text is not a JSON object, or if it has too many values for its size (BodyMemory).
 std::optional<boost::json::object> json_object(std::string_view text);
 
 // Several texts, or several lists of tokens.
@@ -19,7 +19,7 @@ bool has_several_prompts(const boost::json::object& request);
 const boost::json::value* find_path(const boost::json::object& object,
                                     std::initializer_list<std::string_view> names);
 
-// The text of an object with one field more, at its front; all else stays byte for byte. value: JSON.
+// Adds a field at the front of the object's text; the other bytes do not change. value: JSON.
 std::string with_field(std::string_view object, std::string_view name, std::string_view value);
 
 }  // namespace octavo::fleet

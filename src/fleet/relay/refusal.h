@@ -1,4 +1,4 @@
-// Reads a worker's error: does it speak of the worker, or of the request?
+// Decides whether a worker's error is caused by the worker or by the request.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace octavo::fleet {
 
-// Another worker may answer better.
+// Another worker may succeed.
 bool worth_a_retry(int status);
 
-// The worker has too much to do: it is well, and says so.
+// The worker is healthy but overloaded.
 bool is_backpressure(int status);
 
 // Seconds from now, rounded up; nothing without a Retry-After that can be read: a number or an HTTP date.

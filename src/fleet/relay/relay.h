@@ -9,9 +9,9 @@
 namespace octavo::fleet {
 
 inline constexpr std::size_t kGatheredBytesMax =
-    64 << 20;  // of an answer that is no stream; beyond it is streamed
+    64 << 20;  // maximum size of a buffered response; larger ones are streamed
 inline constexpr std::size_t kUnsentBytesMax =
-    256 << 10;  // unsent bytes at the client from which on the replica must wait
+    256 << 10;  // unsent bytes to the client above which the replica waits
 
 // Those that are of the message, not of one connection (RFC 9110, 7.6.1: also what Connection names), and are
 // not written anew by this side.
@@ -20,7 +20,7 @@ http::Headers passed_on(const http::Headers& headers);
 // The target of a request as its client wrote it.
 std::string target_of(const http::Request& request);
 
-// The client asks for another protocol on this connection.
+// The client requests a protocol upgrade.
 bool asks_for_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);

@@ -84,7 +84,7 @@ void FanOut::ended(Part& part, const Result<>& result) {
   if (--open == 0) finish();
 }
 
-// What an unhealthy worker has is not waited for.
+// Ends calls to workers that became unhealthy.
 void FanOut::look() {
   const auto view = context.balancer.view();
   for (Part& part : parts) {

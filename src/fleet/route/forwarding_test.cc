@@ -1,4 +1,4 @@
-// What becomes of requests whose workers fail, refuse, freeze or are slow.
+// Requests whose workers fail, refuse, freeze or are slow.
 #include <future>
 
 #include "fleet/route/test_router.h"
@@ -52,7 +52,7 @@ TEST_F(RouterTest, WhoDoesNotBeginIsOutrunByAnother) {
   route({stuck.url(), b.url()}, {.hedge_after_ms = 1, .breaker = {.enabled = false}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
   EXPECT_GE(stuck.requests, 1);
-  wait([&] { return keeper.closed == stuck.requests; });  // who lost is told
+  wait([&] { return keeper.closed == stuck.requests; });  // the slower request is canceled
   const std::string metrics = get("/metrics").body;
   EXPECT_NE(metrics.find("octavo_route_hedges_total{outcome=\"won\"}"), std::string::npos);
   EXPECT_EQ(metrics.find("smg_worker_errors_total{"), std::string::npos);

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Replicas that say "abc" token by token, each from where it is told to go on; `dies` of them break behind
+// Replicas that stream "abc" token by token from the requested position. `dies` of them break after
 // the next token.
 class Sayers {
  public:
@@ -129,7 +129,7 @@ TEST_F(MigrationTest, OneThatCannotGoOnIsPassedOver) {
   EXPECT_GT(in_vain, 0);
 }
 
-// Of a server that is not `octavo serve`: no [DONE], no empty line behind the last event.
+// A server other than `octavo serve`: it sends no [DONE], and no empty line after the last event.
 TEST_F(MigrationTest, AStreamThatEndsWithoutSayingSoIsComplete) {
   Replica a("a", [](auto e) {
     e->start_stream({.content_type = "text/event-stream"});

@@ -93,7 +93,7 @@ void Monitor::read_metrics(const Member& member, const http::Response& answer) {
     state.observed_us = now_us();
     busy = state.running + state.waiting > 0;
     restarted = has_restarted(before, state);
-    // One address may have several processes, each with pages of its own: only a later one replaces another.
+    // One address may have several processes, each with separate pages: only a later one replaces another.
     if (state.started_s > before.started_s) alive_us = before.observed_us;
   });
   if (found) balancer_.observed(member.id, endpoint, busy);

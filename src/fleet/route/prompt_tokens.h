@@ -27,7 +27,7 @@ class PromptTokens {
                                         const RouteRequest& route) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> plain_, with_tools_;  // nothing: the model has none
+  std::optional<ChatTemplate> plain_, with_tools_;  // empty if the model has none
 };
 
 }  // namespace octavo::fleet

@@ -249,7 +249,7 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
     EXPECT_EQ(respond(R"({"previous_response_id": ")" + id + "\"}").status, 200) << id;
   }
   EXPECT_EQ(a.requests + b.requests + c.requests - before, 12) << "nobody else is asked";
-  // Of what another router has seen: whoever has it.
+  // Responses that another router created: any worker that holds them answers.
   for (const char* name : {"a", "b", "c"})
     EXPECT_EQ(get(fmt::format("/v1/responses/resp_{}_99", name)).status, 200);
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);

@@ -1,5 +1,5 @@
-// A router that starts asks another one what replicas hold (GET /kv_index), and goes on from there with their
-// own events: engines tell only of their last events again, a router that has run longer knows them all.
+// A router that starts copies the KV index of another router (GET /kv_index), then applies replicas'
+// events. Engines replay only their last events; a router that has run longer knows all of them.
 #pragma once
 
 #include <optional>

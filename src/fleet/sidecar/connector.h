@@ -20,9 +20,9 @@ struct Connector {
 };
 
 std::span<const Connector> connectors();
-const Connector* find_connector(std::string_view name);  // null: there is none
+const Connector* find_connector(std::string_view name);  // null if unknown
 
-// One function for each row; a connector's file defines its own.
+// One function for each row; each connector's file defines one.
 void run_mooncake(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_offloading(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);

@@ -1,5 +1,5 @@
-// `octavo sidecar`: stands beside an engine that decodes and has another one compute the prompt first, where
-// the request's x-prefiller-host-port says so (llm-d's routing sidecar).
+// `octavo sidecar`: proxy beside a decode worker (llm-d's routing sidecar). If a request has the header
+// x-prefiller-host-port, the proxy sends its prompt to that prefill worker first.
 #pragma once
 
 #include <cstdint>

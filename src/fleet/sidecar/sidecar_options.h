@@ -1,5 +1,4 @@
-// Everything that `octavo sidecar` can be told. Names and defaults of llm-d's routing sidecar where it has
-// them.
+// Options of `octavo sidecar`. Names and defaults follow llm-d's routing sidecar.
 #pragma once
 
 #include <string>
@@ -14,12 +13,12 @@ struct SidecarOptions {
   std::string connector = "nixlv2";
   int prefill_retries_max = 0;
   int prefill_retry_backoff_ms = 200;
-  bool sample_prefillers = false;                    // of several any one, else the first
-  bool only_allowed = false;                         // prefillers, of those below
+  bool sample_prefillers = false;                    // choose a random prefiller instead of the first
+  bool only_allowed = false;                         // allow only the prefillers below
   std::vector<std::string> allowed_prefillers = {};  // host:port
   int bootstrap_port = 8998;           // of prefillers that speak SGLang's or Mooncake's transfer
   int p2p_port = 7777;                 // of prefillers whose OffloadingConnector serves blocks
-  int request_timeout_ms = 1'800'000;  // for one leg
+  int request_timeout_ms = 1'800'000;  // of one prefill or decode request
   int prefill_timeout_ms = 60'000;     // for a prompt that the answer waits for
   http::ServerOptions http = {};
 };

@@ -315,8 +315,8 @@ TEST_F(SidecarTest, SharedStoragePrefillsWhatIsNotCached) {
   }
 }
 
-// Which streams say something, each in its route's own words: the first event is passed on while the engine
-// goes on.
+// Streams whose first event has output, in each route's format: the sidecar passes it on while the engine
+// continues.
 TEST_F(SidecarTest, SharedStorageHoldsNoStreamThatSaysSomething) {
   const auto chunk = [](std::string_view choice) {
     return "data: {\"choices\":[{\"index\":0," + std::string(choice) + "}]}\n\n";

@@ -21,7 +21,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   using Then = std::function<void(const Result<http::Response>& reply)>;
   using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
 
-  // prefiller: nothing where the engine beside does all. draw: bits that nobody can guess.
+  // prefiller: empty if the local engine does all the work. draw: unpredictable random bits.
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
 
@@ -44,8 +44,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // GET from another port of it.
   void ask_prefiller(int port, std::string target, Then then);
 
-  // The request at the engine beside; its answer goes to the client. cached_tokens: given, they stand in the
-  // usage.
+  // Sends the request to the local engine, and its response to the client. cached_tokens, if set, replaces
+  // the number in the usage.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
   // The same, unless the answer ends with finish_reason "cache_threshold" before it says anything: then
   // nothing of it goes to the client.
@@ -58,7 +58,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  private:
   http::CallRequest call_request(const http::Address& address, std::shared_ptr<const std::string> body) const;
   std::weak_ptr<http::Call> gather(http::CallRequest request, Then then);
-  // One request at the engine that prefills.
+  // One prefill request.
   struct Prefill {
     std::shared_ptr<const std::string> body;
     http::Headers more = {};
@@ -88,7 +88,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::weak_ptr<http::Call> call_;
   bool over_ = false;
 
-  // The decode engine's answer.
+  // Response of the decode engine.
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;

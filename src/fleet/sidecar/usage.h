@@ -7,9 +7,9 @@
 
 namespace octavo::fleet {
 
-// The answer, or one event of a stream, with so many cached tokens in its usage; without a usage as it came.
-// The engine that decodes has all of the prompt from the other one, which says nothing of what had been
-// cached there.
+// Sets the number of cached tokens in the usage of a response or stream event; no change without a usage.
+// The decode engine reports the whole prompt as cached, because it receives it from the prefill engine.
+// Its own number does not show which tokens the prefill engine had in its cache.
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens);
 
 // An answer that ends with finish_reason "cache_threshold": too little of the prompt was cached, nothing was

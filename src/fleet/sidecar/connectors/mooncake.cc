@@ -1,5 +1,5 @@
-// mooncake: both engines get the request at once and meet by its transfer_id; the one that decodes is told
-// which engine of the other side it is (vLLM's MooncakeConnector).
+// mooncake: both engines get the request at once and meet by its transfer_id; the decode request
+// names the prefill engine (vLLM's MooncakeConnector).
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 

@@ -8,7 +8,7 @@
 namespace octavo::fleet {
 
 void run_sglang(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
-  // Of two fields of one name engines take the last one: the client's.
+  // Engines use the last of two fields with the same name, which is the client's.
   for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
     if (prompt.contains(field)) return legs->refuse(400, fmt::format("{} is not for clients to give", field));
   constexpr std::uint64_t kRooms = std::uint64_t{1} << 63;  // a number that SGLang reads as signed
