@@ -31,7 +31,7 @@ def changed():
 
 
 def commands():
-    """By folder, how a file in it is compiled: without what names the file or its output, or precompiled headers."""
+    """By folder, the command with the most include folders, without the file's name, its output and precompiled headers."""
     found = {}
     for entry in json.loads((ROOT / "build/release/compile_commands.json").read_text()):
         folder = str(pathlib.Path(entry["file"]).parent.relative_to(ROOT)) if entry["file"].startswith(str(ROOT)) else ""
@@ -40,8 +40,8 @@ def commands():
         if "-include" in words:
             at = words.index("-include")
             del words[at : at + 2]
-        found.setdefault(folder, [w for w in words[: words.index("-o")] if not w.startswith("-O")])
-    return found
+        found.setdefault(folder, []).append([w for w in words[: words.index("-o")] if not w.startswith("-O")])
+    return {folder: max(all_, key=lambda words: sum(w.startswith("-I") for w in words)) for folder, all_ in found.items()}
 
 
 def compile_alone(header, known):

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/blocks/mlp.h"
+#include "model/norm_spec.h"
 
 namespace octavo {
 
