@@ -9,7 +9,7 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // the last one only on devices
-constexpr std::int64_t kDistinctRows = 64;  // the other cases repeat them
+constexpr std::int64_t kDistinctRows = 64;                      // the other cases repeat them
 
 struct ProductFormat {
   std::string_view name;

@@ -32,7 +32,7 @@ struct LoraOptions {
 // Hosts of an engine's ranks. Each host has the same number of ranks.
 struct NodeOptions {
   int count = 1;
-  int rank = 0;  // rank of this host; host 0 runs the server
+  int rank = 0;                           // rank of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
 };
@@ -51,12 +51,12 @@ struct EngineOptions {
   std::string weights_dir;  // folder of the weights; "": model_dir
   // auto: the files of the folder (also: hf, safetensors, pt); dummy: generated weights (weights/dummy.h).
   std::string load_format = "auto";
-  std::string device = "auto";  // auto (cuda if available, else cpu), cpu, cuda or reference
-  std::string dtype = "auto";   // data type of the weights
-  std::string runner = "auto";  // auto (by the model), generate or pooling
+  std::string device = "auto";   // auto (cuda if available, else cpu), cpu, cuda or reference
+  std::string dtype = "auto";    // data type of the weights
+  std::string runner = "auto";   // auto (by the model), generate or pooling
   std::string convert = "auto";  // conversion of generating models: auto, none, embed or classify
-  std::string pooling_type;  // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
-  std::string hf_overrides;  // JSON with fields that replace those of config.json; "": none
+  std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
+  std::string hf_overrides;      // JSON with fields that replace those of config.json; "": none
   // local, or simulated, simulated=NAME or simulated=FILE. A simulated step takes as long as on the named
   // device (timing/roofline.h) or by the file's coefficients. Nothing is loaded or computed.
   std::string executor = "local";
@@ -74,8 +74,8 @@ struct EngineOptions {
   bool enable_expert_parallel = false;  // ranks of a stage hold whole experts instead of a part of each
   ExpertBalancing expert_balancing;     // used with expert parallelism
   NodeOptions nodes;
-  std::optional<MpiPlace> mpi;    // nullopt: not started by mpirun
-  int distributed_timeout_s = 0;  // a rank that delays the others for longer counts as hung; 0: automatic
+  std::optional<MpiPlace> mpi;       // nullopt: not started by mpirun
+  int distributed_timeout_s = 0;     // a rank that delays the others for longer counts as hung; 0: automatic
   std::optional<int> max_model_len;  // nullopt: the model's limit
   std::uint64_t seed = 0;            // for requests without a seed
 

@@ -9,10 +9,9 @@ namespace octavo {
 
 struct ExpertBalancing {
   bool enabled = false;
-  int window_size = 1000;    // number of recent steps whose tokens count
-  int step_interval = 3000;  // number of steps between two plans
-  int redundant_experts =
-      0;  // redundant experts of every layer, over all ranks
+  int window_size = 1000;     // number of recent steps whose tokens count
+  int step_interval = 3000;   // number of steps between two plans
+  int redundant_experts = 0;  // redundant experts of every layer, over all ranks
   bool log_balancedness = false;
   // true: move the experts of one layer between two steps; false: move all layers at once.
   bool use_async = true;

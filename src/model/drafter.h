@@ -13,8 +13,7 @@ namespace octavo {
 
 struct Drafter {
   std::unique_ptr<Model> model;
-  std::vector<std::int32_t> tokens =
-      {};  // token of each row of its logits; empty: token i is row i
+  std::vector<std::int32_t> tokens = {};  // token of each row of its logits; empty: token i is row i
 };
 
 // `other`, and the network in it, must outlive what these load. Errors of all: those of Model::load; numbers

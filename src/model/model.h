@@ -54,7 +54,7 @@ struct LoadOptions {
   bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
   // source of the tensors, in place of the model's files; "": the model's files
   std::string weights = {};
-  int threads = 0;                        // threads that read and check; 0: all that this process may use
+  int threads = 0;  // threads that read and check; 0: all that this process may use
   bool images = true, videos = true, sounds = true;  // false: the encoder for it is not loaded
   // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
   int block_size = 16;

@@ -33,7 +33,7 @@ struct LayerSpec {
   std::optional<Blend> blend = {};
   std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
-  Mixer second_mixer = {};  // beside the mixer, after the same norm; for serial layers
+  Mixer second_mixer = {};                   // beside the mixer, after the same norm; for serial layers
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
   // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,

@@ -49,7 +49,7 @@ class EngineHost {
   FrameSocket socket_;  // only run() and hello() receive from it
   Wakeup unsent_;       // wakes run() when there is data to send
 
-  std::mutex mutex_;  // guards socket_.out, sending, and all members below
+  std::mutex mutex_;   // guards socket_.out, sending, and all members below
   bool gone_ = false;  // the client has disconnected
   // Output frames of the running step, and of earlier steps, which are ready to be sent.
   std::string step_, steps_;

@@ -27,12 +27,12 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;            // arguments of a program with an EngineHost on kChildSocket
-  std::string program = "/proc/self/exe";      // path of that program
-  std::shared_ptr<EngineMeeting> meeting{};    // engines of other hosts connect to it; null: local process
-  int number = 0;                              // number of that engine
-  std::uint64_t seed = 0;                      // for requests without a seed
-  int hung_after_ms = 10'000;                  // an engine that is silent for longer counts as hung
+  std::vector<std::string> command;          // arguments of a program with an EngineHost on kChildSocket
+  std::string program = "/proc/self/exe";    // path of that program
+  std::shared_ptr<EngineMeeting> meeting{};  // engines of other hosts connect to it; null: local process
+  int number = 0;                            // number of that engine
+  std::uint64_t seed = 0;                    // for requests without a seed
+  int hung_after_ms = 10'000;                // an engine that is silent for longer counts as hung
   // An engine that lives longer, or returns a token, did not die from its start. After this time, a death is
   // also less likely to be the fault of a request that it got at its start.
   int young_ms = 10'000;
@@ -142,20 +142,20 @@ class EngineProcess final : public EngineClient {
 
   // Members of the thread.
   ChildProcess child_;
-  bool told_ = false;               // the result of the first start is reported
-  bool ready_ = false;              // the engine accepts requests
+  bool told_ = false;                // the result of the first start is reported
+  bool ready_ = false;               // the engine accepts requests
   std::uint64_t told_to_sleep_ = 0;  // number of the sleep without a response yet; 0: none
   std::int64_t ready_us_ = 0;
   std::int64_t heard_us_ = 0;
-  bool got_on_ = false;             // this engine has returned a token
-  int deaths_ = 0;                  // deaths in a row, without a token or a long life in between
+  bool got_on_ = false;  // this engine has returned a token
+  int deaths_ = 0;       // deaths in a row, without a token or a long life in between
   std::optional<Error> load_error_;
-  std::string weights_;                        // weights of the next engine; "": those of the command
-  std::optional<std::string> weights_before_;  // previous weights, until an engine has loaded the new ones
-  std::optional<Error> reload_error_;          // reported when an engine has the previous weights again
-  bool leaving_ = false;                       // this process ends, and another loads other weights
+  std::string weights_;                         // weights of the next engine; "": those of the command
+  std::optional<std::string> weights_before_;   // previous weights, until an engine has loaded the new ones
+  std::optional<Error> reload_error_;           // reported when an engine has the previous weights again
+  bool leaving_ = false;                        // this process ends, and another loads other weights
   std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
-  std::map<std::string, std::string> adapters_;  // loaded adapters: path by name
+  std::map<std::string, std::string> adapters_;               // loaded adapters: path by name
   std::map<std::string, std::string> left_adapters_;          // unloaded, but used by unfinished requests
   std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // without a response yet, in order
   std::uint64_t last_adapter_command_ = 0;
@@ -170,11 +170,11 @@ class EngineProcess final : public EngineClient {
   RequestId last_id_ = 0;
   int places_taken_ = 0;
   bool closed_ = false;
-  int sleep_level_ = 0;  // 0: awake; otherwise requests are refused
-  std::uint64_t sleeps_ = 0;  // number of the last sleep()
-  bool paused_ = false;       // after pause(), whether or not the engine has received it
-  bool ending_ = false;  // the process is being stopped for level 2; this cannot be cancelled
-  Done slept_, woken_;   // pending callbacks; may be null
+  int sleep_level_ = 0;           // 0: awake; otherwise requests are refused
+  std::uint64_t sleeps_ = 0;      // number of the last sleep()
+  bool paused_ = false;           // after pause(), whether or not the engine has received it
+  bool ending_ = false;           // the process is being stopped for level 2; this cannot be cancelled
+  Done slept_, woken_;            // pending callbacks; may be null
   std::optional<Reload> reload_;  // pending reload
   EnginePresence presence_ = EnginePresence::starting;
   bool broken_ = false;  // it died too often

@@ -86,7 +86,7 @@ struct StoreTask {
 struct CacheAccess {
   std::function<void(KvPlace, std::span<std::byte>)> read{};
   std::function<void(KvPlace, std::span<const std::byte>)> write{};
-  NativeBlocks native{};                     // the same blocks in their native layout
+  NativeBlocks native{};  // the same blocks in their native layout
   // Allocates host memory for copies of blocks.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
   std::function<void(LoadResult)> loaded{};  // completes a load; called once for each task with blocks

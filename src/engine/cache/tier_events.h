@@ -49,8 +49,7 @@ class TierEvents {
   // Reported blocks by the piece's key in the tier, for each medium below the cache.
   std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
                                                                           {KvMedium::storage, {}}};
-  std::unordered_map<Hash128, Stored, HashOfHash>
-      not_below_;  // reported blocks that only host memory holds
+  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that only host memory holds
 };
 
 }  // namespace octavo

@@ -80,9 +80,8 @@ class DraftHead final : public Proposer {
   DraftHeadLimits limits_;
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
 
-  std::vector<std::int32_t>
-      filled_;              // for each model block, the number of its leading tokens that were read
-  std::vector<Read> read_;  // sequences of the last step
+  std::vector<std::int32_t> filled_;  // for each model block, the number of its leading tokens that were read
+  std::vector<Read> read_;            // sequences of the last step
   std::vector<Working> working_;
   // State of the current pass.
   Batch batch_;

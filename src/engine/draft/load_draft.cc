@@ -105,13 +105,13 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                     .max_tokens = scheduler.max_num_batched_tokens,
                     .tokens = std::move(drafter.tokens),
                     .own_blocks = (draft_tokens + options.block_size - 1) / options.block_size + 1};
-  TRY(draft.executor, LocalExecutor::create(
-                          backend, std::move(drafter.model), layout,
-                          {.max_tokens = draft.max_tokens,
-                           .max_sequences = scheduler.max_num_seqs,
-                           .asynchronous = false,
-                           // Passes that read the model's rows differ from those that read its own.
-                           .recorded = false}));
+  TRY(draft.executor,
+      LocalExecutor::create(backend, std::move(drafter.model), layout,
+                            {.max_tokens = draft.max_tokens,
+                             .max_sequences = scheduler.max_num_seqs,
+                             .asynchronous = false,
+                             // Passes that read the model's rows differ from those that read its own.
+                             .recorded = false}));
   return draft;
 }
 

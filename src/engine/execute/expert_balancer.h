@@ -33,8 +33,7 @@ class ExpertBalancer {
   const ExpertBalancing options_;
   ProcessGroup& group_;
   std::vector<ExpertSpread*> layers_;  // layers of this stage
-  std::vector<ExpertPlacement>
-      next_;  // current plan, by layer; layers before moving_ are done
+  std::vector<ExpertPlacement> next_;  // current plan, by layer; layers before moving_ are done
   std::size_t moving_ = 0;
   std::int64_t steps_ = 0;  // since the last plan
   Buffer staging_;

@@ -32,8 +32,8 @@ struct LocalExecutorOptions {
   int max_sequences = 0;  // maximum of a step
   int max_adapters = 0;   // maximum in memory; 0: adapters are disabled
   int max_adapter_rank = 0;
-  std::string fingerprint = {};       // identity of the model, for KV blocks that leave the engine
-  bool shared_cache = false;          // another rank's process can open the blocks' memory
+  std::string fingerprint = {};  // identity of the model, for KV blocks that leave the engine
+  bool shared_cache = false;     // another rank's process can open the blocks' memory
   // Layers whose input read_hidden() reads; empty: the last layer's output.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};

@@ -27,8 +27,8 @@ struct ModelPlanFigures {
 
 // Figures known after weights and workspaces are in memory.
 struct MemoryFigures {
-  MemoryPlan memory{};                 // `useful` is filled in here
-  std::int64_t source_bytes = 0;       // bytes for a sequence's sound or prompt
+  MemoryPlan memory{};            // `useful` is filled in here
+  std::int64_t source_bytes = 0;  // bytes for a sequence's sound or prompt
   // Bytes of one block of the draft model; it has the same number of blocks as the model.
   std::int64_t draft_block_bytes = 0;
   int steps_in_flight = 1;

@@ -42,9 +42,8 @@ std::vector<Request> requests(int vocab) {
 }
 
 TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
-  for (const std::string model :
-       {"llama-f32", "qwen2_moe", "mistral",
-        "qwen3_moe"}) {  // mistral: embedding and output matrix; qwen3_moe: experts
+  for (const std::string model : {"llama-f32", "qwen2_moe", "mistral",
+                                  "qwen3_moe"}) {  // mistral: embedding and output matrix; qwen3_moe: experts
     SCOPED_TRACE(model);
     const ScratchDirectory folders;
     EngineOptions options;

@@ -29,8 +29,7 @@ TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
     for (int i = 0; i < 10; ++i) {
       sinks.push_back(std::make_shared<Recorder>());
       Request request = request_for(prompt, 20 + i);
-      if (i == 5)
-        request.kv_transfer = KvTransferParams{.do_remote_decode = true};  // a lease of 30 s
+      if (i == 5) request.kv_transfer = KvTransferParams{.do_remote_decode = true};  // a lease of 30 s
       ASSERT_TRUE(rig.engine->submit(std::move(request), sinks.back()));
     }
     EXPECT_TRUE(sleep(*rig.engine));

@@ -98,8 +98,7 @@ class Chooser {
         add(memory.products + row * kScoreStride, weights[head + row], (end - first) * kGroupTokens,
             memory.scores + first * kGroupTokens);
     }
-    if (spec().dtype ==
-        DType::i8)  // a token's keys have one scale, applied later
+    if (spec().dtype == DType::i8)  // a token's keys have one scale, applied later
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));

@@ -13,7 +13,7 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr int kPad = 8;    // padding of rows in shared memory, so that eight rows are in different banks
+constexpr int kPad = 8;  // padding of rows in shared memory, so that eight rows are in different banks
 
 template <class T, int kDim, int kWarps, bool kShared>
 struct Tile {

@@ -3,8 +3,8 @@
 // of a whole piece from queries and keys in shared memory. The weighted sum of values reads probabilities
 // from registers.
 //
-// Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores one after the
-// other, so that one has tensor cores to itself while others make probabilities.
+// Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores
+// one after the other, so that one has tensor cores to itself while others make probabilities.
 //
 // Sums are in the order of attention.cu, step by step, so that prompts and decoding give the same bits.
 #include "kernels/cuda/attention_pieces.h"

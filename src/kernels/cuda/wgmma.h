@@ -1,6 +1,6 @@
-// A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], 16-bit inputs,
-// sums in f32, B and mostly A in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
-// Instructions", wgmma.mma_async.m64nNk16). And the copies that bring them there.
+// A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], 16-bit
+// inputs, sums in f32, B and mostly A in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate Instructions", wgmma.mma_async.m64nNk16). And the copies that bring them there.
 //
 // Operands in shared memory are tiles of rows of 128 bytes, 64 numbers along the sum. A group of 8 rows is
 // 1,024 bytes, aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row

@@ -108,8 +108,7 @@ struct AttentionArgs {
   // Transfer Learning", 2020). Element most + distance is added to the score. distance = position of the key
   // - position of the query, clamped to [-most, most]. Not with soft_cap.
   View distance_bias = {};
-  View sinks =
-      {};  // f32 [q_heads]; optional: a sink score per head, part of the softmax sum without a value
+  View sinks = {};  // f32 [q_heads]; optional: a sink score per head, part of the softmax sum without a value
   View chosen = {};  // from ChooseTokensArgs: a query sees only these tokens; optional. Requires causal
   // Optional, with KvSpec::shared_rows: a second such cache. A query also sees its entries whose tokens are
   // all up to its own, or only the chosen ones of them.

@@ -7,8 +7,8 @@
 // prompt.
 //
 // Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) keeps the key of an indexer beside each latent, and a
-// query sees the tokens that the indexer chooses. Layers can share a choice ("IndexCache", 2026): the first of them
-// makes it, the others have neither an indexer nor its keys.
+// query sees the tokens that the indexer chooses. Layers can share a choice ("IndexCache", 2026): the first
+// of them makes it, the others have neither an indexer nor its keys.
 #include <algorithm>
 #include <utility>
 

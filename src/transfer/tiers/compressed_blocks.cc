@@ -63,8 +63,7 @@ void expand(std::span<const std::byte> packed, std::span<std::byte> out) {
   float scale = 0;
   std::memcpy(&scale, packed.data(), sizeof scale);
   const std::span codes = packed.subspan(sizeof scale);
-  constexpr float kMost =
-      std::numeric_limits<float>::max();  // a scale that was rounded up would exceed it
+  constexpr float kMost = std::numeric_limits<float>::max();  // a scale that was rounded up would exceed it
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto number = rounded<Number>(std::clamp(Code::number(codes[i]) * scale, -kMost, kMost));
     std::memcpy(&out[i * sizeof number], &number, sizeof number);

@@ -175,8 +175,7 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
-  if (!loads_.empty())
-    first = std::min(first, now_us() + options_.stuck_us);  // a reader may hang by then
+  if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);  // a reader may hang by then
   return first;
 }
 
@@ -323,8 +322,7 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
     const auto place = uses_.find(key);
     return place != uses_.end() && place->second >= options_.store_threshold;
   };
-  std::size_t count =
-      std::min(keys.size(), store_->most());  // a longer prompt would evict its own beginning
+  std::size_t count = std::min(keys.size(), store_->most());  // a longer prompt would evict its own beginning
   const std::vector<bool> there = store_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;

@@ -115,8 +115,8 @@ class TierConnector final : public KvConnector {
   std::map<RequestId, LookUp> look_ups_;  // lookups of prompts that wait for a result or for free blocks
   std::deque<Load> loads_;
   std::deque<StoreTask> stores_;
-  std::size_t blocks_waiting_ = 0;         // blocks of stores_ and of the store being written
-  std::vector<std::uint64_t> stored_;      // owners of completed stores
+  std::size_t blocks_waiting_ = 0;     // blocks of stores_ and of the store being written
+  std::vector<std::uint64_t> stored_;  // owners of completed stores
   // Running mean of a piece's load time, as in LoadedFrom; 0: unknown.
   std::array<double, 2> piece_seconds_{};
   KvTierStats stats_;
