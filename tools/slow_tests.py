@@ -3,16 +3,20 @@
 
 Usage: slow_tests.py [COUNT]. Times are those of the clock: beside other work they are longer.
 """
+import argparse
 import collections
 import pathlib
 import re
-import sys
 
 LOG = pathlib.Path(__file__).resolve().parents[1] / "build/release/Testing/Temporary/LastTest.log"
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", nargs="?", type=int, default=30, metavar="COUNT")
+    count = parser.parse_args().count
+    if not LOG.exists():
+        parser.error(f"{LOG} is missing: run ctest --preset release first")
     cases = re.findall(r"^\[ +OK \] ([^\s,]+).*\((\d+) ms\)$", LOG.read_text(errors="replace"), re.M)
     tests = collections.Counter()
     for name, ms in cases:

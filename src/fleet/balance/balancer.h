@@ -192,6 +192,7 @@ class Balancer {
   void remove_locked(EndpointId id);
   void forget(EndpointId id);
   void release_if_idle(EndpointId id);
+  void forget_prefixes(EndpointId id, const Endpoint& endpoint);
   void publish_availability(EndpointId id, std::int64_t now_us);
   bool take(Scrape& scrape, Member& member);
   void take_availability(Member& member, Availability now);

@@ -241,10 +241,7 @@ bool Balancer::take(Scrape& scrape, Member& member) {
   EndpointState& state = member.state;
   bool changed = scrape.state.has_value();
   if (scrape.state) {
-    if (has_restarted(state, *scrape.state)) {
-      log_info("{} has restarted: its prefixes are forgotten", member.endpoint->label());
-      for (Pool& each : pools_) each.pipeline.restarted(member.id);
-    }
+    if (has_restarted(state, *scrape.state)) forget_prefixes(member.id, *member.endpoint);
     if (scrape.state->attributes)
       scrape.attributes.insert(scrape.state->attributes->begin(), scrape.state->attributes->end());
     scrape.state->attributes = state.attributes;
@@ -271,11 +268,15 @@ void Balancer::restarted(EndpointId id, const Endpoint& endpoint, std::int64_t a
   for (const auto& [number, watch] : known->watches)
     if (watch.since_us < alive_us) watch.troubled(Trouble::restarted);
   if (known->removed) return;
-  log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
   known->health->restarted();
   known->places.forget();
-  for (Pool& each : pools_) each.pipeline.restarted(id);
+  forget_prefixes(id, endpoint);
   publish_availability(id, options_.clock());
+}
+
+void Balancer::forget_prefixes(EndpointId id, const Endpoint& endpoint) {
+  log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
+  for (Pool& each : pools_) each.pipeline.restarted(id);
 }
 
 void Balancer::publish_availability(EndpointId id, std::int64_t now) {
