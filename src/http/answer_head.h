@@ -1,4 +1,4 @@
-// Serialises a response's header. Private to this room.
+// Serialises a response's header. Private to this module.
 #pragma once
 
 #include <optional>

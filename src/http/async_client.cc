@@ -43,7 +43,8 @@ constexpr int kPauseMs = 2;
 constexpr std::size_t kReadBytes = 16 << 10;  // at a time
 constexpr int kSweepMs = 1000;
 
-// The kernel ends a connection whose host is gone after about a minute. A frozen process keeps it.
+// The kernel closes the connection about a minute after the peer's host disappears. It stays open if only the
+// process is frozen.
 void notice_lost_peer(int socket) {
   constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
   constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
@@ -91,16 +92,16 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   CallEvents events_;
   std::string head_;
   Link link_;
-  std::string sending_;  // of a TLS connection
+  std::string sending_;  // buffer of a TLS connection
   tcp::resolver resolver_;
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
   std::int64_t deadline_us_ = 0;
   std::unique_ptr<Parser> parser_;
-  std::unique_ptr<char[]> received_;  // what is read goes there
+  std::unique_ptr<char[]> received_;  // receive buffer
   std::string unread_;
   int connection_ = 0;     // number of connections that this call has used
-  bool writing_ = false;   // a write on the current one has not ended
+  bool writing_ = false;   // a write on the current connection is unfinished
   bool reused_ = false;  // the connection served another call before
   bool heard_ = false;   // a byte of the response has arrived
   bool head_delivered_ = false;
@@ -116,7 +117,7 @@ class Loop : public ClientLoop {
     sweep();
     loop_->start();
   }
-  // What is under way ends without events, and nothing begins any more.
+  // Cancels everything in progress without events, and refuses new calls.
   void end() {
     loop_->run([this] {
       ending_ = true;
@@ -164,7 +165,7 @@ class Loop : public ClientLoop {
     auto& kept = idle_[address.url()];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // A kept connection that its peer has not closed yet, as far as one can know.
+  // An idle connection that the peer has not closed, as far as is known.
   std::optional<Link> take(const Address& address) {
     auto& kept = idle_[address.url()];
     while (!kept.empty()) {
@@ -434,7 +435,7 @@ void OneCall::close() {
   resolver_.cancel();
   deadline_.cancel();
   pause_.cancel();
-  asio::post(loop_.io(), [events = std::move(events_)] {});  // they may own who is calling
+  asio::post(loop_.io(), [events = std::move(events_)] {});  // the callbacks may own their caller
 }
 
 }  // namespace

@@ -37,14 +37,15 @@ struct CallRequest {
   int timeout_ms = 60'000;  // for the whole call, connecting included
 };
 
-// Called on the loop's thread. end comes last and exactly once, unless the call is cancelled: then nothing
-// comes. Errors of end: unavailable where no connection was made, so that the peer has seen nothing; else io.
+// Callbacks, on the loop's thread. `end` is last and is called exactly once, unless the call is cancelled:
+// then no callback follows. Errors of `end`: unavailable if no connection was made, so the peer has seen
+// nothing; otherwise io.
 struct CallEvents {
   std::function<void(Response head)> head;           // its body is empty
   std::function<void(std::string_view piece)> body;  // decoded bytes as they arrive
   std::function<void(Result<> result)> end;
-  // Asked before more is read; false: asked again a few milliseconds later, while the peer's bytes wait in
-  // the kernel. Optional.
+  // Optional. Returns whether to read more; after false it is called again a few milliseconds later. Until
+  // then the peer's bytes wait in the kernel.
   std::function<bool()> ready = {};
 };
 
@@ -60,7 +61,7 @@ class Call {
 
 struct AsyncClientOptions {
   int threads = 1;
-  std::size_t idle_connections_max = 256;  // kept for one address on one loop
+  std::size_t idle_connections_max = 256;  // idle connections per address and loop
   int idle_keep_ms = 4'000;                // below the 5 s after which common servers close them
   std::uint32_t header_bytes_max = 64 << 10;
   std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: with the system's certificates
@@ -75,10 +76,10 @@ class AsyncClient {
   // Ends the threads; what is under way ends without events. A server on its loops must have ended.
   ~AsyncClient();
 
-  // The next loop in turn. Loops live as long as the client.
+  // The next loop, round robin. Loops live as long as the client.
   ClientLoop& next_loop();
-  // Of a server that runs on this client's loops: the one on which the exchange's connection is. What a call
-  // on it brings goes on to the exchange's client without a change of threads.
+  // For a server on this client's loops: the loop of the exchange's connection. Data of a call on that loop
+  // reaches the exchange's client without a change of threads.
   ClientLoop& loop_of(const Exchange& exchange);
   // For Server::start().
   std::span<const std::shared_ptr<EventLoop>> event_loops() const;

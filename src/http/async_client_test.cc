@@ -62,7 +62,7 @@ class AsyncClientTest : public testing::Test {
   AsyncClient client_{{}};
 };
 
-// A peer that answers the header, reads nothing of the body and keeps the connection until told to end.
+// A peer that sends the response header, reads no body, and keeps the connection open until the test ends it.
 class EarlyAnswerer {
  public:
   EarlyAnswerer() : thread_([this] { run(); }) {}

@@ -1,5 +1,5 @@
-// Limits the bytes of all request bodies that a server holds at a time: many large bodies are refused like
-// one that is too large.
+// Limits the total bytes of all request bodies in a server: many large bodies are refused, as one too large
+// body is.
 #pragma once
 
 #include <atomic>

@@ -77,7 +77,7 @@ struct Client::State {
     if (fd >= 0) ::close(fd);
   }
   Result<bool> receive();       // appends to unread; false at the end of the stream
-  bool readable(int ms) const;  // false: nothing came in this time
+  bool readable(int ms) const;  // false: nothing arrived within ms
   Result<> parse_header();
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
 };
@@ -180,7 +180,7 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
   return response;
 }
 
-// What has come may be no piece yet: of a chunk its end, or the beginning of the next one.
+// Received bytes may not complete a piece: only the end of a chunk, or the start of the next one.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   while (!parser->is_done()) {
     std::array<char, kClientReadBytes> piece;

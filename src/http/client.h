@@ -43,7 +43,7 @@ class Client {
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
-  // As read(), but waits no longer than this: an empty piece where nothing came.
+  // Like read(), with a timeout: returns an empty piece if nothing arrived.
   Result<std::optional<std::string>> read_for(int ms);
 
   // Raw bytes, for tests of malformed input and for clients that vanish.

@@ -1,4 +1,4 @@
-// One client connection of the server. Private to this room.
+// One client connection of the server. Private to this module.
 //
 // All socket operations run on the connection's event loop. respond, start_stream, write, finish, on_close
 // and abandon are safe from any thread: they append to outgoing_ under a mutex and post a flush. An idle
@@ -43,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const ServerOptions& options() const { return context_->options; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
-  // Safe from any thread: see Exchange. `serial` is the request; calls for an ended one are ignored.
+  // Any thread, see Exchange. `serial` identifies the request; calls for a finished one are ignored.
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);

@@ -22,7 +22,7 @@ class EventLoop {
   void start();
   // From another thread: runs `work` on the loop and waits for it.
   void run(const std::function<void()>& work);
-  // Lets the thread end once no work is left, and waits for that.
+  // Waits until no work is left and the thread has ended.
   void join();
 
  private:

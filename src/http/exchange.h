@@ -69,7 +69,7 @@ class Exchange {
   // called once, on the server's thread, when there is room or the connection has closed.
   bool wait_writable(std::function<void()> resume);
   void finish();
-  // Bytes that the client has not taken yet; a fast producer can wait until they drop.
+  // Bytes that the client has not received yet; a fast producer can wait until the number falls.
   std::size_t unsent_bytes() const;
   // Closes the connection of a client that does not read (CloseReason::too_slow).
   void cut();
@@ -84,7 +84,7 @@ class Exchange {
   Request request_;
   BodyShare body_share_;
   const std::int64_t begun_us_;
-  std::atomic<int> status_ = 0;  // of a stream
+  std::atomic<int> status_ = 0;  // status of a stream
   std::atomic_flag counted_;
   Headers extra_;
   std::shared_ptr<Connection> connection_;

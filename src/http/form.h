@@ -12,7 +12,7 @@ namespace octavo::http {
 
 struct FormPart {
   std::string name;
-  std::optional<std::string> filename;  // of a file
+  std::optional<std::string> filename;  // for a file
   std::string_view data;                // view into the body
 };
 

@@ -1,4 +1,4 @@
-// A request body that allocates memory as bytes arrive, whatever length was announced. Private to this room.
+// A request body. Memory grows with the received bytes, whatever Content-Length says. Private to this module.
 #pragma once
 
 #include <boost/asio/buffer.hpp>

@@ -75,7 +75,7 @@ std::string answer_to(const http::Server& server, std::string_view bytes) {
   boost::system::error_code error;
   do {
     asio::read(socket, asio::dynamic_buffer(answer), error);
-  } while (error == asio::error::interrupted);  // by libFuzzer's alarm
+  } while (error == asio::error::interrupted);  // libFuzzer's alarm interrupts
   return answer;
 }
 

@@ -1,4 +1,4 @@
-// A self-signed certificate, for servers whose clients check none, and for tests.
+// A self-signed certificate, for servers whose clients do not verify it, and for tests.
 #pragma once
 
 #include <string>

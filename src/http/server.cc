@@ -99,7 +99,7 @@ Result<> Server::State::listen() {
   return {};
 }
 
-// Replaces the stale socket of an earlier server, but not one on which a server listens.
+// Replaces a stale socket file, but not one on which a server listens.
 Result<> Server::State::listen_on_path() {
   const std::string& path = context->options.uds;
   error_code error;

@@ -35,7 +35,7 @@ struct ServerOptions {
   std::uint32_t header_bytes_max = 64 << 10;   // 431
   std::size_t headers_max = 100;               // 431
   std::uint64_t body_bytes_max = 64 << 20;     // 413
-  std::uint64_t bodies_bytes_max = 512 << 20;  // of all requests that the handler has not released: 503
+  std::uint64_t bodies_bytes_max = 512 << 20;  // of all unreleased requests; beyond: 503
   std::size_t connections_max = 16384;         // 503
   std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; see Exchange
 
@@ -74,8 +74,8 @@ class Server {
   std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;
 
-  // Refuses new connections, and requests that have not begun to arrive; waits up to `ms` for responses in
-  // flight. True: none is left.
+  // Refuses new connections and new requests; waits up to `ms` for responses in progress. True: all have
+  // ended.
   bool drain(int ms);
   // Drains, closes the remaining connections, and ends the server's threads. A second call has no effect.
   void stop(int grace_ms);

@@ -1,4 +1,4 @@
-// A server's connections on one event loop. Private to this room.
+// A server's connections on one event loop. Private to this module.
 #pragma once
 
 #include <atomic>

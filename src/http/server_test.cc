@@ -148,7 +148,7 @@ TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
   EXPECT_EQ(reason.get(), CloseReason::too_slow);
 }
 
-// A client is too slow if it leaves earlier pieces unread, not if it receives a large one.
+// A client is too slow if it leaves earlier pieces unread. One large piece does not make it slow.
 TEST_F(ServerTest, APieceLargerThanTheBufferReachesItsReader) {
   const std::string piece(4 << 20, 'x');
   serve(

@@ -23,7 +23,7 @@ constexpr std::int64_t kLookUs = 1'000'000;
 // ALPN protocol names with length prefixes (RFC 7301).
 constexpr std::string_view kHttp1 = "\x08http/1.1", kHttp2 = "\x02h2";
 
-// `spoken`: the supported protocol, one of these.
+// `spoken`: the only supported protocol.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned int offered_size, void* spoken) {
   const auto& name = *static_cast<const std::string_view*>(spoken);

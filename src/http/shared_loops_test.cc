@@ -118,7 +118,7 @@ TEST_F(SharedLoops, AClientThatLeavesEndsTheCall) {
     ASSERT_EQ(client.open("GET", "/")->status, 200);
     ASSERT_EQ(client.read()->value(), "first");
   }
-  // The thread holds the promise's future: it ends once the upstream has seen the close.
+  // The thread waits for the promise; it ends once the upstream has seen the connection close.
   while (upstream_->connections() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// Where config.json or hf_overrides have classifier_from_token (vLLM's: words such as "no" and "yes"), adds
-// the ids of these tokens as classifier_token_ids to hf_overrides. tokenizer: its path. Errors: the field, a
-// word that is no token, hf_overrides that are no JSON object.
+// If config.json or hf_overrides have classifier_from_token (vLLM's: words such as "no" and "yes"), adds the
+// ids of these tokens to hf_overrides as classifier_token_ids. tokenizer: its path. Errors: the field is
+// invalid, a word is not one token, or hf_overrides is not a JSON object.
 Result<> name_classifier_tokens(EngineOptions& options, const std::string& tokenizer);
 
 }  // namespace octavo

@@ -30,7 +30,7 @@ hub::Settings settings_of(const HubFlags& flags) {
   return settings;
 }
 
-// With a progress bar when someone watches, and a line a file when not.
+// Shows a progress bar in a terminal, and one line per file otherwise.
 Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, decltype(hub::pull)& pull) {
   ProgressBar bar("downloading " + name.repo, "GB", 1e9);
   const bool watched = isatty(STDERR_FILENO) == 1;
@@ -45,7 +45,7 @@ Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, 
   return path.string();
 }
 
-// Phi-4-multimodal comes with the adapter that it sees images with.
+// Phi-4-multimodal needs its own adapter to see images.
 Result<> take_own_adapter(EngineOptions& options) {
   const std::string folder = options.model_dir + "/vision-lora";
   std::error_code ignored;

@@ -23,23 +23,23 @@ struct HubFlags {
 
 // Adds --revision, --download-dir and --hf-token; parsing fills `flags`, which must outlive the subcommand.
 void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environment);
-// Adds --download-dir alone.
+// Adds only --download-dir.
 void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environment);
 
-// Where models of the hub are kept.
+// Folder of downloaded models.
 std::filesystem::path cache_dir(const HubFlags& flags);
 
 // The path to load. What is no path is looked for in the cache of the hub, and downloaded into it, with a
 // progress bar when someone watches and a line a file when not. Errors: field "model", and those of
 // hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// Puts the paths of the model and of its draft model, where it has one, in the place of their names. Flags
-// that choose a revision are about the model alone.
+// Replaces the names of the model and of its draft model by their paths. Flags that choose a revision apply
+// only to the model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
-// The folder of a LoRA adapter, likewise; what neither is there nor can be a name of the hub stays as it is
-// given. Any thread.
+// Finds the folder of a LoRA adapter in the same way. A path that does not exist and cannot be a Hub name is
+// returned unchanged. Any thread.
 Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
-// find_model for names of the hub alone.
+// find_model() for Hub names only.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

@@ -8,7 +8,8 @@
 namespace octavo {
 namespace {
 
-// A model may have more logits than its tokenizer has tokens, or fewer: then nobody can ask for the others.
+// A model may have more or fewer logits than its tokenizer has tokens. Tokens without a logit cannot be
+// requested.
 TEST(GrammarVocabulary, EndsWhereTheModelDoes) {
   const Tokenizer tokenizer = load_tokenizer("models/demo").value();
   const int all = tokenizer.vocab_size();

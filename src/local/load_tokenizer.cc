@@ -54,7 +54,7 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.unknown, id("unknown_token_id"));
   TRY(v.padding, id("padding_token_id"));
   TRY(v.classifier, id("cls_token_id"));
-  TRY(v.separator, id("seperator_token_id"));  // so it is spelt
+  TRY(v.separator, id("seperator_token_id"));  // spelt so in GGUF
   TRY(v.lowercase, metadata.boolean(key("normalizer.lowercase")));
   TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));
@@ -80,7 +80,7 @@ Result<Tokenizer> read_gguf(const std::string& path) {
 
 Result<Tokenizer> load_tokenizer(const std::string& path) {
   auto tokenizer = is_gguf(path) ? read_gguf(path) : Tokenizer::load(path);
-  malloc_trim(0);  // what the parsers took goes back to the system before the weights come
+  malloc_trim(0);  // returns the parsers' memory to the system before the weights load
   return tokenizer;
 }
 

@@ -44,7 +44,7 @@ TEST(LoadTokenizer, OfAGgufFile) {
   EXPECT_EQ(tokenizer->config().chat_template(true), "tools");
 }
 
-// llama.cpp's writers put 4294967295 where there is no such token; others count one too many.
+// llama.cpp writes 4294967295 for a missing special token; other writers count one too many.
 TEST(LoadTokenizer, SpecialIdsBeyondTheVocabularyAreLeftOut) {
   for (const char* name : {"padding", "seperator", "unknown", "cls"})
     for (const std::uint32_t id : {5u, 4294967295u}) {
@@ -63,7 +63,7 @@ TEST(LoadTokenizer, BytesWithoutMergesAreRefused) {
   EXPECT_THAT(load(file).error().message, HasSubstr("tokenizer.ggml.merges is missing"));
 }
 
-// As of files that were converted before the key was there.
+// Files from before this key existed.
 TEST(LoadTokenizer, WithoutThePreTokenizersNameItIsTheUsualOne) {
   GgufBuilder file;
   file.text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});

@@ -26,7 +26,7 @@ void Arrivals::push(Arrival arrival) {
   arrival.at_us = now_us();
   const std::lock_guard lock(mutex_);
   arrivals_.push_back(std::move(arrival));
-  came_.notify_one();  // under the lock: who takes the last one may end this object
+  came_.notify_one();  // under the lock: the consumer of the last output may destroy this object
 }
 
 std::shared_ptr<OutputSink> Arrivals::sink(std::size_t job) { return std::make_shared<JobSink>(job, *this); }
@@ -68,7 +68,7 @@ openai::AnswerPart LocalGeneration::take(Output&& output) {
   if (output.error) log_error("an answer broke off: {}", output.error->message);
   openai::AnswerPart part = processor.take(std::move(output));
   if (processor.finished() && --unfinished_ == 0)
-    abort();  // nothing more is wanted, whatever the engine thinks
+    abort();  // the client needs no more output; the engine may not know
   return part;
 }
 

@@ -17,7 +17,7 @@
 
 namespace octavo {
 
-// Where the outputs of many requests meet. Outlives them.
+// Queue of the outputs of many requests. Must outlive them.
 class Arrivals {
  public:
   struct Arrival {
@@ -29,7 +29,7 @@ class Arrivals {
   void push(Arrival arrival);
   // Pushes every output that it gets, under the job's number.
   std::shared_ptr<OutputSink> sink(std::size_t job);
-  // Waits for the next one, at most wait_ms. False: nothing came.
+  // Waits up to wait_ms for the next output. False: timeout.
   bool pop(Arrival& arrival, int wait_ms);
 
  private:
@@ -46,7 +46,7 @@ class LocalGeneration {
   static Result<LocalGeneration> start(Service& service, GenerationPlan& plan, std::size_t job,
                                        Arrivals& arrivals);
 
-  // The next piece of the answer that the output belongs to.
+  // Converts the output to the next part of its answer.
   openai::AnswerPart take(Output&& output);
   bool finished() const { return unfinished_ == 0; }
   void abort() const { service_->engine.abort(id_); }
@@ -65,9 +65,9 @@ class LocalGeneration {
   int cached_tokens_ = 0;
 };
 
-// The plan for a body of /v1/chat/completions (it has "messages") or /v1/completions. Error: the body is
-// invalid, or asks for several prompts at once. cut_max_tokens: more than the context has room for is cut to
-// that, not refused.
+// The plan for a body of /v1/chat/completions (with "messages") or /v1/completions. Error: the body is
+// invalid or has several prompts. cut_max_tokens: lowers max_tokens to the rest of the context instead of an
+// error.
 Result<GenerationPlan> plan_body(const Service& service, const boost::json::object& body,
                                  bool cut_max_tokens = false);
 

@@ -60,7 +60,7 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   });
   std::vector<std::string> words;
   for (const auto& [name, value] : fields) TRY_VOID(add_words(name, value, flags, words));
-  std::ranges::reverse(words);  // as CLI11 wants them
+  std::ranges::reverse(words);  // CLI11 reads them from the end
   try {
     flags.parse(words);
   } catch (const CLI::ParseError& error) {

@@ -8,8 +8,9 @@
 
 namespace octavo {
 
-// The fields are the flags of engine_flags.h, and --enable-sleep-mode, with _ for -: {"model": "..",
-// "max_model_len": 4096, "enable_prefix_caching": false}. Null fields are left out. Errors: invalid_argument, naming the field.
+// Fields are the flags of engine_flags.h and --enable-sleep-mode, with _ for -: {"model": "..",
+// "max_model_len": 4096, "enable_prefix_caching": false}. Null fields are ignored. Errors: invalid_argument,
+// with the field's name.
 Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
                                        const hub::Environment& environment);
 

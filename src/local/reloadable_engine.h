@@ -1,5 +1,5 @@
-// An engine in this process that can give all of its memory back: sleep at level 2 ends it, wake_up() loads
-// it anew.
+// An engine in this process that can free all its memory: sleep at level 2 destroys it, wake_up() loads it
+// again.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class ReloadableEngine final : public EngineClient {
   void sleep(int level, Done done) override;
   // Errors: what load() says; a model of another size.
   void wake_up(Done done) override;
-  // Of the current engine; an engine that is loaded later is not paused.
+  // Pauses the current engine; an engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;
   void resume() override;
   std::vector<EngineStats> stats() const override;
@@ -48,7 +48,7 @@ class ReloadableEngine final : public EngineClient {
   std::mutex changing_;  // held during sleep and wake-up
   mutable std::mutex mutex_;
   int sleep_level_ = 0;
-  std::vector<EngineStats> asleep_;  // what stats() says while there is no engine
+  std::vector<EngineStats> asleep_;  // stats() while no engine is loaded
   std::shared_ptr<EngineClient> engine_;
 };
 

@@ -33,7 +33,7 @@ Result<std::optional<ChatTemplate>> compile(std::string_view source, const Token
   return compiled;
 }
 
-// A template is given as a file or, in one line, as itself.
+// A template is a file's path or, on one line, the template's text.
 Result<std::string> template_source(const std::string& given) {
   std::error_code ignored;
   if (!std::filesystem::exists(given, ignored) && given.find_first_of("{}") != std::string::npos)
@@ -85,7 +85,8 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
   return defaults;
 }
 
-// As with a padding token that a fine-tune added. Requests are checked against the model's vocabulary.
+// For example after a fine-tune that added a padding token. Requests are checked against the model's
+// vocabulary.
 void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return;
   log_warning("the tokenizer has {} tokens, the model {}: prompts with token ids from {} on are refused",
@@ -112,7 +113,7 @@ Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& dr
   return {};
 }
 
-// How the model writes tool calls and thoughts.
+// Selects the parsers of tool calls and thoughts.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
   if (!options.tool_call_parser.empty()) {
     TRY(serve.rules.tool_dialect, openai::tool_dialect_of(options.tool_call_parser, tokenizer));
@@ -136,7 +137,8 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
   return {.command = std::move(command), .seed = seed};
 }
 
-// Ranks and engines of other hosts, which this one does not start, would keep theirs.
+// Not for ranks and engines on other hosts: this process does not start them, so they would keep their old
+// weights.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
   if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines_elsewhere > 0)
@@ -145,8 +147,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// One that comes while others serve has its share of processors and of the memory that they have left,
-// wherever that is: what was bound at the start stays theirs.
+// An engine that is added later may use any processors and any memory that is left: what earlier engines
+// bound at the start remains theirs.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
   return [command, seed](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
     remote::EngineProcessOptions one = process_options(command, seed, index);
@@ -164,7 +166,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     ProgressBar bar(title, "GB", 1e9);
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
-    command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
+    command.insert(command.end(), {"--model", options.engine.model_dir});  // path where it was found
     const int engines = options.engine.data_parallel_size;
     std::shared_ptr<remote::EngineMeeting> meeting;
     if (options.engines_elsewhere > 0) {
@@ -249,7 +251,7 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   rule.loader_fps = asked.fps.value_or(0);
 }
 
-// How the model wants images and videos, if it sees.
+// Sets the rules for images and videos, if the model takes them.
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.media.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
@@ -260,7 +262,7 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
   return {};
 }
 
-// How it wants sound in prompts, if it hears there.
+// Sets the rules for sounds in prompts, if the model takes them.
 Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   const EngineInfo::SoundRule sound = runtime.engine->info().sound;
   if (sound.tokens == 0) return {};
@@ -274,7 +276,7 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
   return {};
 }
 
-// How the model is asked what it hears, if it does.
+// Sets the rules for transcription, if the model can transcribe.
 Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, const std::string& model_dir,
                    ServeOptions& serve) {
   if (const EngineInfo::SoundRule sound = runtime.engine->info().sound; sound.mels == 0 || sound.tokens > 0)

@@ -25,7 +25,7 @@ struct LoraModule {
   std::string base_model_name{};  // shown as its parent; "": the model's name
 };
 
-// Which frames of videos are taken, where somebody says it.
+// Which frames of videos to use, if set by a flag.
 struct VideoFrames {
   std::optional<int> number{};   // spread evenly; 0: all
   std::optional<double> fps{};  // a second, at most; of a list of pictures: how many are a second
@@ -42,11 +42,11 @@ struct RuntimeOptions {
   std::string reasoning_parser;                 // "": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
-  std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
+  std::vector<std::string> engine_command;  // engine's own process; empty: run it here
   bool elastic = false;                     // the number of those processes can change while they serve
   int engines_max = 64;                     // then: so far
-  int engines_elsewhere = 0;                // on other hosts, behind those of engine.data_parallel_size
-  std::string meeting_address = "127.0.0.1";  // where they come to
+  int engines_elsewhere = 0;                // engines on other hosts, beside data_parallel_size
+  std::string meeting_address = "127.0.0.1";  // address at which they connect
   int meeting_port = 29'550;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor
@@ -58,8 +58,8 @@ struct RuntimeOptions {
   ServeOptions serve;  // rules and eos_ids are filled in
 };
 
-// The parts refer to each other: members are destroyed last to first, the engine while the service still
-// stands.
+// Members refer to each other and are destroyed from last to first: the engine first, while the service still
+// exists.
 struct Runtime {
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
@@ -73,8 +73,8 @@ struct Runtime {
   }
 };
 
-// Where engines of other hosts come to, from either side; the model is found already. Errors: it cannot be
-// read.
+// Options for the connection between this host and the engines of other hosts. The model must be found
+// already. Error: it cannot be read.
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
 // Finds the model (find_model) and loads everything, with a progress bar when someone watches and it takes

@@ -16,7 +16,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kTree = "speculative_token_tree";
 
-// Reads fields by name; null is as if left out.
+// Reads fields by name; null means not set.
 class Fields {
  public:
   explicit Fields(const json::object& config) : config_(config) {}
@@ -120,7 +120,7 @@ Result<DraftModelOptions> draft_model_options(const Fields& fields) {
   return options;
 }
 
-// vLLM has a name for the predictors of each family, besides.
+// vLLM also has one method name per model family.
 bool is_mtp(std::string_view method) { return method == "mtp" || method.ends_with("_mtp"); }
 
 Result<HeadOptions> head_options(const Fields& fields, std::string_view method) {

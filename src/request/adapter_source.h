@@ -10,10 +10,10 @@ namespace octavo {
 
 struct AdapterSource {
   std::string name;
-  std::string path;  // of its folder, as the engine sees it
+  std::string path;  // path of its folder, as the engine sees it
 };
 
-// Told once, on any thread, how loading or unloading an adapter went.
+// Reports once, on any thread, whether loading or unloading an adapter succeeded.
 using AdapterDone = std::function<void(Result<>)>;
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// What can be said of a request from an engine's limits alone.
+// Checks a request against an engine's limits, without the engine.
 #pragma once
 
 #include "base/error.h"

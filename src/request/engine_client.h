@@ -1,5 +1,5 @@
-// The one way to an engine. Server, command line, bindings, router and simulator speak this, and do not know
-// whether the engine is in this process, in another, or on another host.
+// Interface of an engine. The server, the command line, the bindings, the router and the simulator use it. It
+// hides whether the engine runs in this process, in another process or on another host.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace octavo {
 
-// What becomes of unfinished requests when an engine pauses.
+// Handling of unfinished requests when an engine pauses.
 enum class PauseMode : std::uint8_t {
   abort,  // they end with FinishReason::abort
-  wait,   // they are finished first
-  keep,   // they stay as they are, and go on behind it
+  wait,   // finish them first
+  keep,   // stop them now, continue them at resume()
 };
 
 class EngineClient {
  public:
-  // Told once, on any thread, how something that takes a while went.
+  // Reports the result of an asynchronous operation, once, on any thread.
   using Done = std::function<void(Result<>)>;
 
   virtual ~EngineClient() = default;
 
-  // What it runs, and its limits on requests.
+  // Model of the engine and its limits on requests.
   virtual EngineInfo info() const = 0;
 
-  // Hands the request over; outputs arrive at the sink until each of its answers has finished. Errors: the
-  // queue is full (resource_exhausted), the request can never fit (invalid_argument), the engine is draining
-  // or broken (unavailable). After an error the sink is never called. What takes longer to find out, as
-  // whether a grammar can be enforced, comes as an answer's end with Output::error before any token.
+  // Submits the request; the sink receives outputs until every answer has finished. Errors: the queue is full
+  // (resource_exhausted), the request can never fit (invalid_argument), the engine drains or has failed
+  // (unavailable). After an error the sink is never called. Errors that take longer to find, such as a
+  // grammar that cannot be enforced, end an answer with Output::error before its first token.
   virtual Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) = 0;
 
   // Ends the request with FinishReason::abort by the next step at the latest. Unknown or finished ids are
@@ -45,53 +45,51 @@ class EngineClient {
   // Drops every cached prefix that no running request uses.
   virtual void reset_prefix_cache() = 0;
 
-  // Soon, stats() has what the prefix cache holds. Linear in its blocks, and done between two steps: for
-  // people who look.
+  // Makes stats() report the prefix tree after the next step. Takes time linear in the cached blocks.
   virtual void look_at_prefixes() {}
 
-  // Makes a LoRA adapter known by its name, in place of an older one of that name. `done` hears when its weights
-  // are in memory, or what is wrong with it. Requests that name it may come at once, and wait for it.
+  // Loads a LoRA adapter, or replaces the one with this name. `done` reports that its weights are in memory,
+  // or the error. Requests may name the adapter at once; they wait for it.
   virtual void load_adapter(AdapterSource, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
-  // Answers that have begun with it go on. Errors: not_found.
+  // Answers that have begun continue with it. Errors: not_found.
   virtual void unload_adapter(std::string, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
 
-  // Gives memory back until wake_up(): level 1 that of the KV cache, level 2 that of the weights, too, which
-  // are then read again. Refuses new requests (unavailable) at once, waits until the last one has ended, and
-  // forgets every cached prefix. `done` hears when it sleeps. Errors: it cannot, or a wake_up() came before.
+  // Frees memory until wake_up(): level 1 frees the KV cache, level 2 also the weights, which wake_up() reads
+  // again. Refuses new requests at once (unavailable), waits for running ones, and drops every cached prefix.
+  // `done` reports that the engine sleeps. Errors: unsupported, or a wake_up() during the wait.
   virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
-  // `done` hears when it takes requests again; at once where it is awake.
+  // `done` reports that the engine takes requests again; at once if it is awake.
   virtual void wake_up(Done done) { done({}); }
 
-  // Until resume() nothing is computed of requests that come; they wait. `done` hears when nothing is
-  // computed of others, either. Errors: a resume() came before.
+  // Holds new requests until resume(). `done` reports that no request is being computed. Errors: a resume()
+  // during the wait.
   virtual void pause(PauseMode, Done done) {
     done(failure(ErrorCode::unsupported, "this engine does not pause"));
   }
   virtual void resume() {}
 
-  // Reads the weights of that folder in place of the model's; "": those in use anew. Architecture and shapes are the
-  // model's. What is unfinished goes on with the weights that are there then: its keys and values are computed anew,
-  // and every cached prefix is forgotten. `done` hears when they are in use. Errors: they are not the model's, or cannot
-  // be read; those before stay in use.
+  // Replaces the weights by those of that folder; "": reads the current ones again. Architecture and shapes
+  // must be equal. Unfinished requests continue with the new weights: their keys and values are computed
+  // again, and every cached prefix is dropped. `done` reports that the new weights are in use. After an error
+  // the old ones stay in use.
   virtual void reload_weights(std::string, Done done) {
     done(failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with"));
   }
 
-  // A snapshot of each engine behind this client; any thread, at any time.
+  // A snapshot of each engine of this client. Any thread.
   virtual std::vector<EngineStats> stats() const = 0;
 
-  // Refuses new requests from now on, and returns when the last one has finished.
+  // Refuses new requests, and returns when the last one has finished.
   virtual void drain() = 0;
 
-  // How many engines there are behind this client. Those that come take requests as soon as they are ready;
-  // those that go, the last ones, take none from now on, and end when theirs have ended, or after drain_s
-  // seconds: then the rest of their requests end with an error. `done` hears when all are there, or have
-  // gone. Errors: an engine cannot start, and none is added; the number is beyond a limit; another change is
-  // under way.
+  // Sets the number of engines of this client. New engines take requests when they are ready. Surplus
+  // engines, the last ones, take no new requests and end with their last request, or after drain_s seconds
+  // with an error for the rest. `done` reports the end of the change. Errors: an engine cannot start (then
+  // none is added), the number is out of range, or another change is running.
   virtual void scale(int, int, Done done) {
     done(field_failure("new_data_parallel_size", ErrorCode::unsupported,
                        "the number of engines behind this server does not change"));

@@ -11,27 +11,25 @@
 namespace octavo {
 
 struct EngineInfo {
-  int index = 0;               // of the engine, or of the client's first engine; label of its metrics
-  int engines = 1;             // of one client, with consecutive indices
+  int index = 0;               // index of the engine, or of the client's first engine; a label in metrics
+  int engines = 1;             // engines of the client, with consecutive indices
   std::string architecture{};  // of the model
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
-  int num_blocks = 0;  // of the KV cache
+  int num_blocks = 0;  // KV cache blocks
   int block_size = 0;  // tokens
 
-  // All limits on a request. submit() refuses more; a client that knows the limits can refuse
-  // earlier.
+  // Limits on a request. submit() enforces them; a client that knows them can refuse earlier.
   int vocab_size = 0;
   int max_model_len = 0;    // tokens of prompt and answer together, or of a text for pooling
   int max_num_seqs = 0;     // running answers
   int max_queued = 4096;    // waiting answers
-  int max_logprobs = 20;    // of one request; -1: the whole vocabulary
+  int max_logprobs = 20;    // per request; -1: the whole vocabulary
   bool priorities = false;  // Request::priority has an effect
   int max_loras = 0;        // LoRA adapters in memory; 0: the model takes none
 
-  // An image in a prompt is a square of `size` pixels and takes `tokens` tokens, all of them
-  // `token_id`. Size 0: it is a grid of at most `tokens` tokens, of unit x unit pixels each. 0 tokens:
-  // the model takes no images.
+  // An image in a prompt is a square of `size` pixels and takes `tokens` tokens, all of them `token_id`. Size
+  // 0: a grid of at most `tokens` tokens, each of unit x unit pixels. 0 tokens: the model takes no images.
   struct ImageRule {
     int size = 0;
     int tokens = 0;
@@ -40,21 +38,21 @@ struct EngineInfo {
     bool row_breaks = false;  // MediaPart::row_breaks
     bool whole = false;       // its tokens attend to each other: a step computes a whole image
     bool tiled = false;       // an image is several such squares (MediaPart::Tiles)
-    // With tiled, not 0: patches on a token's side. After the tiles' tokens and one more come the tokens of
-    // the whole image, with one after each row; patches of the tiles can be empty.
+    // With `tiled`, if not 0: patches on a token's side. The tokens of the tiles and one more token come
+    // first, then the tokens of the whole image, with one after each row. Patches of the tiles can be empty.
     int whole_last = 0;
     // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0: the model takes no
     // videos.
     int frames = 0;
     int video_token_id = 0;
-    float time_steps = 0;  // on the axis of time in a second; 0: one step for each part
+    float time_steps = 0;  // steps on the time axis per second; 0: one step for each part
   };
   ImageRule image{};
 
   // A sound is a log-mel spectrogram f32 [mels, frames]; 0 mels: the model takes no sound. A sound in a
-  // prompt takes up to `tokens` tokens, all of them `token_id`, one for `frames / tokens` frames. 0 tokens:
-  // each prompt has one sound beside it, and the engine keeps `places` of them. whole: a sound is cut into
-  // windows of that size, each of which takes `tokens` tokens.
+  // prompt takes up to `tokens` tokens, all of them `token_id`: one for each `frames / tokens` frames. 0
+  // tokens: the sound is beside the prompt, one for each prompt, and the engine has `places` slots for them.
+  // whole: a longer sound is cut into windows of `frames`, each of which takes `tokens` tokens.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
@@ -65,9 +63,9 @@ struct EngineInfo {
   };
   SoundRule sound{};
 
-  // An encoder reads the prompt, and the answer begins with the tokens `begin` (Vaswani et al., "Attention Is
-  // All You Need", 2017). `tokens`: of the longest prompt; 0: the model has no such encoder. The engine keeps
-  // `places` prompts.
+  // Models whose encoder reads the prompt; the answer begins with the tokens `begin` (Vaswani et al.,
+  // "Attention Is All You Need", 2017). `tokens`: maximum of a prompt; 0: the model has no such encoder. The
+  // engine has `places` slots for prompts.
   struct SourceRule {
     int tokens = 0;
     int places = 0;
@@ -76,15 +74,15 @@ struct EngineInfo {
   SourceRule source{};
   int places() const { return sound.places > 0 ? sound.places : source.places; }
 
-  Task task = Task::generate;  // of requests
+  Task task = Task::generate;  // default task of requests
   // For the other tasks:
-  int pooled_size = 0;                // of Output::pooled, of a text or of each token
-  bool normalise = false;             // vectors are meant to have length 1
-  std::vector<std::string> labels{};  // beside the scores
+  int pooled_size = 0;                // size of Output::pooled, for the text or for each token
+  bool normalise = false;             // vectors have length 1
+  std::vector<std::string> labels{};  // names of the scores
   ScoreActivation score_activation = ScoreActivation::none;
 
-  // A separate head for tokens, which is another task of requests. Tokens left_out_first and left_out_last
-  // are left out where they begin or end a text; -1: none are.
+  // A separate head for each token, used by another task. At the begin and end of a text, the tokens
+  // left_out_first and left_out_last get no result; -1: no such token.
   struct TokenHead {
     Task task = Task::token_embed;
     int size = 0;

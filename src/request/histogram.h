@@ -28,7 +28,7 @@ class Histogram {
   }
 
   std::span<const double> bounds() const { return bounds_; }
-  std::span<const std::int64_t> counts() const { return counts_; }  // of each bucket alone; the last is +Inf
+  std::span<const std::int64_t> counts() const { return counts_; }  // per bucket, not cumulative
   double sum() const { return sum_; }
 
  private:

@@ -8,17 +8,17 @@
 
 namespace octavo {
 
-// do_remote_decode asks an engine to keep the blocks of the prompt. Its reply has the parameters of the
-// request to the engine that decodes.
+// do_remote_decode makes an engine keep the blocks of the prompt. Its reply has the parameters for the
+// request to the decode engine.
 struct KvTransferParams {
   bool do_remote_prefill = false;  // the blocks are at the engine below
   bool do_remote_decode = false;   // keep the blocks for another engine
   std::string remote_engine_id{};
   std::string remote_request_id{};  // names the lease there, and is its secret
-  std::string remote_host{};        // of the side channel
+  std::string remote_host{};        // host of the side channel
   int remote_port = 0;
-  std::vector<std::vector<std::int64_t>> remote_block_ids{};  // of each cache group: one for each full block
-  std::int64_t remote_num_tokens = 0;                         // of the prompt
+  std::vector<std::vector<std::int64_t>> remote_block_ids{};  // per cache group: one id for each full block
+  std::int64_t remote_num_tokens = 0;                         // tokens of the prompt
 
   bool operator==(const KvTransferParams&) const = default;
 };

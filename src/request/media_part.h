@@ -19,18 +19,18 @@ namespace octavo {
 // Or a source, to which the prompt and the answer attend: a sound (EngineInfo::sound) or a text
 // (EngineInfo::source).
 struct MediaPart {
-  Hash128 digest = {};  // of the bytes
+  Hash128 digest = {};  // hash of the bytes
   int first = 0;        // position of the first of these tokens
-  int tokens = 0;       // of a source: none
+  int tokens = 0;       // 0 for a source
   std::string bytes;   // u8 [height, width, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound; token ids, i32, of a text
   // Columns of the grid of tokens, where images have any size. For a sound in the prompt, or a text: rows
   // that it fills in the encoder.
   int columns = 0;
   bool row_breaks = false;  // the prompt has a separate token between rows of the grid
-  // A grid of square tiles (EngineInfo::ImageRule::tiled). `bytes` has a tile of the whole image, except with
-  // whole_last, and then the tiles, top to bottom. Given are the tokens of the grid that count, and the
-  // number of output tokens. The image takes these, with one more after each row, and those of the whole
-  // image.
+  // A grid of square tiles (EngineInfo::ImageRule::tiled). `bytes` has one tile with the whole image (not
+  // with whole_last), then the tiles from top to bottom. The fields give the part of the token grid that
+  // shows the image, and the number of output tokens. The image takes the output tokens, one more after each
+  // row, and the tokens of the whole image.
   struct Tiles {
     int tile_rows = 0, tile_columns = 0;
     int top = 0, left = 0, rows = 0, columns = 0;
@@ -41,9 +41,9 @@ struct MediaPart {
     bool operator==(const Tiles&) const = default;
   };
   Tiles tiles = {};
-  // `bytes` has `frames` frames of a video of one size, top to bottom, which take the tokens of one frame;
-  // 0: this is an image. `time`: steps on the axis of time since the begin of the video, which is
-  // this part, or, where it `continues`, the part before.
+  // `bytes` has `frames` frames of one size, from top to bottom, which together take the tokens of one frame;
+  // 0: an image. `time`: steps on the time axis since the begin of the video. The video begins with this part
+  // or, if `continues`, with the part before.
   int frames = 0;
   int time = 0;
   bool continues = false;
@@ -55,9 +55,10 @@ struct MediaPart {
 // Tokens of an image of tiles.
 std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule);
 
-// Errors, which name field "images": the engine sees and hears nothing, or other sizes; parts that do not
-// follow each other within the prompt. Field "file": the engine hears beside prompts, and there is not one
-// sound of its size. Field "prompt": the engine reads prompts with an encoder, and there is not one text for it.
+// Errors name the field.
+// "images": the model takes no images or sounds, or not this size; parts overlap or exceed the prompt.
+// "file": the model needs exactly one sound beside the prompt.
+// "prompt": the model needs exactly one text for its encoder.
 Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // The images' part in the prefix keys of a prompt's first blocks, up to the last block with a part

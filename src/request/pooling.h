@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// What an engine computes from a prompt: its continuation, a vector or a score for each label, of the text or
-// of each token.
+// Result of an engine for a prompt: its continuation, or a vector or scores of labels, for the text or for
+// each token.
 enum class Task : std::uint8_t { generate, embed, classify, token_embed, token_classify };
 
 constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || task == Task::token_classify; }

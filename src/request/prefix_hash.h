@@ -15,7 +15,7 @@ inline constexpr int kBlockSizeMax = 1024;  // tokens
 struct PrefixHashOptions {
   HashAlgorithm algorithm = HashAlgorithm::xxh3_128;
   std::uint64_t seed = 0;  // secret_seed(), unless hashes must agree between processes
-  // The function itself; tests put one here that collides.
+  // The hash function; tests replace it by one with collisions.
   Hash128 (*hash)(HashAlgorithm, std::span<const std::byte>, std::uint64_t) = &hash_bytes;
 };
 
@@ -23,9 +23,9 @@ class PrefixHasher {
  public:
   explicit PrefixHasher(PrefixHashOptions options, int block_size);
 
-  // Extends `keys` to one for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i), where
-  // `identity` (CacheIdentity::digest) precedes the first. `extras` (media_identities): what is hashed with
-  // each of the first blocks. Keys in `keys` are not computed again.
+  // Extends `keys` to one key for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i).
+  // `identity` (CacheIdentity::digest) precedes the first block. `extras` (media_identities): further bytes
+  // to hash with each of the first blocks. Existing keys are not computed again.
   void extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys,
               std::span<const Hash128> extras = {}) const;
 

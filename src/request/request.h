@@ -22,7 +22,7 @@ namespace octavo {
 // Given out by the engine on submit; never reused within a process.
 using RequestId = std::uint64_t;
 
-// The tokens that one of a request's answers has already, to continue it.
+// The output tokens that one answer already has, to continue it.
 struct AnswerSoFar {
   int index = 0;                // which of the n answers
   std::vector<TokenId> tokens;  // in order
@@ -31,7 +31,7 @@ struct AnswerSoFar {
 // Limit of an answer's thoughts, which are between two tokens.
 struct ThinkingBudget {
   TokenId begin = 0, end = 0;
-  int tokens = 0;                 // of the thoughts; then only their end can follow
+  int tokens = 0;                 // maximum tokens of thoughts; then their end is forced
   std::optional<int> spent = {};  // thoughts that the prompt has begun: their tokens so far
 };
 
@@ -41,15 +41,15 @@ struct Request {
   std::vector<TokenId> prompt;   // at least one token
   SamplingParams sampling;       // validated
   std::vector<TokenId> eos_ids;  // end the text unless ignore_eos; sorted
-  std::int64_t priority = 0;     // lower goes first under the priority policy
-  CacheIdentity identity;        // requests share cached prefixes only with those of an equal one
+  std::int64_t priority = 0;     // lower runs first under the priority policy
+  CacheIdentity identity;        // only requests with an equal identity share cached prefixes
   bool read_prefix_cache = true;
-  std::optional<grammar::GrammarSource> grammar;  // of the answers; nullopt: they are free
+  std::optional<grammar::GrammarSource> grammar;  // grammar of the answers; nullopt: free text
   std::optional<TokenId> grammar_after;  // answers are free up to this token; the grammar begins after it
 
   std::optional<ThinkingBudget> thinking_budget;  // nullopt: no limit
 
-  // Seed of the draws where `sampling` has none; nullopt: the engine chooses one.
+  // Random seed if `sampling` has none; nullopt: the engine chooses one.
   std::optional<std::uint64_t> entropy;
   // Not empty: only these answers are wanted, and they continue after their tokens. A draw depends only on
   // the seed and its position, so with the same entropy the continuation is bit-identical.
@@ -64,7 +64,7 @@ struct Request {
   // First token of the second text, for models with token types; nullopt: there is one text.
   std::optional<int> second_text;
 
-  std::vector<MediaPart> media;  // in the prompt, in order of position; or the source beside it
+  std::vector<MediaPart> media;  // parts of the prompt by position, or the source
 
   int answers() const {
     return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());
@@ -89,7 +89,7 @@ struct TokenLogprobs {
   std::vector<std::pair<TokenId, float>> top;  // the most likely first, or logprob_token_ids in their order
 };
 
-// Microseconds of the monotonic clock (base/clock.h) at which things happened to a request; 0: not yet.
+// Times of a request's events, in microseconds of the monotonic clock (base/clock.h); 0: not yet.
 struct RequestTimes {
   std::int64_t arrived_us = 0;
   std::int64_t scheduled_us = 0;
@@ -102,22 +102,22 @@ struct Output {
   RequestId id = 0;
   int engine = 0;                       // EngineInfo::index
   int index = 0;                        // which of the n answers
-  std::vector<TokenId> token_ids;       // new ones, in order
-  std::vector<TokenLogprobs> logprobs;  // one for each new token, when asked for
-  // For positions 1 .. prompt-1, once, before or with the first token, when asked for.
+  std::vector<TokenId> token_ids;       // new tokens, in order
+  std::vector<TokenLogprobs> logprobs;  // one for each new token, if requested
+  // For positions 1 .. prompt-1, if requested. Sent once, before or with the first token.
   std::vector<TokenLogprobs> prompt_logprobs;
   std::vector<float> pooled;  // the whole answer of a pooling task, as the model gives it
   int cached_tokens = 0;  // prompt tokens whose KV was found in the cache
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
-  std::optional<Error> error;         // with FinishReason::error: what happened, and whose fault it is
-  // With the last answer's end: parameters of the request to the engine that decodes.
+  std::optional<Error> error;         // with FinishReason::error; its code tells client from server errors
+  // With the end of the last answer: parameters for the request to the decode engine.
   std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;                 // filled when finished
   int preemptions = 0;                // times that its blocks were taken away; filled when finished
 };
 
-// Where a request's outputs go. Called on the engine's thread: hand over and return, never wait.
+// Receives a request's outputs on the engine's thread. Must return at once: pass the output on, never wait.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;

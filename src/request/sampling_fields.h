@@ -20,7 +20,7 @@ template <class... Ts>
 using SamplingMember = std::variant<Ts SamplingParams::*...>;
 
 struct SamplingField {
-  // What the field acts on.
+  // What the field affects.
   enum class Part : std::uint8_t { draws, tokens, end, reports, prompt };
 
   std::string_view name;  // in JSON; flags spell it with '-'
@@ -35,7 +35,7 @@ struct SamplingField {
   bool above_least = false;        // `least` itself is outside
   std::string_view flag = {};      // of octavo generate, chat and run-batch; "": none
   bool generation_config = false;  // the model's generation_config.json can set the default
-  bool messages = false;           // /v1/messages takes it, beside OpenAI's and vLLM's routes
+  bool messages = false;           // also accepted by /v1/messages
 };
 
 std::span<const SamplingField> sampling_fields();

@@ -38,7 +38,7 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;      // must not come first; set by the model
+  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token; set by the model
   std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words tokenised; the server fills them in
 
   // When to end.
@@ -50,12 +50,12 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   RepetitionDetection repetition_detection;
 
-  // What to report. -1 means the whole vocabulary.
+  // Log-probabilities to report. -1: the whole vocabulary.
   std::optional<int> logprobs;
   std::optional<int> prompt_logprobs;
   std::vector<TokenId> logprob_token_ids;
 
-  // How to read the prompt and write the text.
+  // Handling of the prompt and of the output text.
   std::optional<int> truncate_prompt_tokens;  // keep the last k tokens; -1: as many as fit the model
   bool skip_special_tokens = true;
   bool detokenize = true;
