@@ -16,7 +16,7 @@ constexpr std::size_t kNameBytesMax = 256;
 constexpr std::size_t kConfigBytesMax = 1 << 20;
 constexpr const char* kConfig = "adapter_config.json";
 
-// One name for each folder: "a/../b" is none, nor "./b" or "b/".
+// Each folder has exactly one valid name: "a/../b", "./b" and "b/" are invalid.
 bool is_path_downwards(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && name.size() <= kNameBytesMax && name.find('\0') == std::string::npos &&

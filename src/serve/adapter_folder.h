@@ -21,9 +21,9 @@ class AdapterFolder {
   // it is no folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
-  // Any thread. Whether requests may name it: its folder below this one says that it is of this model. The
-  // first to ask has it loaded, which nobody waits for but the engine's answers that need it. Errors: it is
-  // there, and cannot be loaded.
+  // Any thread. Whether requests may use this name: the folder exists and belongs to this model. The first
+  // call starts loading the adapter; only the answers that need it wait. Error: the folder exists but cannot
+  // be loaded.
   Result<bool> offers(const std::string& name);
 
  private:

@@ -1,4 +1,4 @@
-// The LoRA adapters that a server offers beside its model, by the names that requests give as their model.
+// The LoRA adapters of a server, by the name that requests give as their model.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class AdapterNames {
     if (find(name)) return true;
     return look_ ? look_(name) : false;
   }
-  // For names that are not here; once, before anybody asks.
+  // Sets the lookup for other names. Call it once, before the first request.
   void look_further(std::function<Result<bool>(const std::string&)> look) { look_ = std::move(look); }
   std::vector<AdapterCard> all() const {
     const std::lock_guard lock(mutex_);

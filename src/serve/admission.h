@@ -32,7 +32,7 @@ struct Price {
   }
 };
 
-// One budget for all requests, and a smaller one for each client, so that nobody fills the server alone.
+// One budget for all requests and a smaller one per client, so that no client fills the server.
 class Admission {
  public:
   Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
@@ -71,8 +71,8 @@ class Admission {
     Price held_;
   };
 
-  // Whether a request of this price can ever be admitted. Errors (invalid_argument, naming the field and the
-  // limit): it asks for more than one client may hold.
+  // Checks that a request of this price can ever be admitted. Error (invalid_argument, with field and limit):
+  // it exceeds one client's budget.
   Result<> possible(const Price& price) const;
 
   // Any thread. Errors: as possible(); resource_exhausted, when too much is in use now.
@@ -82,8 +82,7 @@ class Admission {
   // Requests that hold a ticket.
   int tickets() const { return tickets_; }
 
-  // In how many seconds, at the pace at which answers end, there is room for a request that was refused: 1
-  // to 60.
+  // Estimated seconds until a refused request fits, from the rate at which answers end: 1 to 60.
   int retry_after_s(const Price& price) const;
 
  private:

@@ -1,5 +1,5 @@
-// What models write, in arbitrary pieces: for every parser of tool calls, and of thoughts that words mark,
-// the pieces joined are what the whole text gives.
+// Feeds model output in arbitrary pieces to every parser of tool calls and of thoughts marked by words. The
+// joined pieces must equal the result for the whole text.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ using namespace octavo;
 using openai::CallPiece;
 using openai::ParsedText;
 
-// Pieces whose lengths the text itself says.
+// Splits the text into pieces whose lengths come from the text itself.
 template <class Take>
 void in_pieces(std::string_view text, Take take) {
   for (std::size_t at = 0; at < text.size();) {
@@ -27,7 +27,7 @@ void in_pieces(std::string_view text, Take take) {
   }
 }
 
-// As a client joins them.
+// Joins pieces as a client does.
 void join(ParsedText& all, const ParsedText& news) {
   all.content += news.content;
   for (const CallPiece& piece : news.calls) {

@@ -51,7 +51,7 @@ std::vector<TokenId> Beams::path(int node) const {
   return tokens;
 }
 
-// What is reported of a position where the row's token at `place` was taken.
+// The reported log-probabilities of a position at which entry `place` of the row was chosen.
 TokenLogprobs Beams::said(const TokenLogprobs& row, std::size_t place) const {
   if (!rules_.logprobs) return {};
   TokenLogprobs said{.id = row.top[place].first,
@@ -158,8 +158,8 @@ Result<std::shared_ptr<BeamSearch>> BeamSearch::start(std::shared_ptr<Service> s
   return search;
 }
 
-// Submits the requests of a step. After an error none of them is under way; where only some could be
-// submitted, step() hears of it when the others have ended.
+// Submits the requests of a step. After an error no request is left running. If only some could be submitted,
+// step() reports the error after those have ended.
 Result<> BeamSearch::ask() {
   const std::size_t count = beams_.count();
   {

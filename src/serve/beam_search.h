@@ -1,6 +1,6 @@
-// Beam search by vLLM's rules: a loop above the engine. A step is a request of one token for each beam, whose
-// prompt is the beam; the reply has log-probabilities of the next token. The prefix cache makes forks
-// cheap.
+// Beam search by vLLM's rules, as a loop over the engine. A step submits one request for one token per beam;
+// the prompt is the beam, and the reply has the log-probabilities of the next token. The prefix cache makes
+// forks cheap.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ struct BeamRules {
   bool keep_end = false;          // but they are
 };
 
-// The beams of one prompt, without an engine: what is to be continued, and what is complete. Sums are of
-// float log-probabilities in double; among equals the one found first wins.
+// The unfinished and finished beams of one prompt, without an engine. Sums add float log-probabilities in
+// double; among equal scores the first one found wins.
 class Beams {
  public:
   explicit Beams(BeamRules rules) : rules_(std::move(rules)), live_{{}} {}
@@ -37,7 +37,7 @@ class Beams {
 
   // rows[i].top: the likeliest tokens after beam i; the first 2 * width count.
   void extend(std::span<const TokenLogprobs> rows);
-  // Nothing that could still come is among the best `width`.
+  // Whether no unfinished beam can still enter the best `width`.
   bool done() const;
 
   struct Answer {

@@ -155,7 +155,7 @@ TEST(Beams, AnEndIsKeptOnWishWithItsLogprob) {
   EXPECT_GT(ended, 0);
 }
 
-// The letter behind a prompt of n tokens is 'a' + n % 3; the next ones are 1, 2, .. worse.
+// After a prompt of n tokens the best letter is 'a' + n % 3; the next letters score 1, 2, .. lower.
 Script letter(const Request& request, int) {
   return {.tokens = {static_cast<TokenId>('a' + request.prompt.size() % 3)}, .end = FinishReason::length};
 }

@@ -1,4 +1,4 @@
-// Ends generations whose clients gave them a time.
+// Ends generations whose deadline has passed.
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +18,11 @@ class Deadlines {
   Deadlines();
   ~Deadlines();
 
-  // Ends nothing any more. Not from a generation's own end: it waits for the one that is being ended.
+  // Stops the thread; no generation is ended after this. Not from the end of a generation: it waits for that
+  // one.
   void stop();
 
-  // at_us: of now_us(). A generation that has ended by then is left alone.
+  // at_us: as now_us(). Does nothing for a generation that ends before.
   void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
 
  private:

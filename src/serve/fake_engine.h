@@ -1,4 +1,4 @@
-// An engine for tests: says what a script tells it to, one token a step, on a thread of its own.
+// An engine for tests: emits the tokens of a script, one per step, on its own thread.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,7 @@ class FakeEngine final : public EngineClient {
 
   void reset_prefix_cache() override {}
 
-  // Whoever tests it says how it went.
+  // The test calls `done`.
   void load_adapter(AdapterSource source, AdapterDone done) override {
     const std::lock_guard lock(mutex_);
     loads.emplace_back(std::move(source), std::move(done));

@@ -133,7 +133,7 @@ Result<> Generation::resume() {
   Choice& choice = run.choices.front();
   Output said;
   said.token_ids = *plan_.request.resume;
-  // Log-probabilities tell where in the text they are, behind all before them.
+  // Log-probabilities need the token's position in the text, after all earlier tokens.
   const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
   if (plan_.request.sampling.logprobs) {
     std::ranges::transform(said.token_ids, std::back_inserter(said.logprobs), placed);
@@ -202,7 +202,7 @@ void Generation::end_with(Error error) {
   schedule();
 }
 
-// At most one worker at a time.
+// Runs at most one worker at a time.
 void Generation::schedule() {
   {
     const std::lock_guard lock(mutex_);
@@ -284,7 +284,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (!concluded) fail(concluded.error(), out);
 }
 
-// With the first output, so that an earlier error has its HTTP status.
+// Opened with the first output, so that an earlier error can set the HTTP status.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
@@ -324,7 +324,8 @@ void Generation::measure(Run& run, Choice& choice, Mail& mail) {
 void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                             const RequestTimes& times, std::int64_t at_us) {
   const SamplingParams& sampling = plan_.request.sampling;
-  // An answer that a stop string ended is aborted in the engine; what counts is what the client was told.
+  // The engine reports `abort` for an answer that a stop string ended. The reason reported to the client
+  // counts.
   reason = choice.told.value_or(reason);
   service_->metrics.answer_ended({.engine = engine,
                                   .reason = reason,

@@ -1,8 +1,7 @@
-// One HTTP request's generation, from the engine's queue to the client.
+// One HTTP request's generation, from the engine's outputs to the client.
 //
-// The engine's thread only drops outputs into a mailbox. A worker takes them out, in order, turns them into
-// text and writes to the client; at most one worker at a time works for a generation, so what it touches
-// needs no lock.
+// The engine's thread only puts outputs into a queue. A worker takes them in order, converts them to text and
+// writes to the client. At most one worker runs per generation, so its data needs no lock.
 #pragma once
 
 #include <atomic>

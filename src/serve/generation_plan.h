@@ -1,5 +1,5 @@
-// Everything that is settled about a generation before the engine sees it, and the request that the engine
-// then sees: for the server, the terminal and whoever else answers bodies.
+// Everything that the server decides about a generation before it submits the request, and that request. Used
+// by the server, the terminal and the batch runner.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// Memory of one reported log-probability: the engine's entry and its text in a reply.
+// Memory per reported log-probability: the engine's entry and its text in a reply.
 inline constexpr std::int64_t kLogprobBytes = 384;
 
 struct GenerationPlan {
@@ -41,13 +41,13 @@ struct GenerationPlan {
   std::optional<int> engine{};          // index; nullopt: any
   bool background = false;              // no client waits for the reply
 
-  // As usage reports them: with those of the source.
+  // Prompt tokens in usage, including the source's.
   int prompt_tokens(std::size_t prompt) const {
     return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);
   }
 };
 
-// The engine's request for one of the plan's prompts, which moves into it. eos_ids: of the model.
+// The engine's request for one prompt of the plan; moves the prompt into it. eos_ids: the model's end tokens.
 Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids);
 
 }  // namespace octavo

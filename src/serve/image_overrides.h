@@ -1,4 +1,4 @@
-// How one request wants its images prepared.
+// Image options of one request.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,11 +8,11 @@
 
 namespace octavo {
 
-// The rule with the fields of a request's mm_processor_kwargs: min_pixels and max_pixels (or size with
-// shortest_edge and longest_edge) of images of any size, max_patches of tiles by shape, dynamic_hd of padded ones, size.longest_edge and
-// do_image_splitting of other tiles, size.longest_edge of Pixtral's images; num_frames or fps of videos. None makes an image larger, or
-// more tiles of it, than the server does. Errors name the field: one that this model's images have not, a
-// value out of its range.
+// The rule with a request's mm_processor_kwargs: min_pixels and max_pixels (or size with shortest_edge and
+// longest_edge) for images of any size; max_patches for tiles by shape; dynamic_hd for padded tiles;
+// size.longest_edge and do_image_splitting for other tiles; size.longest_edge for Pixtral; num_frames or fps
+// for videos. No field makes an image larger, or gives it more tiles, than the server's setting. Errors name
+// the field: unknown for this model, or out of range.
 Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,
                                               const boost::json::object& overrides);
 

@@ -53,12 +53,12 @@ TEST_F(InferenceTest, ErrorsNameTheField) {
   EXPECT_EQ(param(R"({"token_ids":[]})"), "token_ids");
   EXPECT_EQ(param(R"({"token_ids":[1],"features":{"x":1}})"), "features");
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"top_p":7}})"), "top_p");
-  // What a completion would take for its own.
+  // Fields that a completion would accept.
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"prompt":["a"]}})"), "sampling_params.prompt");
   EXPECT_EQ(param(R"({"token_ids":[1],"sampling_params":{"stream":true}})"), "sampling_params.stream");
 }
 
-// What is rendered and then generated is what one request gets.
+// A rendered prompt that is then generated gives the same answer as one request.
 TEST_F(InferenceTest, ARenderedChatGoesOn) {
   serve_text("hello");
   const json::object rendered =
@@ -99,7 +99,7 @@ TEST_F(InferenceTest, FillsInTheMiddle) {
   EXPECT_EQ(engine_->last_request.prompt, prompt);
 }
 
-// As a prefill server passes it on.
+// As a prefill server forwards it.
 TEST_F(ServeTest, AForwardedPromptIsNotReadAgain) {
   serve_text("x");
   const auto with = [](const std::string& ids) {

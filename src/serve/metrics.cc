@@ -43,10 +43,10 @@ double seconds_between(std::int64_t from_us, std::int64_t to_us) {
   return std::max(0.0, static_cast<double>(to_us - from_us) * 1e-6);
 }
 
-// The text, name by name: Prometheus wants the lines of all engines behind one HELP and TYPE.
+// The text, grouped by name: Prometheus requires the lines of all engines after one HELP and TYPE.
 class Exposition {
  public:
-  // labels: of engine i. Items of the functions below belong to the engines in this order.
+  // labels: one per engine. Values passed to the functions below are in this order.
   explicit Exposition(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
   template <class Items, class Value>
@@ -218,7 +218,7 @@ void write_sleep_states(Engines engines, Exposition& out) {
                  engines[i].sleep_level == static_cast<int>(level) ? 1 : 0);
 }
 
-// What tiers are called: where they have their blocks, and vLLM's words for the way there and back.
+// Names of a tier: where its blocks are, and vLLM's words for each direction of transfer.
 struct TierName {
   KvTierStats EngineStats::* stats;
   std::string_view name, there, back;

@@ -44,11 +44,11 @@ class Metrics {
   };
   Latencies latencies(int engine) const;
 
-  // Everything of one engine is labelled with its index.
+  // Labels each engine's values with its index.
   std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
 
  private:
-  // Answers of one engine.
+  // Finished answers of one engine.
   struct Answers {
     explicit Answers(int max_model_len);
 

@@ -40,7 +40,7 @@ Result<std::string> text_of(const json::value& content, const std::string& name)
   return text;
 }
 
-// One message of Anthropic's is one or, with results of tools, several of a chat.
+// One of Anthropic's messages becomes one chat message, or several if it has tool results.
 class Messages {
  public:
   Result<> add_system(Fields& fields) {
@@ -75,7 +75,7 @@ class Messages {
   }
 
   json::array take() { return std::move(messages_); }
-  // Where the images are, in order.
+  // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
 
  private:
@@ -178,8 +178,8 @@ class Messages {
     return {};
   }
 
-  // Images are the user's, who comes after the results: templates show none in a tool's message. A tool that
-  // was found is in the prompt in any case, and is named here.
+  // Images go into a user message after the results, since templates show no images in a tool's message. A
+  // tool found by a search is in the prompt anyway; the text names it.
   Result<> add_result_block(const json::value& value, const std::string& name, json::array& parts) {
     if (!value.is_object()) return invalid(name, "must be an object");
     Fields block(value.get_object(), name + ".");
@@ -292,7 +292,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
     if (const json::value* given = fields.any("chat_template_kwargs"); given && given->is_object())
       for (const auto& [name, value] : given->get_object()) kwargs[name] = value;
     chat["chat_template_kwargs"] = std::move(kwargs);
-    // Where no tokens mark thoughts, nothing counts them.
+    // Thoughts can only be counted if tokens mark them.
     const bool counted = rules.reasoning && rules.reasoning->tokens();
     if (const json::value* budget = t.any("budget_tokens"); budget && counted)
       chat["thinking_token_budget"] = *budget;
@@ -302,7 +302,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
   return {};
 }
 
-// Fields beside sampling_fields() that mean the same in chats.
+// Fields, besides sampling_fields(), with the same meaning as in chats.
 constexpr std::string_view kSharedFields[] = {
     "model",      "stream",   "metadata",     "cache_salt",
     "request_id", "priority", "service_tier", "chat_template_kwargs"};

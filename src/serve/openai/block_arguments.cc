@@ -1,4 +1,4 @@
-// Arguments as blocks, one for each parameter: `parameter_begin NAME parameter_name_end VALUE parameter_end`.
+// Arguments as blocks, one per parameter: `parameter_begin NAME parameter_name_end VALUE parameter_end`.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -17,16 +17,16 @@ namespace {
 constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
 constexpr std::size_t kEntityBytesMax = 12;
 
-// Models write all parameters as one, whose value is an object.
+// Some models write all parameters as one, whose value is an object.
 constexpr std::string_view kWrappers[] = {"arguments", "input", "parameters", "properties"};
 
-// Of a tag up to an attribute, whose quotes models leave out, or write as single ones.
+// The tag up to the attribute's value, without the quote: models omit it, or write a single one.
 std::string_view without_quote(std::string_view tag) {
   if (tag.ends_with('"')) tag.remove_suffix(1);
   return tag;
 }
 
-// Of the text between '=' and '>'.
+// Value of an attribute, from the text between '=' and '>'.
 std::string_view attribute_value(std::string_view text) {
   constexpr std::string_view kQuotes = "\"'";
   text = trimmed(text);
@@ -57,7 +57,7 @@ std::string entity(std::string_view name) {
   return character;
 }
 
-// How much of the end of the text could be the beginning of an entity.
+// Number of bytes at the end of the text that could begin an entity.
 std::size_t unsettled_entity(std::string_view text) {
   const std::size_t at = text.rfind('&');
   if (at == std::string_view::npos || text.size() - at >= kEntityBytesMax) return 0;
@@ -88,7 +88,7 @@ class BlockArguments final : public ArgumentsReader {
 
  private:
   enum class Found : std::uint8_t { yes, no, more };
-  // Where a part of a value ends, and how many bytes there close it; or how many bytes of it are certain.
+  // Where a value ends and how many bytes close it; or how many of its bytes are certain.
   struct End {
     bool found;
     std::size_t at, closing = 0;
@@ -204,7 +204,7 @@ void BlockArguments::end_value(std::string& out) {
   value_.clear();
 }
 
-// A value whose own closing mark was forgotten ends where the next block begins or the call is closed.
+// A value whose closing mark is missing ends where the next block begins or the call ends.
 BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   const std::string_view closing = trimmed(dialect_.parameter_end);
   if (in_cdata_) {
@@ -227,7 +227,8 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   return {false, text.size() - (dialect_.xml ? unsettled_entity(text) : 0)};
 }
 
-// The line break behind the name and the one before the closing mark are layout where the dialect has them.
+// In dialects that have them, the line breaks after the name and before the closing mark are not part of the
+// value.
 ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
   const bool wrapped = dialect_.parameter_end.starts_with('\n');
   if (std::exchange(at_start_, false)) {

@@ -1,5 +1,5 @@
-// Reads the arguments of one call, in whatever form its dialect writes them, and writes them as the text of a
-// JSON object, piece by piece as it becomes certain.
+// Reads the arguments of one call in its dialect and writes them as a JSON object, piece by piece as bytes
+// become certain.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class ArgumentsReader {
   };
 
   virtual ~ArgumentsReader() = default;
-  // Takes from the front of `text`, which is not empty, and adds to `out`. Promise: the same object in
-  // whatever pieces the text comes.
+  // Consumes the beginning of `text` (not empty) and appends to `out`. The result does not depend on how the
+  // text is cut into pieces.
   virtual Step read(std::string& text, std::string& out) = 0;
 };
 
-// Of members of the same name in the text of an object, only the last one.
+// The object's text with only the last of several members of one name.
 std::string without_repeats(std::string object);
 
 // Behind the head of a call. Keeps the dialect and the parameters.

@@ -75,7 +75,7 @@ std::size_t JsonScan::take(std::string_view text) {
   return i;
 }
 
-// Whether there is something to read, behind white space.
+// Skips white space; whether there is a byte to read.
 bool CallCursor::ready() {
   if (starved_) return false;
   while (at_ < text_.size() && is_space(text_[at_])) ++at_;

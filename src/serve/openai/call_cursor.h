@@ -1,4 +1,4 @@
-// Reading tool calls out of a text of which more may come.
+// Reads tool calls in a text that is still arriving.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace octavo::openai {
 
-// Finds where a JSON object, array or string ends, whatever the pieces in which it comes.
+// Finds the end of a JSON object, array or string in a text that arrives in pieces.
 class JsonScan {
  public:
-  // How many bytes of the text belong to the value. done(): it is complete.
+  // Number of bytes of the text that are part of the value. done(): the value is complete.
   std::size_t take(std::string_view text);
   bool done() const { return done_; }
 
@@ -21,8 +21,8 @@ class JsonScan {
   bool done_ = false;
 };
 
-// Each reader skips white space, reads and returns true, or returns false; then starved() tells whether more
-// text may change that. Once starved, a cursor reads nothing more.
+// Each reader skips white space, then reads and returns true, or returns false. After false, starved() tells
+// whether more text could change the result. A starved cursor reads nothing more.
 class CallCursor {
  public:
   explicit CallCursor(std::string_view text) : text_(text) {}
@@ -36,7 +36,7 @@ class CallCursor {
   bool string(std::string& out);
   // Any JSON value, as it is written.
   bool value(std::string& out);
-  // Whether this byte comes next; it is not read.
+  // Whether the next byte is this one; does not consume it.
   bool next_is(char byte);
 
   // For readers of other values: skips white space and returns whether a byte follows.
@@ -61,11 +61,10 @@ bool is_space(char c);
 // Without white space at its ends.
 std::string_view trimmed(std::string_view text);
 std::size_t spaces_at_end(std::string_view text);
-// How much of the end of the text could be the beginning of the mark.
+// Number of bytes at the end of the text that could begin the mark.
 std::size_t unsettled(std::string_view text, std::string_view mark);
 bool is_json(const std::string& text);
-// Arguments that come as a value of their own: an object, such an object within a string, or null. "": none
-// of these.
+// Arguments given as one value: an object, a string that contains an object, or null. "": another value.
 std::string whole_arguments(const std::string& raw);
 
 }  // namespace octavo::openai

@@ -15,8 +15,8 @@ void skip_quote(CallCursor& cursor) {
   if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
 }
 
-// What models write between a name and its object in place of the dialect's mark: nothing, a call's id, a
-// fence.
+// Text that models write between a name and its object instead of the dialect's mark: nothing, a call's id,
+// or a fence.
 bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   std::string id;
   if (!dialect.id_mark.empty() && cursor.literal(dialect.id_mark) && !cursor.name(id)) return false;
@@ -54,8 +54,8 @@ HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallH
   return known(head, marked) ? Found::yes : Found::no;
 }
 
-// Of a numbered dialect: PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, the number,
-// or the name.
+// In a numbered dialect: PREFIX NAME:NUMBER, which is also the call's id. Models sometimes omit the prefix,
+// the number or the name.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;
@@ -94,8 +94,8 @@ bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
   return false;
 }
 
-// {"name": NAME, "arguments": up to the object, or all of {...} where the arguments come first or are no
-// object as such. Before the arguments there may be a "type" and an id.
+// {"name": NAME, "arguments": up to the object; or the whole {...} if the arguments come first or are not an
+// object. A "type" and an id may precede the arguments.
 HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& head) const {
   const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
   if (!cursor.literal("{")) return failed();
@@ -115,7 +115,7 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
     if (cursor.literal("}")) break;
     if (!cursor.literal(",")) return failed();
   }
-  // A mark tells a call without arguments from other JSON.
+  // The mark distinguishes a call without arguments from other JSON.
   if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
   head.whole = std::move(arguments);
   return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;

@@ -25,7 +25,7 @@ class CallWatch {
   Step push(std::string_view piece);
   // The thoughts have ended otherwise: what was held back of them.
   std::string finish();
-  // Whether what has come could be the beginning of a call.
+  // Whether the text so far could begin a call.
   bool holds() const { return !held_.empty(); }
 
  private:

@@ -96,7 +96,7 @@ TEST_F(CallWatchTest, WhichThoughtsEndAtACall) {
                                                    "seed_oss", "step3p5"}));
 }
 
-// Every reasoning parser with every tool parser; for those that differ only in their marks, one cut.
+// Every reasoning parser with every tool parser; one cut for parsers that differ only in their marks.
 TEST_F(CallWatchTest, ACallEndsThoughtsWhereverTheStreamIsCut) {
   for (const ReasoningRule& rule : rules())
     for (const Form& form : forms()) {

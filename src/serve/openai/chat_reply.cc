@@ -80,7 +80,7 @@ class ChatReply final : public Reply {
     out["choices"] = std::move(choices);
     add_usage(usage, out);
     add_kv_transfer(parts, out);
-    // Null where a request did not ask for them, as in vLLM.
+    // Null if not requested, as in vLLM.
     out["prompt_logprobs"] = nullptr;
     out["prompt_token_ids"] = nullptr;
     if (options_.return_prompt_logprobs)
@@ -90,7 +90,7 @@ class ChatReply final : public Reply {
   }
 
  private:
-  // As OpenAI has it: "tool_calls" where the model chose what to call, "stop" where the request named it.
+  // As in OpenAI's API: "tool_calls" if the model chose the function, "stop" if the request named it.
   json::value finish_reason(const AnswerPart& part, bool called) const {
     const bool chosen = called && !(options_.tools.forced && !options_.tools.forced->function.empty());
     if (chosen && part.finish == FinishReason::stop) return "tool_calls";

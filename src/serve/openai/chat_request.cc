@@ -18,7 +18,7 @@ Result<> check_count(const std::string& name, const RequestRules& rules, const M
   return check_media(name, rules, std::ranges::count(media, kind, &ChatPrompt::Media::kind), kind);
 }
 
-// {"image_url": {"url": ..}}, or the address alone; the same of video_url and audio_url.
+// {"image_url": {"url": ..}} or only the URL; also for video_url and audio_url.
 Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name(type);
   const MediaKind kind = media_kind(type.substr(0, type.find('_')));

@@ -31,7 +31,7 @@ struct ChatPrompt {
   std::vector<Media> media{};
 
   std::string messages;
-  // Contents are strings, and a system message is the first one: every template takes that.
+  // Contents are strings and the system message is first: every template accepts that.
   bool plain = true;
   std::string tools;            // "" when there are none
   std::string documents;        // "" when there are none
@@ -42,7 +42,7 @@ struct ChatPrompt {
   bool continue_final_message = false;  // excludes add_generation_prompt
 };
 
-// Whether a prompt that has `before` images, videos or sounds may have one more. Error: `name`'s.
+// Checks that a prompt with `before` images, videos or sounds may have one more. The error names `name`.
 Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind);
 
 struct ChatRequest {

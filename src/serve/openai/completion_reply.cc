@@ -21,7 +21,8 @@ std::int64_t code_points(std::string_view text) {
   return count;
 }
 
-// Where tokens are in their text. A token that completes a character is where the character begins.
+// Positions of tokens in their text. A token that completes a character has the position of the character's
+// begin.
 struct TextPosition {
   std::int64_t characters = 0;
   std::string begun{};  // bytes of a character that is not whole
@@ -85,7 +86,7 @@ class CompletionReply final : public Reply {
       const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
       one["prompt_logprobs"] =
           options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
-      // Null where a request did not ask for them, as in vLLM.
+      // Null if not requested, as in vLLM.
       if (!options_.return_token_ids) one["token_ids"] = nullptr;
       one["prompt_token_ids"] = nullptr;
       if (options_.return_token_ids) one["prompt_token_ids"] = json::value_from(prompt.token_ids);

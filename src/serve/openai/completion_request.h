@@ -15,7 +15,7 @@ namespace octavo::openai {
 // A prompt is a text, or token ids (not yet checked against the vocabulary).
 using TextOrTokens = std::variant<std::string, std::vector<TokenId>>;
 
-// A field that holds one text, a list of texts, one list of ids, or a list of such; `most` at most.
+// Reads a text, a list of texts, a list of ids, or a list of such lists; at most `most` prompts.
 Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view name, int most);
 
 struct CompletionRequest {

@@ -11,7 +11,7 @@ constexpr int kGemmaDepthMax = 64;  // of collections within collections
 
 std::string quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
-// What stands before the next quote.
+// The text before the next quote.
 bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
   const std::size_t size = cursor.rest().find(quote);
   if (size == std::string_view::npos) return cursor.starve();

@@ -19,11 +19,11 @@ namespace octavo::openai {
 struct HarmonyTokens {
   std::int32_t start = 0, channel = 0, constrain = 0, message = 0, end = 0, call = 0, result = 0;
 
-  // Nothing: the tokenizer is not one of gpt-oss.
+  // nullopt: the tokenizer is not gpt-oss'.
   static std::optional<HarmonyTokens> of(const Tokenizer& tokenizer);
 };
 
-// Says of each token of an answer which part of it the token belongs to.
+// Assigns each output token to a part of the answer.
 class HarmonyReader {
  public:
   enum class Place : std::uint8_t {
@@ -33,14 +33,14 @@ class HarmonyReader {
     call,     // the arguments of function()
   };
 
-  // Begins behind the prompt, which may have opened a message. Keeps the tokenizer. calls: those of functions
-  // are wanted; otherwise they are thoughts.
+  // Starts after the prompt, which may have opened a message. Refers to the tokenizer. calls: functions are
+  // enabled; otherwise calls count as thoughts.
   HarmonyReader(const HarmonyTokens& tokens, const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
                 bool calls);
 
-  // Whether the token stands between messages or in a header, and not in a message's body.
+  // Whether the token is between messages or in a header, not in a message's body.
   bool marks(std::int32_t id) const;
-  // Goes on behind the token.
+  // Advances by the token.
   void take(std::int32_t id);
 
   Place place() const { return place_; }

@@ -33,7 +33,7 @@ class HarmonyTest : public ::testing::Test {
     return ids;
   }
 
-  // The message of an answer whose tokens come in these pieces; the last output ends it.
+  // The message of an answer that arrives in these pieces; the last output ends it.
   MessageDelta read(std::string_view prompt, std::string_view answer, std::mt19937* rng = nullptr,
                     FinishReason reason = FinishReason::stop) {
     const std::vector<TokenId> ids = tokens(answer), before = tokens(prompt);
@@ -95,7 +95,7 @@ TEST_F(HarmonyTest, ReadsCalls) {
   ASSERT_EQ(message.calls.size(), 1U);
   EXPECT_EQ(message.calls[0].name, "get_weather");
   EXPECT_EQ(message.calls[0].arguments, "{\"city\": \"Köln\"}");
-  // The recipient in the role's place, no arguments, a second call.
+  // The recipient replaces the role, there are no arguments, and a second call follows.
   message = read(kPrompt,
                  " to=functions.stop<|channel|>commentary json<|message|><|call|>"
                  "<|start|>assistant to=functions.get_weather<|channel|>commentary<|message|>{}<|call|>");

@@ -38,7 +38,7 @@ void MessageReader::read_free(const AnswerPart& part, CallPolicy policy, Message
   }
 }
 
-// A named function's arguments are shown as they come; a list of calls is shown when the answer ends.
+// Streams the arguments of a named function; sends a list of calls at the end of the answer.
 void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   const ForcedTool& forced = *tools_->forced;
   const bool first = forced_text_.empty();

@@ -11,7 +11,7 @@
 
 namespace octavo::openai {
 
-// A piece of a call. The first one of a call has its id and name.
+// A piece of a call. The first piece has id and name.
 struct CallDelta {
   int index = 0;
   std::string id{};

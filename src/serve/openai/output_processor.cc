@@ -138,7 +138,7 @@ void OutputProcessor::add_text(std::string_view piece, AnswerPart& part) {
   add_to_target(piece, part);
 }
 
-// Where thoughts begin, with their label or without.
+// Adds text at the begin of thoughts, with or without their label.
 void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   label_ += piece;
   const std::string_view label = thinking_->label;
@@ -147,7 +147,7 @@ void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   settle_label(part);
 }
 
-// What could have become a label is none.
+// Ends the wait for a label: the text is not one.
 void OutputProcessor::settle_label(AnswerPart& part) {
   in_label_ = false;
   const std::string held = std::exchange(label_, {});
@@ -180,7 +180,7 @@ void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   part.stop_reason = sampling_->stop[*step.stop];
 }
 
-// Where text belongs. A call ends thoughts.
+// Appends text to thoughts or content. A call ends thoughts.
 void OutputProcessor::put(std::string_view text, AnswerPart& part) {
   if (!thinks() || !watch_) {
     (thinks() ? part.reasoning : part.text) += text;

@@ -19,7 +19,7 @@
 
 namespace octavo::openai {
 
-// Reason of an answer's end: a stop token, a stop string, or neither.
+// Cause of an answer's end: a stop token, a stop string, or another one.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
 // A piece of an answer, or (joined) all of it.
@@ -44,12 +44,11 @@ struct Thinking {
   bool shown = true;  // they are reported, with their tokens and log-probabilities
   std::string_view label{};   // not of the thoughts, where they begin with it
   std::string_view prefix{};  // given: thoughts are text like any other, behind this
-  // gpt-oss: replaces begin, end and open. Calls come in the text, as the tool dialect `openai` has
-  // them.
+  // gpt-oss: used instead of begin, end and open. Calls arrive as text in the tool dialect `openai`.
   std::optional<HarmonyReader> harmony{};
   // Models that mark thoughts with words: replaces begin and end.
   std::optional<ThoughtSplitter> text{};
-  // A call of one of these tools ends thoughts; null: none does.
+  // A call to one of these tools ends thoughts; null: calls do not.
   const grammar::ToolDialect* calls = nullptr;
   std::shared_ptr<const KnownTools> tools{};
 };

@@ -11,7 +11,7 @@ const std::vector<TokenId> kEnds = {kEndToken};
 
 class OutputProcessorTest : public ::testing::Test {
  protected:
-  // All of an answer whose tokens come `size` at a time; the last output ends it.
+  // The whole answer if tokens arrive `size` at a time; the last output ends it.
   AnswerPart answer(const std::vector<TokenId>& tokens, std::size_t size,
                     FinishReason end = FinishReason::stop) {
     OutputProcessor a(tokenizer_, sampling_, kEnds,
@@ -131,7 +131,7 @@ TEST_F(OutputProcessorTest, ThoughtsMayBeTextBehindAPrefix) {
   }
 }
 
-// No stop string over the border: "c" before it, "X" behind it.
+// A stop string must not match across the border: "c" is before it, "X" after it.
 TEST_F(OutputProcessorTest, StopStringsEndAtTheThoughts) {
   sampling_.stop = {"cX"};
   thinking_ = Thinking{.begin = '<', .end = '>', .open = true};

@@ -111,7 +111,7 @@ Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
   return types;
 }
 
-// Of {"content": [{"type": "text", "text": ..}]} the texts, one behind the other.
+// The concatenated texts of {"content": [{"type": "text", "text": ..}]}.
 Result<std::string> text_of_content(const json::value& item) {
   const json::object* object = item.if_object();
   const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;

@@ -47,7 +47,7 @@ struct EmbedByTypeRequest {
   std::string input_type;  // what the texts are: "search_query", "search_document" ..
 };
 
-// Pairs (queries[i], documents[i]), or one query beside all documents.
+// Pairs (queries[i], documents[i]), or one query with all documents.
 struct ScoreRequest {
   PoolingFields fields;
   std::vector<std::string> queries, documents;

@@ -53,7 +53,7 @@ class StringReader {
   }
 
  private:
-  // Whether a quote before this place ends the string; nullopt: more text decides.
+  // Whether a quote before `place` ends the string; nullopt: more text is needed.
   std::optional<bool> ends_at(std::size_t place) const {
     if (!nested_quotes_) return true;
     const std::size_t next = text_.find_first_not_of(" \t\r\n", place);
@@ -69,7 +69,7 @@ class StringReader {
     return value;
   }
 
-  // \uXXXX, two of which may make one character. The number of bytes; 0: it is none.
+  // Reads \uXXXX; two of them may form one character. Returns the number of bytes; 0: invalid.
   std::size_t unicode_escape(std::size_t digits, std::string& out) const {
     auto code = number(at_ + 2, digits, 16);
     if (!code) return 0;
@@ -101,7 +101,7 @@ class StringReader {
     }
   }
 
-  // Takes an escape. False: more text decides. Python keeps the backslash of unknown ones.
+  // Reads an escape. False: more text is needed. Like Python, keeps the backslash of unknown escapes.
   bool escape(std::string& out) {
     constexpr std::pair<char, std::string_view> kSimple[] = {
         {'n', "\n"}, {'t', "\t"}, {'r', "\r"},  {'a', "\a"}, {'b', "\b"}, {'f', "\f"},
@@ -169,7 +169,7 @@ std::optional<std::string> json_number(std::string_view written) {
   return shortest.find_first_of(".e") == std::string::npos ? shortest + ".0" : shortest;
 }
 
-// Of a name or a number.
+// Length of a name or a number.
 std::size_t word_size(std::string_view text) {
   const auto is_sign = [](char c) { return c == '+' || c == '-'; };
   std::size_t size = is_sign(text.front()) ? 1 : 0;
@@ -194,7 +194,7 @@ class LiteralReader {
     return word(out);
   }
 
-  // One string or several beside each other, which are one.
+  // Reads one string, or several adjacent ones, which Python joins.
   bool strings(std::string& out, bool raw = false) {
     std::string content;
     for (;;) {
@@ -228,7 +228,7 @@ class LiteralReader {
     return true;
   }
 
-  // The parentheses around one value without a comma are none of a tuple.
+  // Parentheses around one value without a comma do not form a tuple.
   bool list(std::string& out, char end, int depth) {
     cursor_.skip(1);
     std::string items;

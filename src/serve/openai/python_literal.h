@@ -14,7 +14,8 @@ namespace octavo::openai {
 // only where a value can end.
 bool read_python(CallCursor& cursor, std::string& out, bool nested_quotes = false);
 
-// The text of a number without the underscores that Python allows between digits; nullopt: one is elsewhere.
+// A number's text without the underscores that Python allows between digits; nullopt: an underscore is
+// elsewhere.
 std::optional<std::string> without_underscores(std::string_view text);
 
 }  // namespace octavo::openai

@@ -22,7 +22,7 @@ struct ReasoningRule {
   std::optional<HarmonyTokens> harmony{};  // of gpt-oss, in place of all that
   const ThoughtMarks* text = nullptr;      // in place of the tokens
 
-  // Whether two tokens stand around thoughts.
+  // Whether two tokens enclose thoughts.
   bool tokens() const { return !harmony && !text; }
 };
 
@@ -32,15 +32,15 @@ std::vector<std::string_view> reasoning_parsers();
 // Errors: no such parser, or the tokenizer lacks its tokens.
 Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& tokenizer);
 
-// The parser that a tokenizer asks for by itself; "": none.
+// The parser that fits the tokenizer's tokens; "": none.
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer);
 
 // Whether the prompt ends with what begins thoughts.
 bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
                     const Tokenizer& tokenizer);
 
-// Whether an answer to this prompt begins with thoughts. The prompt decides as far as it opens or closes them
-// in the turn that is to be answered; else the rule, unless the request turned thinking off.
+// Whether an answer to this prompt begins with thoughts. If the prompt opens or closes thoughts in its last
+// turn, that decides. Otherwise the rule decides, unless the request disabled thinking.
 bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_t> prompt,
                           const Tokenizer& tokenizer, bool turned_off);
 

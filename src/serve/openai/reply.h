@@ -54,9 +54,8 @@ class Reply {
  public:
   virtual ~Reply() = default;
 
-  // A stream: server-sent events as they go over the wire, "" where there is nothing to send. usage: so far,
-  // when the request wants it in every event.
-  // Before the first part of the choice.
+  // Streams: server-sent events; "" if there is nothing to send. usage: the current count, if requested for
+  // every event. Call open() before the first part of a choice.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
   // After the last part of all choices.
@@ -65,7 +64,7 @@ class Reply {
   virtual std::string failed(const Error& error) = 0;
 
   virtual std::string_view content_type() const { return "application/json"; }
-  // No stream: the body. Parts in the order of their index; prompts[i] belongs to the choices i * n .. i * n
+  // Without a stream: the body. Parts are ordered by index; prompts[i] belongs to the choices i * n .. i * n
   // + n - 1.
   virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                             const Usage& usage) = 0;
@@ -80,11 +79,11 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
-// "usage", and "metrics" as vLLM has them: milliseconds, null where an answer came to no such moment.
+// Adds "usage", and "metrics" as in vLLM: milliseconds, null for moments that an answer did not reach.
 void add_usage(const Usage& usage, boost::json::object& out);
 // The same for the header Server-Timing (W3C): queue, ttft and generation, as far as they are known.
 std::string server_timing(const RequestTimes& times);
-// "kv_transfer_params", where one of the parts has them.
+// Adds "kv_transfer_params" if a part has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
 boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);
@@ -95,8 +94,7 @@ boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const Echoed
 boost::json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
                                        const AnswerPart& part);
 
-// The text of one token as logprobs show it: "token_id:7" on wish, U+FFFD for bytes that are no whole
-// character.
+// A token's text in logprobs: "token_id:7" if requested, U+FFFD for bytes that are not a whole character.
 std::string shown_token(const Tokenizer& tokenizer, TokenId id, bool as_id);
 // JSON has no infinity: impossible tokens are shown as -9999, as vLLM does.
 double shown_logprob(float logprob);

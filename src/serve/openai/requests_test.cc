@@ -149,7 +149,7 @@ TEST(Requests, KvTransferParams) {
     EXPECT_TRUE(request.has_value());
     return request->generation.kv_transfer;
   };
-  // As llm-d's sidecar sends them to the engine that computes the prompt, and then to the one that decodes.
+  // As llm-d's sidecar sends them to the prefill engine, and then to the decode engine.
   EXPECT_EQ(params(R"({"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,
                        "remote_block_ids":null,"remote_host":null,"remote_port":null})"),
             KvTransferParams{.do_remote_decode = true});
@@ -291,7 +291,7 @@ TEST(Requests, ForcedToolCalls) {
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"some")"), "tool_choice");
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"required","structured_outputs":{"regex":"a"})"),
             "tool_choice");
-  // As OpenAI's Agents SDK sends it: the calls are bound, a format of content says nothing of them.
+  // As OpenAI's Agents SDK sends it: response_format applies to content, not to the forced calls.
   EXPECT_EQ(generation(R"("tool_choice":"required","response_format":{"type":"json_object"})").output->field,
             "tools");
   EXPECT_EQ(chat_error(R"("tool_choice":"required","tools":[
@@ -318,7 +318,7 @@ TEST(Requests, ToolsThatMayBeCalled) {
   EXPECT_EQ(strict.generation.output->kind, grammar::GrammarKind::structural_tag);
   EXPECT_EQ(strict.generation.output->field, "tools");
   const std::string format = R"(,"response_format":{"type":"json_object"})";
-  // Calls, or JSON in their place.
+  // Either calls or JSON.
   for (const char* strictness : {"true", "false"}) {
     const GenerationRequest either = request(strictness, format).value().generation;
     EXPECT_EQ(either.output->kind, grammar::GrammarKind::structural_tag);
@@ -394,7 +394,7 @@ TEST(Requests, Logprobs) {
   EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
   EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.prompt_logprobs, 3);
   EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
-  // Of tokens that the request lists, as many as it lists.
+  // logprob_token_ids may list any number of tokens.
   EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());
   EXPECT_TRUE(completion(R"("logprobs":5,"logprob_token_ids":[5,6])").has_value());
 }
@@ -440,7 +440,7 @@ TEST(Messages, AreBroughtToTheFormThatTemplatesTake) {
             R"({"name":"f","arguments":{"x":1}}}]}])");
 }
 
-// What this server says may be said back to it.
+// A client may send the server's reply back.
 TEST(Messages, TakeOurOwnReplies) {
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"reasoning":"r"}])"),
             R"([{"role":"assistant","content":"","reasoning":"r","reasoning_content":"r"}])");

@@ -23,9 +23,9 @@ class ResponseStore {
 
   // A response that is being made in the background.
   void begin(const std::string& id, std::string response);
-  // How to cancel it. Without effect when the response is not there, or made.
+  // Sets the function that cancels the response. Ignored if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
-  // One that is made. conversation: all items up to its end, for the turn after it.
+  // Stores a finished response. conversation: all items up to its end, for the next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
 
   // Errors: not_found (never stored, or forgotten).

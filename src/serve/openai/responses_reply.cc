@@ -88,7 +88,7 @@ class ResponsesReply final : public Reply {
   void add(const MessageDelta& said, const AnswerPart& part) {
     if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
     if (options_.logprobs) {
-      // Tokens that complete no character come with the next one that does.
+      // Tokens that complete no character are sent with the next token that does.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
@@ -111,7 +111,7 @@ class ResponsesReply final : public Reply {
     if (part.finish) finish_ = part.finish;
   }
 
-  // Makes an item of that kind the one that grows.
+  // Starts an item of that kind; later text is appended to it.
   void begin(Kind kind, const CallDelta* call = nullptr) {
     if (item_ && item_->kind == kind) return;
     end("completed");

@@ -9,8 +9,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Builds the messages of a chat from items. What an assistant thought, said and called in a row is one
-// message.
+// Converts items to chat messages. Consecutive thoughts, texts and calls of the assistant form one message.
 class Conversation {
  public:
   Result<> add(const json::value& item, const std::string& name) {
@@ -26,7 +25,7 @@ class Conversation {
   }
 
   json::array take() { return std::move(messages_); }
-  // Where the images are, in order.
+  // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
 
  private:
@@ -155,7 +154,7 @@ class Conversation {
   bool said_ = false;  // text, in this turn
 };
 
-// Puts the request's items behind those that it goes on from, and makes messages of all.
+// Appends the request's items to those of the previous response, and converts all to messages.
 Result<json::array> read_input(Fields& fields, json::array& items, std::vector<std::string>& images) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");

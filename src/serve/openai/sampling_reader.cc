@@ -82,7 +82,7 @@ json::object number_schema(const SamplingField& field, bool whole, double type_m
   return out;
 }
 
-// Numbers can also come as strings.
+// Numbers may be sent as strings.
 json::array number_forms(json::object number) {
   const bool whole = number.at("type") == "integer";
   const char* pattern = whole ? "^-?[0-9]+$" : "^[+-]?[0-9]*[.]?[0-9]*([eE][+-]?[0-9]+)?$";

@@ -14,7 +14,7 @@ using grammar::GrammarSource;
 
 namespace {
 
-// A schema may come as JSON or as a text that holds JSON.
+// A schema may be JSON or a string that contains JSON.
 std::string schema_text(const json::value& schema) {
   return schema.is_string() ? std::string(schema.get_string()) : exact_json_text(schema);
 }
@@ -37,7 +37,7 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   if (type == "structural_tag")
     return make_source(GrammarKind::structural_tag, exact_json_text(*format), "response_format");
   if (type == "text" || type == "json_object") {
-    // Other servers take a schema beside json_object.
+    // Other servers accept a schema with json_object.
     const json::value* schema = type == "json_object" ? f.any("schema") : nullptr;
     report_unread(f, unknown);
     if (type == "text") return std::nullopt;
@@ -58,8 +58,7 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
 
-// Constraints by the names that vLLM had and that other servers have: to ignore one would be to answer with
-// free text.
+// Old names of vLLM and names of other servers. Refused, since an ignored constraint would give free text.
 struct Foreign {
   std::string_view name, instead;
 };

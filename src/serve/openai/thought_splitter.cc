@@ -51,7 +51,7 @@ void ThoughtSplitter::advance(char byte, Step& step) {
   }
 }
 
-// No mark has come.
+// The answer has no opening mark.
 void ThoughtSplitter::leave_start(Step& step) {
   state_ = open_ ? State::thoughts : State::text;
   for (const char byte : std::exchange(held_, {})) advance(byte, step);

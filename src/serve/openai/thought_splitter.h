@@ -1,4 +1,4 @@
-// Finds the thoughts of models that mark them with words, which no single token stands for.
+// Finds thoughts that are marked by words instead of single tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace octavo::openai {
 
-// What stands before thoughts, between thoughts and text, and behind the text; each in one of some spellings.
+// Marks before thoughts, between thoughts and text, and after the text; each has several spellings.
 struct ThoughtMarks {
   std::span<const std::string_view> begins, ends, closings;
 };

@@ -19,12 +19,12 @@
 
 namespace octavo::openai {
 
-// Which tool an answer must call. function: the only one, "" for any of them.
+// The tool that an answer must call; function "": any tool.
 struct ForcedTool {
   std::string function;
 };
 
-// At most one of forced and dialect is given; neither: an answer is text.
+// At most one of forced and dialect is set. Neither: answers are plain text.
 struct ToolUse {
   std::optional<ForcedTool> forced;               // answers are calls of it
   const grammar::ToolDialect* dialect = nullptr;  // answers may hold calls, written like this
@@ -58,8 +58,8 @@ std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 // Whether the request's tools are not to be called: tool_choice is "none".
 bool tools_unused(Fields& fields);
 
-// The calls of `required`'s list that are whole, by name and arguments, and what of the text is neither of
-// them nor of the list: the list may have broken off.
+// The complete calls in the list of `required`, and the text that is not part of a call or of the list. The
+// list may break off.
 struct ForcedCalls {
   std::vector<std::pair<std::string, std::string>> calls;
   std::string_view rest;
@@ -67,7 +67,7 @@ struct ForcedCalls {
 ForcedCalls forced_calls(std::string_view text);
 // One of the tool_calls of a message. id: "" for a piece of a call that was begun before.
 boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
-// dialect: whose calls they are; null: of none.
+// dialect: dialect of the call; null: none.
 std::string new_tool_call_id(const grammar::ToolDialect* dialect = nullptr);
 
 }  // namespace octavo::openai

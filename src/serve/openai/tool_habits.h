@@ -1,4 +1,4 @@
-// Calls as models write them beside what their templates say, for tests.
+// For tests: forms of calls that models write although their templates do not describe them.
 #pragma once
 
 #include <vector>
@@ -153,7 +153,7 @@ inline std::vector<Form> habits() {
        "<function name=\"get_weather\"><param name=\"city\">a<![CDATA[<b>]]>&amp;</param></function>",
        "",
        {call(0, "get_weather", R"({"city": "a<b>&"})")}},
-      // All parameters as one.
+      // All parameters in one.
       {"qwen3_coder",
        "<tool_call>\n<function=get_weather>\n<parameter=arguments>\n{\"city\": \"x\", \"days\": "
        "\"5\"}\n</parameter>\n"
@@ -179,7 +179,7 @@ inline std::vector<Form> habits() {
        "<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
        "",
        {call(0, "get_weather", R"({"input": "{\"city\": 1}", "days": 5})")}},
-      // A parameter twice: the last one counts.
+      // A repeated parameter: the last one counts.
       {"glm47",
        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>y</arg_value><arg_key>city</arg_key>"
        "<arg_value>x</arg_value></tool_call>",
@@ -189,7 +189,7 @@ inline std::vector<Form> habits() {
        "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 0, \"a\": 1}}</tool_call>",
        "",
        {add}},
-      // A number of a call in place of its name.
+      // A call's number instead of its name.
       {"kimi_k2",
        "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"city\": \"x\"}<|tool_call_end|>",
        "",
@@ -211,7 +211,7 @@ inline std::vector<Form> habits() {
       {"gemma4", "<|tool_call>:call:stop{}<tool_call|>", "", {stop}},
       {"gemma4", "Well,\ncall:stop{}", "Well,", {stop}},
       {"gemma4", "<call>stop{}", "", {stop}},
-      // Calls beside broken ones.
+      // A valid call after a broken one.
       {"pythonic", "[add(a=b'z'), stop()]", "[add(a=b'z')", {stop}},
       {"pythonic", "[stop(), add(1), add(a=1)]", ", add(1)", {stop, call(1, "add", R"({"a": 1})")}},
       {"xlam",

@@ -43,7 +43,7 @@ constexpr std::pair<std::string_view, Type> kTypes[] = {
     {"sequence", array}, {"tuple", array},     {"string", string},   {"str", string},
     {"text", string},    {"varchar", string},  {"char", string},     {"enum", string}};
 
-// A schema without a type that has one of these is of an object, of an array.
+// A schema without a type that has one of these keywords describes an object, or an array.
 constexpr std::string_view kObjectKeywords[] = {"properties", "additionalProperties", "patternProperties",
                                                 "required"};
 constexpr std::string_view kArrayKeywords[] = {"items", "prefixItems", "contains"};
@@ -101,7 +101,7 @@ std::optional<std::string> whole_number(std::string_view text) {
   return fmt::format("{}{}", negative && digits != "0" ? "-" : "", digits);
 }
 
-// A finite one; without a fraction where that is zero.
+// Finite numbers; an integer if the fraction is zero.
 std::optional<std::string> any_number(std::string_view text) {
   if (auto whole = whole_number(text)) return whole;
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -127,7 +127,7 @@ std::optional<std::string> collection(std::string_view text, std::string_view br
   return json;
 }
 
-// In the order in which vLLM tries the types; "": it is a value of none of them.
+// Tries the types in vLLM's order; "": the text has none of them.
 std::string as_type(std::string_view text, std::uint8_t types) {
   const std::string word = lower(text);
   if (types & null && (word == "null" || (text == "None" && !(types & string)))) return "null";
@@ -236,7 +236,7 @@ bool ToolParameters::is_text(std::string_view name, bool text) const {
   return types_of(name, text) == string;
 }
 
-// The string of an enum or const that equals the text, except for white space around it.
+// The string in enum or const that equals the text, ignoring white space around the text.
 const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
   const Json* schema = schema_ ? find(*schema_, name) : nullptr;
   const Json* own = schema ? resolved(*schema) : nullptr;

@@ -17,18 +17,17 @@ class ToolParameters {
  public:
   // Nothing is known of any parameter.
   ToolParameters() = default;
-  // schema: of the arguments, JSON; one that cannot be read tells nothing. strict: a grammar binds the
-  // values, which writes strings as they are and other values as JSON.
+  // schema: JSON schema of the arguments; an invalid one is ignored. strict: a grammar enforces the values,
+  // so strings are written as they are and other values as JSON.
   ToolParameters(std::string_view schema, bool strict);
 
-  // Whether a value of the parameter is a string whatever it looks like. text: so it is where the schema says
-  // nothing.
+  // Whether the parameter is always a string. text: the result if the schema does not say.
   bool is_text(std::string_view name, bool text = true) const;
   // The value, as JSON, that a model means by this text.
   std::string value(std::string_view name, std::string_view written, bool text = true) const;
   // JSON of the parameter, with scalars of another type than the schema's converted where that is possible.
   std::string fitted(std::string_view name, std::string json) const;
-  // The arguments, as JSON, of an object that a model wrote in place of its members; "": it is none of the
+  // The arguments as JSON, if a model wrote an object in place of its members; "": it has none of the
   // schema's parameters.
   std::string unwrapped(std::string_view written) const;
   // Whether the schema lists the parameter.

@@ -82,7 +82,7 @@ TEST(ToolParameters, WhatTheSchemaDoesNotSayTheModelSays) {
       "5");
 }
 
-// vLLM, too, reads numbers as Python does, and converts what stands within collections.
+// Like Python and vLLM; also within collections.
 TEST(ToolParameters, NumbersAsPythonWritesThem) {
   const ToolParameters parameters(kSchema, false);
   EXPECT_EQ(parameters.value("n", "1_000"), "1000");

@@ -14,7 +14,7 @@ constexpr std::size_t kHeadBytesMax = 32 << 10;
 // A call with more bytes than this is sent before it is whole, so that a client does not wait for long.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
 
-// Reads what has the form of a call in Python, whatever its arguments are.
+// Reads text in the form of a Python call, with any arguments.
 bool skip_python_call(CallCursor& cursor) {
   std::string name;
   if (!cursor.name(name) || !cursor.next_is('(')) return false;
@@ -75,7 +75,7 @@ void ToolParser::run() {
 ParsedText ToolParser::finish() {
   last_ = true;
   run();
-  // What is not a whole call by now is none; what lacks only its closing marks is one.
+  // At the end, an incomplete call is content, unless only its closing marks are missing.
   while (!buffer_.empty() || held_) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
     if (!held_ && !head) break;
@@ -109,7 +109,7 @@ ToolParser::Step ToolParser::step() {
   return Step::more;
 }
 
-// Whether only white space is before this place in its line.
+// Whether only white space precedes this position in its line.
 bool ToolParser::begins_line(std::size_t at) const {
   const std::string_view before = std::string_view(buffer_).substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t");
@@ -203,7 +203,7 @@ void ToolParser::leave() {
   go(State::text);
 }
 
-// An item of a list that is no call is content; the next one may be a call.
+// A list item that is not a call is content; the next item may be a call.
 ToolParser::Step ToolParser::skip_item() {
   const std::string_view text(buffer_);
   CallCursor item(text);
@@ -230,7 +230,7 @@ ToolParser::Step ToolParser::skip_item() {
   return Step::done;
 }
 
-// A call that stands within another object is none.
+// A call inside another object does not count.
 ToolParser::Step ToolParser::skip_json() {
   const std::size_t size = scan_.take(buffer_);
   emit_content(std::string_view(buffer_).substr(0, size));

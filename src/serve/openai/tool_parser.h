@@ -22,7 +22,7 @@
 
 namespace octavo::openai {
 
-// A piece of a call. The first one of a call has its name.
+// A piece of a call. The first piece has the name.
 struct CallPiece {
   int index = 0;
   std::string name{};
@@ -42,14 +42,14 @@ struct ParsedText {
 
 class ToolParser {
  public:
-  // Keeps the dialect. Without `parallel`, calls after the first one are dropped.
+  // Refers to the dialect. Without `parallel`, only the first call is kept.
   ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
              CallPolicy policy = CallPolicy::stream);
 
   ParsedText push(std::string_view text);
   // There is no more text.
   ParsedText finish();
-  // How many have been sent, or begun to be.
+  // Number of calls sent, including the current one.
   int calls() const { return calls_; }
 
  private:
@@ -64,7 +64,7 @@ class ToolParser {
     broken_item,  // at an item of a list that is no call
   };
   enum class Step : std::uint8_t { done, more };  // more: needs more text
-  // Where a mark is in the buffer, or how much of the buffer's end could become one.
+  // Position of a mark in the buffer, or the number of bytes at its end that could begin one.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
   };

@@ -48,7 +48,7 @@ TEST(ToolParser, ReadsEveryDialect) {
   }
 }
 
-// White space around calls apart, which vLLM counts as content where it stands before the first one.
+// Except white space before the first call, which vLLM counts as content.
 TEST(ToolParser, FindsWhatVllmFinds) {
   std::ifstream file("tests/data/tools/calls.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -228,7 +228,7 @@ TEST(ToolParser, SpecialTokensOfCallsAreKept) {
   }
 }
 
-// Lists without a call, and what only begins like one.
+// Lists without a call, and texts that only begin like one.
 TEST(ToolParser, BrokenListsAreContent) {
   for (const std::string_view text : {"[add(1), see(2)]", "[add(1) , and more", "[add(a=x), {\"a\": 1}]",
                                       "[add(1)]", "[add(1), add(", "[f, g]"}) {

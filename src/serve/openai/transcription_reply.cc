@@ -26,14 +26,14 @@ std::string_view trimmed(std::string_view text) {
                                          : text.substr(first, text.find_last_not_of(kSpaces) + 1 - first);
 }
 
-// "00:01:02,345", with the mark that stands before the milliseconds.
+// "00:01:02,345"; `mark` separates the milliseconds.
 std::string clock_time(double seconds, char mark) {
   const auto all = static_cast<std::int64_t>(std::llround(seconds * 1000));
   return fmt::format("{:02}:{:02}:{:02}{}{:03}", all / 3'600'000, all / 60'000 % 60, all / 1000 % 60, mark,
                      all % 1000);
 }
 
-// A subtitle's text must not have the arrow in it that stands between its times.
+// Removes the arrow that separates times, which a subtitle's text must not contain.
 std::string subtitle(const Segment& segment, char mark) {
   std::string text(trimmed(segment.text));
   for (std::size_t at = 0; (at = text.find("-->")) != std::string::npos;) text.erase(at, 1);
@@ -51,7 +51,7 @@ class TranscriptionReply final : public Reply {
 
   std::string open(int, const EchoedPrompt&, const Usage*) override { return ""; }
 
-  // Windows follow each other: what a later one says waits until those before have ended.
+  // The text of a window is sent after all earlier windows have ended.
   std::string part(const AnswerPart& part, const Usage* usage) override {
     AnswerPart copy = part;
     waiting_[static_cast<std::size_t>(part.index)].append(std::move(copy));
@@ -106,7 +106,7 @@ class TranscriptionReply final : public Reply {
             {"model", options_.model}};
   }
 
-  // With what the encoder has read: a frame of the spectrogram counts as a token.
+  // Counts the encoder's input, too: one token per frame of the spectrogram.
   json::object tokens(const Usage& usage) const {
     const std::int64_t frames = std::llround(std::ceil(transcript_.seconds * 100));
     return {{"prompt_tokens", usage.prompt_tokens + frames},

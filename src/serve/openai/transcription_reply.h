@@ -10,7 +10,7 @@
 
 namespace octavo::openai {
 
-// What a reply says beside the text.
+// The reply's fields beside the text.
 struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
@@ -25,7 +25,7 @@ struct Transcript {
   }
 };
 
-// What is said between two times.
+// The text between two times.
 struct Segment {
   double start = 0, end = 0;  // seconds, in the sound
   std::vector<TokenId> tokens{};
@@ -37,7 +37,7 @@ struct Segment {
 std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
                                  const AnswerPart& window);
 
-// How many times shorter the text becomes when zlib packs it: of text that repeats itself, much.
+// Length divided by the length after zlib: high for text that repeats itself.
 double compression_ratio(const std::string& text);
 
 std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options,

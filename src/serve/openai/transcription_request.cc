@@ -62,7 +62,7 @@ Result<TranscriptFormat> read_format(Fields& f) {
   return static_cast<TranscriptFormat>(found - kFormats.begin());
 }
 
-// Segments come with verbose_json anyway.
+// verbose_json always has segments.
 Result<> read_granularities(Fields& f, TranscriptFormat format) {
   constexpr std::string_view kName = "timestamp_granularities[]";
   std::vector<std::string> granularities;
