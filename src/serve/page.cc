@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// What scripts may do stands in the files themselves.
+// The files themselves say what scripts may do.
 http::Response html(int status, std::string_view text) {
   return {.status = status,
           .content_type = "text/html; charset=utf-8",

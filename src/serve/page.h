@@ -8,9 +8,9 @@
 namespace octavo {
 
 http::Response start_page();
-// The same of a router: with its fleet in place of the engine.
+// The router's page: shows its fleet instead of an engine.
 http::Response fleet_page();
-// In its place for those without a key (401): asks for one.
+// Sent instead to clients without a key (401): asks for one.
 http::Response login_page();
 
 // Made from web/dist by cmake/embed.cmake.

@@ -80,7 +80,7 @@ int size_of(const Service& service, Task task) {
   return returned.empty() ? service.engine_info.size_for(task) : static_cast<int>(returned.size());
 }
 
-// The same with each of the vectors, one behind the other, of which the first `kept` numbers stay.
+// Applies it to each of several vectors, stored one after the other, and keeps their first `kept` numbers.
 void activate_each(const Service& service, Task task, bool wanted, std::size_t kept,
                    std::vector<float>& vectors) {
   const auto size = static_cast<std::size_t>(size_of(service, task));
@@ -110,7 +110,7 @@ void choose(const Service& service, Task task, std::span<const TokenId> ids, std
   vectors = std::move(chosen);
 }
 
-// How many of a vector's numbers a client gets.
+// Number of a vector's components that the client gets.
 Result<int> kept_of(const Service& service, Task task, std::optional<int> asked, std::string_view field) {
   const int size = size_of(service, task);
   if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);
@@ -137,14 +137,14 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// What a text of a task may have: more tokens than the model reads where those of vectors come in chunks.
+// Maximum tokens of a text: above the model's limit if its vectors are computed in chunks.
 std::size_t longest_text(const Service& service, Task task) {
   const int most = service.engine_info.max_model_len;
   return static_cast<std::size_t>(task == Task::embed ? std::max(most, service.options.pooling.longest)
                                                       : most);
 }
 
-// At most the tokens that are read.
+// Truncation limit: at most the tokens that the model reads.
 Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {
   if (!fields.truncate) return kEncodeBytesMax;
   if (*fields.truncate == -1) return longest;
@@ -190,8 +190,8 @@ Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::Ch
   return Tokenizer::Texts{.ids = std::move(tokens.ids), .second = std::nullopt};
 }
 
-// What stands before texts of this kind, as Cohere and Jina call them: by its own name, or by those that
-// Sentence Transformers folders have for it.
+// Prefix for texts of this input type, as Cohere and Jina name it: by that name, or by its names in Sentence
+// Transformers folders.
 std::string_view prompt_for(const Service& service, const std::string& input_type) {
   const auto& prompts = service.options.pooling.text_prompts;
   const auto named = [&](std::string_view name) {
@@ -205,7 +205,7 @@ std::string_view prompt_for(const Service& service, const std::string& input_typ
   return document.empty() ? named("passage") : document;
 }
 
-// What is common to all routes once the texts are known.
+// State shared by all routes once the texts are known.
 struct Begun {
   PoolingPlan plan;
   Frame frame;
@@ -232,7 +232,7 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
-// any_task: a model that makes several things may be asked for each.
+// any_task: the request may name any task of the model.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
                                   std::string_view id, std::string_view prefix, Writer write,
                                   bool any_task = false) {
@@ -292,8 +292,8 @@ float cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return aa * bb == 0 ? 0.0F : static_cast<float>(product / std::sqrt(aa * bb));
 }
 
-// Of texts with a vector for each token: each of the query's finds the one of the document that is most like
-// it (MaxSim: Khattab and Zaharia, "ColBERT", 2020).
+// Score of two texts with one vector per token: the sum over the query's vectors of the largest product with
+// a document's vector (MaxSim: Khattab and Zaharia, "ColBERT", 2020).
 float late_interaction(std::span<const float> query, std::span<const float> document, std::size_t size) {
   double sum = 0;
   for (std::size_t q = 0; q < query.size(); q += size) {
@@ -307,8 +307,7 @@ float late_interaction(std::span<const float> query, std::span<const float> docu
   return static_cast<float>(sum);
 }
 
-// What a server with a chat template of its own makes of a pair: a conversation of "query" and "document", as
-// vLLM has it.
+// A pair in the server's chat template: a conversation of "query" and "document", as in vLLM.
 Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::string& query,
                                           const std::string& document, std::size_t most) {
   const std::string messages =
@@ -377,7 +376,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
 
 using Body = boost::json::object;
 
-// A list of the vectors that are one behind the other.
+// JSON list of the vectors, which are stored one after the other.
 std::string lists(const std::vector<float>& vectors, std::size_t size) {
   return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
                        return numbers(std::span(vectors).subspan(i * size, size));

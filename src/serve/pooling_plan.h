@@ -42,9 +42,8 @@ enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, cla
 // /v1. nullopt: another path.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
-// The plan for a body of one of these routes. The service outlives it. id: of the request where the body has
-// none;
-// "": a random one. Errors: the body's fields; field "model" where the model has another task.
+// The plan for a body of one of these routes. The service must outlive it. id: request id if the body has
+// none; "": random. Errors: the body's fields; field "model" if the model has another task.
 Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,
                                  std::string_view id = {});
 

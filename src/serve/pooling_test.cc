@@ -27,7 +27,7 @@ class PoolingTest : public ServeTest {
                                 .normalise = normalise};
         });
   }
-  // A model whose score is the number of tokens less 10.
+  // A model whose score is the number of tokens minus 10.
   void serve_reranker() {
     serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size()) - 10}}; },
           [&](ServeOptions& options, http::ServerOptions&) {
@@ -289,7 +289,7 @@ TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"), HasSubstr("something else"));
 }
 
-// A model with heads of its own for tokens: weights (id - 98), and vectors (id, its place).
+// A model with separate heads for tokens: weights (id - 98), and vectors (id, position).
 TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
   serve(
       [](const Request& r, int) {

@@ -17,13 +17,13 @@ namespace {
 // No vocabulary in use has longer tokens, apart from runs of spaces.
 constexpr std::size_t kTokenBytesMax = 128;
 
-// Of the longest prompt: what leaves room for an answer, or what the encoder reads.
+// Maximum tokens of a prompt: the context minus one for an answer, or the encoder's limit.
 int prompt_tokens_max(const Service& service) {
   const int source = service.engine_info.source.tokens;
   return source > 0 ? source : service.options.rules.max_model_len - 1;
 }
 
-// Longer than the context by whatever: refused before the tokenizer works through all of it.
+// Refuses a prompt that is certainly longer than the context, before the tokenizer reads all of it.
 Result<> fits_context(const Service& service, std::size_t tokens, std::string_view field) {
   const int context = service.options.rules.max_model_len, source = service.engine_info.source.tokens;
   if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
@@ -47,7 +47,7 @@ void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& reques
     ids.erase(ids.begin(), ids.begin() + surplus);
 }
 
-// What the longest prompt leaves of the context bounds max_tokens.
+// Lowers max_tokens to the context minus the longest prompt.
 Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   std::size_t longest = 0;
   for (const auto& prompt : plan.prompts) longest = std::max(longest, prompt.size());
@@ -68,7 +68,7 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   return {};
 }
 
-// With and without a leading space: a word in the middle of a text has other tokens than at its beginning.
+// With and without a leading space: a word has different tokens at the beginning and in the middle of a text.
 Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
   for (const std::string& word : p.bad_words) {
     for (const std::string& form : {word, " " + word}) {
@@ -105,8 +105,8 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .n = p.n};
 }
 
-// Tokens, hashes of blocks and block tables of each sequence, and the log-probabilities of prompts. Those of
-// answers are paid for as they come.
+// Counts tokens, block hashes and block tables of each sequence, and the log-probabilities of prompts.
+// Log-probabilities of answers are added as they arrive.
 Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
@@ -154,7 +154,7 @@ Result<std::string> echo_text(const Service& service, const openai::TextOrTokens
   return service.tokenizer.decode(ids, true);
 }
 
-// How models that fill in the middle want what stands before and behind it.
+// Tokens around the texts before and after the gap, in models that fill in the middle.
 struct FillInMarks {
   std::string_view before, behind, middle;
 };
@@ -218,8 +218,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
       .tools = request.tools.tools};
 }
 
-// What answers must look like is said of their last message, where they begin with a header. Calls of strict
-// tools are messages of their own.
+// With message headers, constraints apply to the answer's last message. Calls of strict tools are separate
+// messages.
 Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
   if (!request.output || reader.place() != openai::HarmonyReader::Place::header) return {};
   if (request.tools.bound) return {};

@@ -15,7 +15,8 @@
 namespace octavo {
 namespace {
 
-// The fields of /proc/self/stat behind the command's name, which may hold anything; field 3 of proc(5) first.
+// Fields of /proc/self/stat after the command's name, which may contain anything; field 3 of proc(5) is
+// first.
 std::vector<std::string> stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -23,7 +24,7 @@ std::vector<std::string> stat_fields() {
   return {std::istream_iterator<std::string>(rest), {}};
 }
 
-// Of the machine, in seconds since 1970.
+// Boot time in seconds since 1970.
 double boot_time() {
   std::ifstream file("/proc/stat");
   for (std::string word; file >> word;)

@@ -11,7 +11,7 @@ namespace octavo {
 // Label values escape backslash, quote and line feed.
 std::string escaped(std::string_view value);
 
-// The lines of a histogram. labels: as they stand between the braces, without braces; may be "".
+// Appends the lines of a histogram. labels: the text between the braces, may be "".
 void append_histogram(std::string& text, std::string_view name, std::string_view labels,
                       const Histogram& histogram);
 

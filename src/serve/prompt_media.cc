@@ -23,7 +23,7 @@ namespace {
 namespace json = boost::json;
 using openai::MediaKind;
 
-// Where the grid of tokens of an image's tiles shows it.
+// The part of the tiles' token grid that shows the image.
 MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
                           const media::PinnedTileRule& rule, int tokens_of_tile) {
   const int side = static_cast<int>(std::lround(std::sqrt(tokens_of_tile)));
@@ -38,7 +38,7 @@ MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid
           .out_columns = kept.out_columns};
 }
 
-// The same of tiles that the image fills from the upper left corner on.
+// The same for tiles that the image fills from the upper left corner.
 MediaPart::Tiles tiles_of(const media::PartGrid& grid, const media::PaddedTileRule& rule, int patches_of_token) {
   const media::PatchGrid seen = media::seen_patches(grid, rule);
   const auto tokens = [&](int patches) { return (patches + patches_of_token - 1) / patches_of_token; };
@@ -131,7 +131,7 @@ Result<ReadMedia> read(const Service& service, const media::ProcessorConfig& ima
   return failure(ErrorCode::internal, "a part of no kind");
 }
 
-// A text cut at the tokens that stand for media: what is in front of each, and behind the last one.
+// A text split at its media tokens: the text before each, and the text after the last one.
 struct Pieces {
   std::vector<std::string_view> texts;
   std::vector<MediaKind> kinds;
@@ -172,7 +172,7 @@ Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt:
   return invalid("messages", "the chat template puts images and videos into another order");
 }
 
-// Templates write Qwen3-VL's marks around a video's token; they stand around each of its parts.
+// Templates write Qwen3-VL's marks once around a video's token; each part of the video needs them.
 void drop_marks(const media::VideoRule& rule, std::string_view& before, std::string_view& behind) {
   if (!rule.stamped || !before.ends_with(rule.before) || !behind.starts_with(rule.after)) return;
   before.remove_suffix(rule.before.size());

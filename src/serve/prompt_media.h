@@ -1,4 +1,5 @@
-// Images, videos and sound in chats: from data URLs to pixels and spectrograms, and their places in the prompt.
+// Images, videos and sound in chats: converts data URLs to pixels and spectrograms, and finds their positions
+// in the prompt.
 #pragma once
 
 #include <span>
@@ -30,7 +31,7 @@ std::string adapter_of(const Service& service, std::span<const openai::ChatPromp
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 
-// Finds the places of the parts in the prompt.
+// Sets the positions of the parts in the prompt.
 Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<MediaPart>& parts);
 
 }  // namespace octavo

@@ -24,7 +24,7 @@ std::string base64(const std::string& bytes) {
 
 class ImagesTest : public ServeTest {
  protected:
-  // parts: the template goes through lists of parts.
+  // parts: the template accepts lists of parts.
   void serve_images(bool parts = true, int context = 400) {
     tokenizer_ = Tokenizer::load(golden_.directory).value();
     if (parts)
@@ -56,7 +56,7 @@ class ImagesTest : public ServeTest {
     return {{"role", "user"}, {"content", std::move(content)}};
   }
 
-  // Of a chat with one image at this address.
+  // Error of a chat with one image at this URL.
   std::pair<int, json::object> error_of(const std::string& url) {
     const http::Response response =
         post("/v1/chat/completions", chat({user(json::array{text("Look:"), image(url)})}));
@@ -107,7 +107,7 @@ TEST_F(ImagesTest, ARequestMayHaveThemSmaller) {
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"a","mm_processor_kwargs":{"max_pixels":65}})").status, 400);
 }
 
-// Of tiles that are one part.
+// Models whose tiles are one part.
 class TiledImageTest : public ImagesTest,
                        public testing::WithParamInterface<std::pair<const char*, media::PinnedTileRule>> {};
 
@@ -240,7 +240,7 @@ class PromptSoundTest : public ServeTest {
         {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(parts)}}}}});
   }
 
-  // About this sound and another one.
+  // A conversation with this sound and another one.
   static std::string conversation(const std::string& first) {
     const json::object url{{"type", "audio_url"},
                            {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
@@ -278,7 +278,7 @@ TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
   }
 }
 
-// Where windows are seen whole, a longer sound is several of them.
+// A model with whole windows splits a longer sound.
 TEST_F(PromptSoundTest, AWindowOrSeveral) {
   const VisionGolden golden("voxtral", media::kSoundRoot);
   serve_sound(golden, {.mels = 80, .frames = 200, .tokens = 25, .token_id = 260, .whole = true}, "[AUDIO]",

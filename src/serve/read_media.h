@@ -23,11 +23,11 @@ Result<std::string> bytes_of(const openai::ChatPrompt::Media& media);
 // Digest of bytes and shape.
 Hash128 digest_of(const MediaPart& part);
 
-// It takes more tokens than the context has left.
+// It needs more tokens than the rest of the context.
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service);
 
-// A file, or frames as data:video/jpeg;base64,<first>,<second>,.. of one size. Errors as read_media() has them, without
-// a field.
+// A file, or frames of one size as data:video/jpeg;base64,<first>,<second>,.. Errors as in read_media(),
+// without a field.
 Result<ReadMedia> read_video(const Service& service, const media::ProcessorConfig& config,
                              const openai::ChatPrompt::Media& given, std::int64_t tokens_max);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFrames = "data:video/jpeg;base64,";
 
-// Makes parts of frames, as they come.
+// Builds parts from frames as they arrive.
 class VideoParts {
  public:
   VideoParts(const Service& service, const media::ProcessorConfig& config, std::int64_t tokens_max)
@@ -58,13 +58,13 @@ class VideoParts {
     return text;
   }
 
-  // As Qwen3-VL reads it: each part is an image behind its time.
+  // Qwen3-VL's form: each part is an image with its time before it.
   void stamp(ReadMedia& read) const {
     for (const double seconds : media::part_seconds(frames_, head_.fps, rule_))
       read.text += fmt::format("<{:.1f} seconds>{}{}{}", seconds, rule_.before, tokens(), rule_.after);
   }
 
-  // In 32 bits, as transformers computes it.
+  // In 32 bits, like transformers.
   void set_times(ReadMedia& read) const {
     const double fps = static_cast<double>(frames_.size()) / head_.frames * head_.fps;
     const float steps = service_.engine_info.image.time_steps,

@@ -68,7 +68,7 @@ TEST_F(ResponsesTest, StreamsEveryEventInOrder) {
   EXPECT_THAT(response.body, HasSubstr("event: response.output_text.delta\ndata: {"));
 }
 
-// A character of two tokens comes with the second one.
+// A character of two tokens is sent with the second token.
 TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
   serve_text_with_reasoning("hm>h\xC3\xA9");
   const std::string fields = R"("input":"Hi","include":["message.output_text.logprobs"])";

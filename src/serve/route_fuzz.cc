@@ -1,5 +1,5 @@
-// A whole server, with an engine that says what a script tells it: whatever body comes to whatever route, it
-// answers, never with 500, and goes on. An input is {"route": PATH, "body": BODY}.
+// A whole server with a scripted engine: every body on every route gets an answer other than 500, and the
+// server continues. An input is {"route": PATH, "body": BODY}.
 #include <boost/json/serialize.hpp>
 #include <cstddef>
 #include <cstdint>

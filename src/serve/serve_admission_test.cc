@@ -1,4 +1,4 @@
-// Who gets in, and what a request may cost: the whole server in one process, with a scripted engine.
+// Admission and the price of requests: the whole server in one process, with a scripted engine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -31,7 +31,7 @@ class AdmissionTest : public ServeTest {
                  {{"Content-Type", "application/json"}, {"Authorization", "Bearer " + key}})
         .value();
   }
-  // Answers that run until the client goes.
+  // Answers that run until the client disconnects.
   http::Client hold(const std::string& key, int answers) {
     const int before = engine_->running();
     http::Client c = client();
@@ -156,7 +156,7 @@ TEST_F(AdmissionTest, TenantsByHeader) {
   EXPECT_NE(salt("a", R"(,"cache_salt":"own")"), salt("b", R"(,"cache_salt":"own")"));
   EXPECT_EQ(a.find("a@"), std::string::npos) << "the tenant's name is not told";
 
-  // One tenant's eight answers leave room for the other's.
+  // Eight answers of one tenant leave room for the other tenant.
   http::Client holding = client();
   const std::string body = R"({"prompt":"x","seed":1,"stream":true,"n":8})";
   ASSERT_TRUE(holding

@@ -1,4 +1,4 @@
-// What a token costs on its way to the client, and what a request costs before the engine sees it.
+// Time per token from the engine to the client, and per request before the engine.
 #include <benchmark/benchmark.h>
 
 #include <boost/json/parse.hpp>

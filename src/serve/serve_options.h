@@ -1,4 +1,4 @@
-// What the operator of a server chooses, in groups.
+// Settings of a server, in groups.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ struct ThreadOptions {
   std::size_t fetch_queue_max = 256;    // more: 503
 };
 
-// What the server offers beyond the models' routes.
+// Routes and features that a flag turns on.
 struct ServeFeatures {
   bool prompt_tokens_details = false;  // usage.prompt_tokens_details.cached_tokens
   bool request_id_headers = false;     // X-Request-Id in answers

@@ -1,4 +1,4 @@
-// Streams that go on behind what their client has already: wherever one is cut, both halves make the whole.
+// Streams that continue after the tokens that a client already has: at every cut, both halves make the whole.
 #include <gmock/gmock.h>
 
 #include "grammar/tool_dialect.h"
@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 class ResumeTest : public ServeTest {
  protected:
-  // An engine that goes on where a request says, one token to an event.
+  // An engine that continues at the requested token, one token per event.
   void serve_on(const std::string& text) {
     serve(
         [text](const Request& request, int) {
@@ -33,7 +33,7 @@ class ResumeTest : public ServeTest {
         });
   }
 
-  // What the events say, without the names that every answer has anew.
+  // The events without the ids that differ between answers.
   static std::vector<std::string> said(const std::vector<std::string>& events) {
     std::vector<std::string> out;
     for (const std::string& event : events) {

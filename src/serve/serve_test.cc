@@ -1,4 +1,4 @@
-// The whole server in one process: sockets, routes, text, with a scripted engine.
+// The whole server in one process: sockets, routes and text, with a scripted engine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <malloc.h>
@@ -86,7 +86,7 @@ TEST_F(ServeTest, AStreamsChunksHoldAsManyTokensAsItAsks) {
   };
   EXPECT_THAT(pieces(R"(,"stream_interval":5)"), ElementsAre("a", "bcdef", "ghijk", "lmnop", "qrstu", "vw"));
   EXPECT_THAT(pieces(""), ElementsAre("a", "bcd", "efg", "hij", "klm", "nop", "qrs", "tuv", "w"));
-  // What is kept is sent before a stop string ends the answer.
+  // Buffered text is sent before a stop string ends the answer.
   EXPECT_THAT(pieces(R"(,"stream_interval":50,"stop":["h"])"), ElementsAre("a", "bcdefg"));
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"stream":true,"stream_interval":0})").status, 400);
 }
@@ -460,7 +460,7 @@ TEST_F(ServeTest, StructuredOutputsReachTheEngine) {
   EXPECT_FALSE(engine_->last_request.grammar);
 }
 
-// An error that comes before the first token has a status, streaming or not; one behind it is an event.
+// An error before the first token sets the status, streaming or not; a later one is an event.
 TEST_F(ServeTest, WhatTheEngineRefusesIsTheCallersError) {
   const Error refusal{ErrorCode::invalid_argument, "cannot be enforced", "structured_outputs.json"};
   const auto run = [&](std::vector<TokenId> tokens) {
@@ -565,7 +565,7 @@ TEST_F(ServeTest, SurvivesRandomBodies) {
   }
 }
 
-// What an error repeats of a request may be any bytes.
+// An error may quote any bytes of the request.
 TEST_F(ServeTest, HeadersThatAreNoTextAreRefused) {
   serve_text("ok");
   for (const std::string name : {"X-Request-Timeout", "X-data-parallel-rank"})

@@ -46,7 +46,7 @@ TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
   EXPECT_EQ(chunks_with_calls, 1);
 }
 
-// In each protocol, whole and streamed.
+// In each protocol, with and without streaming.
 TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
   const std::string text = "I see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
   serve([text](const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = 3}; },
@@ -78,7 +78,7 @@ TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
     EXPECT_THAT(post(path, body + R"(,"stream":true})").body, HasSubstr(R"({\"x\": 1})")) << path;
 }
 
-// The list may break off in the white space after a call, or in the next one.
+// The list may end in the white space after a call, or within the next call.
 TEST_F(ServeTest, AWholeForcedCallIsACall) {
   const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
   for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
@@ -236,7 +236,7 @@ TEST_F(ServeTest, ThoughtsComeAsReasoning) {
   EXPECT_EQ(choice.at("token_ids").as_array().size(), 9u);  // with the end
   EXPECT_EQ(choice.at("logprobs").at("content").as_array().size(), 9u);
 
-  // A prompt that closes the thoughts, and a request that wants none.
+  // A prompt that closes the thoughts, and a request that disables them.
   for (const std::string body :
        {R"({"messages":[{"role":"user","content":"<>"}]})",
         R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"enable_thinking":false}})"}) {
@@ -285,7 +285,7 @@ TEST_F(ServeTest, ThoughtsMarkedByWordsComeAsReasoning) {
             "{}");
 }
 
-// The engine is told how many tokens of thoughts there may be, and how many the prompt has.
+// The engine gets the maximum number of tokens of thoughts, and the number that the prompt has.
 TEST_F(ServeTest, ThoughtsHaveABudget) {
   const auto budget_of = [&](const std::string& path, const std::string& body) {
     serve_text_with_reasoning("abc");

@@ -26,7 +26,7 @@ Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfi
     *id = *found;
   }
   if (english) return rules;
-  // They lie behind the token that begins the text, before the tasks.
+  // Language tokens follow the begin token and precede the tasks.
   for (TokenId id = rules.begin + 1; id < std::min(rules.transcribe, rules.translate); ++id) {
     const std::string token = tokenizer.token(id).value_or("");
     if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>"))

@@ -1,4 +1,4 @@
-// How a model wants its sound, and to be asked what it hears: its spectrogram and its special tokens.
+// A model's rules for sound: its spectrogram and its special tokens for transcription.
 #pragma once
 
 #include <optional>
@@ -31,12 +31,12 @@ struct SoundRules {
 
   static constexpr double kTimeStep = 0.02;  // seconds
 
-  // nothing: no such language.
+  // nullopt: unknown language.
   std::optional<TokenId> language(std::string_view code) const;
 };
 
-// Error (corrupt): the tokenizer has not got one of Whisper's special tokens. english: the model knows no
-// other language.
+// Error (corrupt): the tokenizer lacks one of Whisper's special tokens. english: the model knows only
+// English.
 Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfig& mel, bool english);
 
 }  // namespace octavo

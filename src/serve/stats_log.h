@@ -16,7 +16,7 @@ namespace octavo {
 // A log line of an engine's work in the `seconds` between two snapshots; nullopt: it was idle.
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
 
-// The same of all engines, some of which may have come or gone meanwhile.
+// One line per engine; engines may have been added or removed meanwhile.
 std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
                                      double seconds);
 

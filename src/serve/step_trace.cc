@@ -19,13 +19,13 @@
 namespace octavo {
 namespace {
 
-// An engine remembers its last steps and tells of them about as often.
+// An engine keeps its last 256 steps; they are read at this interval.
 constexpr std::chrono::milliseconds kTraceInterval{25};
 constexpr std::size_t kPrefixBytesMax = 128;
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-// It becomes part of a file's name.
+// It becomes part of a file name.
 Result<> check_prefix(std::string_view prefix) {
   const bool good =
       !prefix.empty() && prefix.size() <= kPrefixBytesMax && is_plain(prefix[0]) &&
@@ -184,7 +184,7 @@ class StepTrace::Recording {
     slice("sample", step.began_us + forward_us, step.microseconds - forward_us, "");
   }
 
-  // Of the moment, not of the step.
+  // Gauges of the current moment, not of the step.
   void write_gauges(const EngineStats& stats, const StepRecord& last) {
     const std::int64_t at_us = last.began_us + last.microseconds;
     const auto gauges = [&](std::string_view name, std::string_view values) {

@@ -38,7 +38,7 @@ class StepTrace {
   Result<> start(const boost::json::object& session);
   // Ends it. Errors: none is on, or it could not be written whole.
   Result<> stop();
-  // Ends what is on, before the engine goes.
+  // Ends a running trace, before the engine ends.
   void close();
 
  private:

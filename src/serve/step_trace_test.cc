@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Does what it is told at once, and remembers its steps as an engine does.
+// Completes each call at once and records its steps, as an engine does.
 class SteppingEngine final : public EngineClient {
  public:
   void step(int prompt_tokens, int answer_tokens) {

@@ -1,4 +1,4 @@
-// What the engine runs for one HTTP request.
+// The engine's requests of one HTTP request.
 #pragma once
 
 #include <cstddef>

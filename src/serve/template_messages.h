@@ -1,5 +1,6 @@
-// A conversation as a chat template takes it. Templates differ in the roles, the places of system messages and
-// the contents that they print; what one does not print would vanish, or end in its error.
+// A conversation in the form that a chat template accepts. Templates differ in their roles, in where they
+// allow system messages, and in the contents that they print. Content that a template does not print would be
+// lost, or cause its error.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace octavo {
 
-// How contents that are lists of parts go into a template: as they are, where the template goes through parts,
-// else as one string; or always one of these.
+// Form of a content that is a list of parts. automatic: parts if the template reads parts, otherwise one
+// string.
 enum class ContentFormat : std::uint8_t { automatic, string, parts };
 
 struct ContentRules {
@@ -23,12 +24,12 @@ struct ContentRules {
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 
-// The prompt's messages as JSON, as vLLM hands them to a template.
-// - `developer` is `system` where the template does not have that role;
-// - system messages are one, the first message, where the template prints no others;
-// - a content of several parts is one string with a line for each, where the template does not go through
-//   parts; lines like "<image>" come before the text. Models that take media get all contents as parts,
-//   if their template goes through parts.
+// The prompt's messages as JSON, as vLLM passes them to a template:
+// - `developer` becomes `system` if the template lacks that role.
+// - System messages are joined into the first message if the template prints only that one.
+// - A content of several parts becomes one string, a line for each part, if the template does not read parts.
+// Lines such as "<image>" precede the text. For models with media all contents are parts, if their template
+// reads parts.
 std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                   const ContentRules& rules);
 

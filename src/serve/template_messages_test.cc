@@ -8,7 +8,7 @@ namespace octavo {
 namespace {
 
 const std::string kBody = "{{ '<' + m.role + '>' + m.content + '\n' }}";
-// As Qwen3's, GLM's and SmolLM3's: other roles are not printed.
+// Like Qwen3's, GLM's and SmolLM3's templates: other roles are not printed.
 const std::string kDrops = "{%- for m in messages %}{%- if m.role in ['system', 'user', 'assistant'] %}" + kBody +
                            "{%- endif %}{%- endfor %}";
 // As Qwen3.5's.

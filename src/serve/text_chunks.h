@@ -1,5 +1,5 @@
-// How texts are read where an operator wants it otherwise than the model's files say (vLLM's
-// --pooler-config), and texts that are longer than the model reads, in chunks.
+// Pooling settings of the operator that replace those of the model's files (vLLM's --pooler-config), and
+// texts longer than the model's limit, read in chunks.
 #pragma once
 
 #include <cstddef>

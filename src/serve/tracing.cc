@@ -90,7 +90,7 @@ json::object span_json(const AnswerSpan& span, std::int64_t us_since_1970) {
 
 }  // namespace
 
-// "00-" trace "-" parent "-" flags; later versions may add fields behind these.
+// "00-" trace "-" parent "-" flags; later versions may append fields.
 std::optional<TraceContext> parse_traceparent(std::string_view header) {
   constexpr std::size_t kSize = 55;
   if (header.size() < kSize || header[2] != '-' || header[35] != '-' || header[52] != '-')

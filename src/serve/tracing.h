@@ -17,7 +17,7 @@
 
 namespace octavo {
 
-// Where a span belongs, as the W3C's header `traceparent` has it.
+// Trace and parent of a span, from the W3C header `traceparent`.
 struct TraceContext {
   std::string trace_id;     // 32 hexadecimal digits
   std::string parent_span;  // 16 of them; "": the span is the first of its trace

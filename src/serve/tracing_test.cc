@@ -107,7 +107,7 @@ TEST(Tracing, EndpointsAreChecked) {
   EXPECT_EQ(Tracer::start("http://localhost:4317", "s").error().field, "otlp-traces-endpoint");
 }
 
-// A collector that is not there costs nobody anything.
+// A collector that does not respond delays no request.
 TEST(Tracing, GoesOnWithoutACollector) {
   const auto tracer = Tracer::start("http://127.0.0.1:1/v1/traces", "s").value();
   for (int i = 0; i < 3000; ++i) tracer->record({});

@@ -23,7 +23,7 @@ MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples
           .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
 }
 
-// What was said before, of which the last tokens count; as OpenAI's own code has it.
+// Tokens of the previous text; only the last ones count, as in OpenAI's code.
 Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return std::vector<TokenId>{};

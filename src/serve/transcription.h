@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// A sound cut into windows, at quiet places, as spectrograms.
+// A sound cut into windows at quiet moments, as spectrograms.
 struct HeardSound {
   double seconds = 0;
   std::vector<double> starts;  // of the windows, in seconds
@@ -21,11 +21,11 @@ struct HeardSound {
 // Errors name field "file": see media::decode_sound.
 Result<HeardSound> hear(const Service& service, std::string_view file);
 
-// Error: a model that knows English alone is asked for another language, or to translate; a language that the
-// model does not know; a prompt with special tokens in it, or a model that does not hear.
+// Error: translation or another language from a model that knows only English; an unknown language; special
+// tokens in the prompt; or a model without audio input.
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
 
-// The request whose one output token is that of the sound's language.
+// A request for one output token: the sound's language.
 Request language_request(const Service& service, const HeardSound& sound);
 
 // request.language is known. Errors: as prepare_completion.

@@ -1,4 +1,4 @@
-// Fields of requests that nobody knows: they have no effect, and the log says so.
+// Unknown fields of requests: ignored, with a line in the log.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace octavo {
 // Thread-safe.
 class UnknownFields {
  public:
-  // Warns of those that no request had before; of the first ones only, so that clients do not fill the log.
+  // Warns once for each new name, up to a limit, so that clients cannot fill the log.
   void warn(std::span<const std::string> names);
 
  private:

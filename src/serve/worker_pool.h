@@ -24,9 +24,9 @@ class WorkerPool {
 
   // False: too many are waiting, or the pool has stopped.
   bool try_post(Task task);
-  // For work whose amount is bounded elsewhere. Dropped once the pool has stopped.
+  // For work that is bounded elsewhere. Dropped after the pool has stopped.
   void post(Task task);
-  // Drops what waits and returns when the tasks that run have ended. Not to be called from a task.
+  // Drops waiting tasks and returns when the running ones have ended. Not to be called from a task.
   void stop();
 
  private:

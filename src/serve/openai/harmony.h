@@ -1,5 +1,5 @@
-// gpt-oss' Harmony format: an answer is a row of messages, whose headers say in which channel they are and,
-// of calls, whom they are for. Source: OpenAI's description of the format (openai-harmony).
+// gpt-oss' Harmony format: an answer is a sequence of messages. A message's header names its channel and, for
+// a call, the recipient. Source: OpenAI's description of the format (openai-harmony).
 //
 //   <|channel|>analysis<|message|>THOUGHTS<|end|>
 //   <|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>ARGUMENTS<|call|>

@@ -394,7 +394,7 @@ TEST(Requests, Logprobs) {
   EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
   EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.prompt_logprobs, 3);
   EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
-  // logprob_token_ids may list any number of tokens.
+  // The reply reports the listed tokens; top_logprobs need not equal their number.
   EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());
   EXPECT_TRUE(completion(R"("logprobs":5,"logprob_token_ids":[5,6])").has_value());
 }

@@ -33,13 +33,13 @@ struct ToolUse {
   bool bound = false;                             // the grammar of answers has their calls in it
 };
 
-// tools, tool_choice and parallel_tool_calls. dialect: the server's, null without --enable-auto-tool-choice.
-// special_tokens: of the model's vocabulary.
+// Reads tools, tool_choice and parallel_tool_calls. dialect: the server's, null without
+// --enable-auto-tool-choice. special_tokens: those of the model's vocabulary.
 //
-// A forced call has the form that vLLM gives it: the arguments of the named function, or a list of {"name",
-// "parameters"} with at least one entry (exactly one unless parallel). Under `auto` an answer is bound only
-// by strict tools and by `output`, what the request asks of answers besides: JSON of a schema may then be calls
-// in its place.
+// A forced call has vLLM's form: the arguments of the named function, or a list of {"name", "parameters"}
+// with at least one entry (exactly one unless parallel). With `auto`, only strict tools and `output`
+// constrain an answer. `output` is the request's other constraint: if it is JSON of a schema, the answer is
+// either that JSON or calls.
 struct ToolRequest {
   ToolUse use;
   std::optional<grammar::GrammarSource> output;  // what that asks of the answers, with the request's own

@@ -18,7 +18,7 @@ Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange
   return start(service, exchange, std::move(plan));
 }
 
-// Waits for the token of the sound's language, and goes on with it.
+// Waits for the token of the sound's language, then continues.
 class LanguageFinder final : public OutputSink {
  public:
   LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request,

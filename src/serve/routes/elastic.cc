@@ -1,5 +1,4 @@
-// /scale_elastic_ep and /is_scaling_elastic_ep: engines behind this server come and go, as vLLM's routes of
-// these names.
+// /scale_elastic_ep and /is_scaling_elastic_ep: add and remove engines of this server, as vLLM's routes do.
 #include "openai/errors.h"
 #include "serve/routes/handlers.h"
 

@@ -40,8 +40,8 @@ void log_prompt(const Service& service, const GenerationPlan& plan) {
       quoted_text(std::string_view(text).substr(0, most)));
 }
 
-// Prefixes are shared within a client, and there by a request's own salt. The client's name stays secret:
-// salts are told to routers.
+// Prefixes are shared only within a client and a request's salt. The client is hashed: events send salts to
+// routers, and its key must stay secret.
 std::string salt_of(std::string_view client, std::string_view own) {
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(client)), 0);
   return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);

@@ -19,7 +19,7 @@ namespace octavo::routes {
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 using ServicePtr = std::shared_ptr<Service>;
 
-// `rest`: the path behind the route's, "" unless the route takes one.
+// `rest`: the path after the route's, "" unless the route takes one.
 using Get = http::Response (*)(Service&, std::string_view rest);
 // An error is the answer.
 using Post = Result<> (*)(const ServicePtr&, const ExchangePtr&);
@@ -66,19 +66,19 @@ Result<> stop_profile(const ServicePtr&, const ExchangePtr&);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
-// X-Request-Id, or nothing where it is no plain ASCII: it goes into answers, logs and traces. At most 256
-// bytes.
+// X-Request-Id, up to 256 bytes; empty if it is not plain ASCII, since it is written to answers, logs and
+// traces.
 std::string request_id_of(const http::Request& request);
 // X-Request-Timeout, in seconds, above what the body says.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
-// That, and X-Request-Id where the body has none.
+// Reads them, and X-Request-Id if the body has no id.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
-// Goes on once what stands at addresses among `media` has been fetched: here and now where nothing does, else on a
-// thread that may wait, to the end, so that no more is in memory than there are such threads. `go_on` keeps the
-// media alive; its error is the answer.
+// Calls `go_on` after the URLs in `media` were fetched: at once if there are none, otherwise on a thread that
+// may wait. The number of these threads limits the memory. `go_on` keeps the media alive; its error is the
+// answer.
 Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
-// With the engine that the headers name.
+// Starts it on the engine that the headers name.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its
 // trace.

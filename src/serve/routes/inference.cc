@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Fields of both bodies: of the request, and of its sampling_params beside sampling_fields().
+// Fields of the request and of its sampling_params, besides sampling_fields().
 constexpr auto kOfRequest = std::to_array<std::string_view>(
     {"request_id", "model", "stream", "stream_options", "cache_salt", "priority", "kv_transfer_params"});
 constexpr auto kConstraints = std::to_array<std::string_view>({"structured_outputs", "response_format"});
@@ -24,7 +24,7 @@ constexpr auto kConstraints = std::to_array<std::string_view>({"structured_outpu
 constexpr auto kOfCompletions = std::to_array<std::string_view>(
     {"prompt", "model", "stream", "stream_options", "echo", "suffix", "return_token_ids",
      "return_tokens_as_token_ids", "request_id", "cache_salt", "priority", "kv_transfer_params"});
-// Sampling parameters that change nothing where tokens go out as they come.
+// Sampling parameters without effect, because the reply has tokens, not text.
 constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 
 // The body of a generation as the body of a completion, which has the same rules.

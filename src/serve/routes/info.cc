@@ -92,8 +92,8 @@ void live(const ServicePtr& service, const ExchangePtr& exchange) {
     exchange->respond(openai::error_response(503, "too many watch the engine already"));
 }
 
-// vLLM's switches. Requests that run keep their blocks; what lies outside of the engine (transfer/) goes by
-// the weights' files, so that nothing there is ever of others.
+// vLLM's parameters. Running requests keep their blocks. Blocks outside the engine (transfer/) are keyed by
+// the weights' files, so those never become stale.
 Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchange) {
   for (const std::string_view name : {"reset_running_requests", "reset_external"}) {
     const std::string value = http::query_value(exchange->request().query, name).value_or("false");

@@ -15,10 +15,10 @@ namespace octavo {
 // The OpenAPI document of all routes, without the limits of a model.
 boost::json::object api_of_all_routes();
 
-// Paths of the server's routes; one that ends in '/' has others below it.
+// Paths of the server's routes; a path that ends in '/' also stands for all below it.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
-// Into the service's metrics; probes and /metrics itself are left out, as vLLM does.
+// Adds the answer to the metrics, except for probes and /metrics, as in vLLM.
 void count_answer(Service& service, const http::Answered& answered);
 
 // Answers the exchange, at once or later from the service's threads. Without a right key only reading /health

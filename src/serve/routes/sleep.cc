@@ -1,4 +1,4 @@
-// /sleep, /wake_up and /is_sleeping: memory given back while nobody asks, as vLLM's routes of these names.
+// /sleep, /wake_up and /is_sleeping: free memory while there are no requests, as vLLM's routes do.
 #include <algorithm>
 #include <charconv>
 

@@ -124,7 +124,7 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
-// Without what a proxy has left in front of it, as FastAPI reads paths: with the prefix and without.
+// The path without --root-path, if it has it: paths work with and without the prefix, as in FastAPI.
 std::string_view local_path(std::string_view path, std::string_view root) {
   while (root.ends_with('/')) root.remove_suffix(1);
   const std::string_view rest = path.starts_with(root) ? path.substr(root.size()) : path;

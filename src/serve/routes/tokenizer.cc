@@ -72,7 +72,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 http::Response tokenizer_info(Service& service, std::string_view) {
   if (!service.options.features.tokenizer_info)
     return openai::error_response(404, "the server runs without --enable-tokenizer-info-endpoint");
-  // What tokenizer_config.json says, and what stands in files beside it.
+  // Fields of tokenizer_config.json and of the files beside it.
   const TokenizerConfig& config = service.tokenizer.config();
   boost::system::error_code none;
   const json::value file = json::parse(config.json, none);

@@ -1,5 +1,5 @@
-// /collective_rpc: of what vLLM's route of this name has its workers do, the weights that are read in place
-// of the model's. /update_weights_from_disk: the same as SGLang's trainers ask for it.
+// /collective_rpc: of its methods in vLLM, those that replace the model's weights. /update_weights_from_disk:
+// the same in SGLang's form.
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -20,7 +20,7 @@ Result<> read_path(openai::Fields& fields, std::string_view name, std::string& p
   return {};
 }
 
-// "": those in use are read anew.
+// "": read the current weights again.
 Result<std::string> weights_path(openai::Fields& fields) {
   TRY_VOID(fields.refuse("args", "reload_weights has named arguments alone: kwargs", json::array()));
   TRY(const json::object* named, fields.object("kwargs"));
