@@ -33,7 +33,7 @@ fs::file_time_type changed_at(const fs::path& folder) {
   return latest;
 }
 
-// Whose fault it is not stays at fault until its files change.
+// Errors caused by the files themselves: they stay until the files change.
 bool is_of_the_files(ErrorCode code) {
   return code != ErrorCode::resource_exhausted && code != ErrorCode::unavailable;
 }
@@ -68,7 +68,7 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
-  // Only now, so that no request reaches the engine before the adapter does.
+  // Last, so that no request with this name reaches the engine before the adapter.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
   if (const auto failed = failure_of(name)) {  // already
     service_.adapters->remove(name);

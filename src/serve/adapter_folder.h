@@ -1,4 +1,4 @@
-// A folder of LoRA adapters that are loaded when a request first names them, as by vLLM's
+// A folder of LoRA adapters, each loaded at the first request that names it, as in vLLM's
 // lora_filesystem_resolver.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace octavo {
 
 class AdapterFolder {
  public:
-  // Offers the folder's adapters of the base model, which has these names, to the service's requests. Errors:
-  // it is no folder.
+  // Offers the folder's adapters of the base model to the service's requests. base_names: the base model's
+  // names. Error: not a folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
   // Any thread. Whether requests may use this name: the folder exists and belongs to this model. The first

@@ -28,7 +28,7 @@ class AdapterNames {
     const std::lock_guard lock(mutex_);
     return cards_.emplace(card.name, card).second;
   }
-  // False: there was none.
+  // False: no such adapter.
   bool remove(const std::string& name) {
     const std::lock_guard lock(mutex_);
     return cards_.erase(name) > 0;
@@ -38,8 +38,8 @@ class AdapterNames {
     const auto found = cards_.find(name);
     return found == cards_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Whether requests may name it: it is here, or where look_further() says. Errors: it is there, and cannot
-  // be had.
+  // Whether requests may use this name: the adapter is here, or look_further() finds it. Error: it exists but
+  // cannot be loaded.
   Result<bool> offers(const std::string& name) const {
     if (find(name)) return true;
     return look_ ? look_(name) : false;

@@ -1,4 +1,4 @@
-// Limits what all clients, and each of them, may use of the server at a time.
+// Limits the resources that all clients together, and each client, may use at a time.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class Admission {
   Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
       : budget_(budget), client_max_(client_max), clock_us_(std::move(clock_us)) {}
 
-  // A request's part of the budget, given back with the object. The admission must outlive it.
+  // A request's share of the budget, returned by the destructor. The admission must outlive it.
   class Ticket {
    public:
     Ticket() = default;
@@ -54,9 +54,9 @@ class Admission {
     }
     ~Ticket();
 
-    // Takes more memory. False, and nothing taken, when the budget or the client's part of it is used up.
+    // Takes more memory. False: the budget or the client's share is used up; nothing is taken.
     bool grow(std::int64_t bytes);
-    // One of the answers has ended.
+    // Returns the share of an answer that has ended.
     void give_back_answer();
 
    private:
@@ -75,11 +75,11 @@ class Admission {
   // it exceeds one client's budget.
   Result<> possible(const Price& price) const;
 
-  // Any thread. Errors: as possible(); resource_exhausted, when too much is in use now.
+  // Any thread. Errors: as possible(); resource_exhausted if too much is in use now.
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
-  // Requests that hold a ticket.
+  // Number of requests with a ticket.
   int tickets() const { return tickets_; }
 
   // Estimated seconds until a refused request fits, from the rate at which answers end: 1 to 60.

@@ -18,7 +18,7 @@ constexpr int kLastWordsMs = 2000;
 
 }  // namespace
 
-// The service is there once the model is loaded.
+// The service exists after the model is loaded.
 struct ApiServer::Door {
   explicit Door(const std::vector<std::string>& api_keys) : keys(api_keys) {}
 

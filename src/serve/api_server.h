@@ -1,4 +1,4 @@
-// The OpenAI-compatible server: routes, keys, and the way from a body to a generation.
+// The OpenAI-compatible server: routes, keys, and requests from body to generation.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace octavo {
 
 class ApiServer {
  public:
-  // Listens from now on, and answers 503 until open() is called. `http.refusal` and `http.admit` are set
-  // here. Errors: io, when the address cannot be bound.
+  // Starts to listen and answers 503 until open() is called. Sets `http.refusal` and `http.admit`. Error: io
+  // if the address cannot be bound.
   static Result<std::unique_ptr<ApiServer>> start(const std::vector<std::string>& api_keys,
                                                   http::ServerOptions http);
   ~ApiServer();
 
-  // Serves from now on.
+  // Starts to serve requests.
   void open(std::shared_ptr<Service> service);
 
   std::uint16_t port() const { return server_->port(); }

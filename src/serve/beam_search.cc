@@ -24,7 +24,7 @@ BeamRules rules_of(const Request& request, double length_penalty) {
   return rules;
 }
 
-// Log-probabilities are those before temperature and penalties, so nothing but their number matters.
+// Log-probabilities are taken before temperature and penalties, so only their number matters.
 SamplingParams one_token(const SamplingParams& asked) {
   SamplingParams p;
   p.temperature = 0;
@@ -109,7 +109,7 @@ void Beams::extend(std::span<const TokenLogprobs> rows) {
 bool Beams::done() const {
   if (live_.empty() || steps_ >= rules_.max_tokens) return true;
   if (std::ssize(completed_) < rules_.width) return false;
-  // No sum grows. The length that is best for it is the shortest or the longest, as the penalty is.
+  // Sums only fall. The best length for a sum is the shortest or the longest one, depending on the penalty.
   const double sum = live_.front().sum;
   const double bound = std::max(score(sum, live_.front().length), score(sum, rules_.max_tokens));
   return bound <= score(completed_.back().sum, completed_.back().length);
@@ -186,7 +186,7 @@ Result<> BeamSearch::ask() {
   return {};
 }
 
-// `missing` requests of this step cannot be submitted.
+// Handles that `missing` requests of this step could not be submitted.
 Result<> BeamSearch::give_up(std::size_t missing, Error error) {
   std::vector<RequestId> ids;
   {
@@ -228,7 +228,7 @@ void BeamSearch::deliver(std::size_t beam, Output&& output) noexcept {
   if (--awaited_ == 0) service_->delivery.post([self = shared_from_this()] { self->step(); });
 }
 
-// After the last of a step's requests, on a thread that may take its time.
+// Runs after the last request of a step, on a thread that may take long.
 void BeamSearch::step() {
   bool cancelled = false;
   {

@@ -32,10 +32,10 @@ class Beams {
   explicit Beams(BeamRules rules) : rules_(std::move(rules)), live_{{}} {}
 
   std::size_t count() const { return live_.size(); }
-  // After the prompt; beams are sorted by their sums, the best first.
+  // Tokens after the prompt; beams are sorted by their sums, best first.
   std::vector<TokenId> tokens(std::size_t beam) const { return path(live_[beam].last); }
 
-  // rows[i].top: the likeliest tokens after beam i; the first 2 * width count.
+  // rows[i].top: the likeliest tokens after beam i; uses the first 2 * width.
   void extend(std::span<const TokenLogprobs> rows);
   // Whether no unfinished beam can still enter the best `width`.
   bool done() const;
@@ -46,11 +46,11 @@ class Beams {
     double sum = 0;
     std::optional<TokenId> end;  // nothing: max_tokens cut it
   };
-  // The best `width`, the best first.
+  // The best `width` answers, best first.
   std::vector<Answer> best() const;
 
  private:
-  // A token of a beam; beams share what they have in common.
+  // A token of a beam; beams share the nodes of a common prefix.
   struct Node {
     int before = -1;  // -1: the prompt
     TokenId token = 0;
@@ -80,7 +80,7 @@ class Beams {
   int steps_ = 0;
 };
 
-// One prompt's search on its way. Its sink gets all answers at the end.
+// The running search of one prompt. Its sink gets all answers at the end.
 class BeamSearch final : public OutputReceiver, public std::enable_shared_from_this<BeamSearch> {
  public:
   // `request`: as make_request() makes it; sampling.n is the width. Errors: as EngineClient::submit.

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr int kVocabulary = 5;
 constexpr TokenId kEnd = 4;
 
-// A model of five tokens: log-probabilities of what follows, the likeliest first.
+// A model of five tokens: log-probabilities of the next token, likeliest first.
 TokenLogprobs behind(const std::vector<TokenId>& tokens, std::uint64_t seed) {
   const Hash128 hash = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(tokens)), seed);
   std::vector<double> weights;
@@ -53,7 +53,7 @@ double score_of(const Text& text, const BeamRules& rules) {
          std::pow(rules.prompt_tokens + static_cast<int>(text.tokens.size()), rules.length_penalty);
 }
 
-// Every text of at most max_tokens, the best first.
+// Every text of at most max_tokens, best first.
 std::vector<Text> all_texts(const BeamRules& rules, std::uint64_t seed) {
   std::vector<Text> all, open{{}};
   for (int length = 0; length < rules.max_tokens; ++length) {
@@ -77,7 +77,7 @@ std::vector<Text> all_texts(const BeamRules& rules, std::uint64_t seed) {
   return all;
 }
 
-// vLLM's loop as it is written there: all that ends is kept, and no search stops before max_tokens.
+// vLLM's loop without shortcuts: it keeps every finished beam and runs until max_tokens.
 std::vector<Text> plain_search(const BeamRules& rules, std::uint64_t seed) {
   std::vector<Text> beams{{}}, completed;
   for (int step = 0; step < rules.max_tokens && !beams.empty(); ++step) {
@@ -183,7 +183,7 @@ TEST_F(BeamSearchTest, AnswersAreTheBestBeams) {
 }
 
 TEST_F(BeamSearchTest, AnEndEndsABeam) {
-  // The best is to end at once, but every text has a letter that follows.
+  // The best beam ends at once, but every text has a letter that may follow.
   serve([](const Request& request, int) {
     return Script{.tokens = {request.prompt.size() < 6 ? TokenId{'x'} : kEndToken},
                   .end = FinishReason::length};

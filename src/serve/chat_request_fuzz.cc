@@ -11,7 +11,7 @@
 
 namespace {
 
-// Between them, every field of both endpoints.
+// Together they have every field of both endpoints.
 const octavo::fuzz::JsonMutator& mutator() {
   static const octavo::fuzz::JsonMutator m({
       R"({"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0.5, "top_p": 0.9,

@@ -12,7 +12,7 @@ namespace octavo {
 
 class Generation;
 
-// Any thread. Its own thread ends with it.
+// Any thread. Has its own thread.
 class Deadlines {
  public:
   Deadlines();

@@ -30,7 +30,7 @@ std::span<const TokenId> kept_special(const Service& service, const openai::Gene
   return service.options.tool_tokens;
 }
 
-// Limit of the engine's outputs that a client has not read; beyond it the stream is cut.
+// Limit of unread output per client; beyond it the stream is cut.
 constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // of a stream, written at a time
 
@@ -125,8 +125,8 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// Replays the client's part of the answer without sending it: text, stop strings, thoughts and calls are then
-// in the state after its last token.
+// Processes the tokens that the client already has, without sending them, so that text, stop strings,
+// thoughts and calls are in the state after the last of them.
 Result<> Generation::resume() {
   if (!plan_.request.resume) return {};
   Run& run = runs_.front();
@@ -229,7 +229,7 @@ void Generation::drain() {
   if (next_ < batch_.size() || !rest()) again();
 }
 
-// Takes what is in the mailbox.
+// Takes the queued outputs.
 bool Generation::fetch() {
   std::vector<Mail>().swap(batch_);
   next_ = 0;
@@ -239,14 +239,14 @@ bool Generation::fetch() {
   return !batch_.empty();
 }
 
-// Whether the worker can stop: the mailbox is empty.
+// Whether the worker can stop: the queue is empty.
 bool Generation::rest() {
   const std::lock_guard lock(mutex_);
   scheduled_ = !mail_.empty() || ending_;
   return !scheduled_;
 }
 
-// Once, when it is to end early.
+// Returns the error once, if the generation must end early.
 std::optional<Error> Generation::told_to_end() {
   const std::lock_guard lock(mutex_);
   auto error = std::exchange(ending_, std::nullopt);
@@ -276,7 +276,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const bool refused = error && error->code == ErrorCode::invalid_argument;
   if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
   if (!last) return;
-  // After the record: a client that has its answer finds it in the metrics.
+  // Recorded first, so that a client that has its answer finds it in the metrics.
   const auto concluded = within_memory([&]() -> Result<> {
     conclude(out);
     return {};
@@ -293,7 +293,7 @@ void Generation::open_stream() {
       {.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)});
 }
 
-// Whether all answers are there.
+// Whether all answers are complete.
 Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
   open_stream();
   const bool ended = mail.output.finished.has_value();
@@ -303,7 +303,7 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
   if (!choice.processor.finished() || --run.unfinished > 0) return false;
-  // The server finds stop strings, the engine does not.
+  // The server finds stop strings, so the engine must be told.
   if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
 }

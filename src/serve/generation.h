@@ -23,17 +23,16 @@ namespace octavo {
 
 class Generation final : public OutputReceiver, public std::enable_shared_from_this<Generation> {
  public:
-  // Submits all prompts or, when the server is full, none, and answers the exchange: now with an error or
-  // from now on with the engine's output. Without an exchange only the plan's reply gets it. Returns the
-  // generation, to cancel it.
+  // Submits all prompts, or none if the server is full. Answers the exchange with an error now, or with the
+  // engine's output from now on. Without an exchange only the plan's reply gets the output. Returns the
+  // generation, for cancel().
   static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
 
-  // Ends what is unfinished, with FinishReason::abort.
+  // Ends unfinished answers with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
-  // Any thread. Both end it with an error to the client: the server stops; the request's timeout
-  // is over.
+  // Any thread. Both end the generation with an error: the server stops, or the request's timeout has passed.
   void shut_down();
   void time_out();
 

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// The thoughts that the prompt has opened and not closed; nothing: there are none.
+// Number of tokens of thoughts that the prompt has opened and not closed; nullopt: none are open.
 std::optional<int> thoughts_in(std::span<const TokenId> prompt, const ThinkingBudget& budget) {
   for (std::size_t i = prompt.size(); i-- > 0;) {
     if (prompt[i] == budget.end) return std::nullopt;
@@ -33,7 +33,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   if (asked.resume) request.answers_so_far = {{.index = 0, .tokens = *asked.resume}};
   request.engine = plan.engine;
   request.kv_transfer = asked.kv_transfer;
-  // Thoughts that an answer begins with are free.
+  // A grammar does not apply to thoughts at the begin of an answer.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)
     request.grammar_after = plan.thinking->end;
   if (plan.thinking_budget) {

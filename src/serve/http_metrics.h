@@ -17,7 +17,7 @@ namespace octavo {
 // Safe from any thread.
 class HttpMetrics {
  public:
-  // handler: the route, with {names} for what differs; "none": no route.
+  // handler: the route, with {names} for its variable parts; "none": no route.
   void count(std::string_view handler, const http::Answered& answered);
 
   std::string text() const;

@@ -13,7 +13,7 @@ namespace {
 
 using openai::Fields;
 
-// A number within [least, most], where it is there.
+// Reads a number within [least, most], if given.
 Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t most, auto& out) {
   std::optional<std::int64_t> given;
   TRY_VOID(f.integer64(name, given));
@@ -77,7 +77,7 @@ Result<> apply(Fields& f, media::TokenBudgetRule& rule) {
   return read(f, "max_soft_tokens", 1, rule.tokens_max, rule.tokens_max);
 }
 
-// Which frames are chosen.
+// Applies the choice of frames.
 Result<> apply(Fields& f, media::VideoRule& rule) {
   double fps = 0;
   int frames = 0;

@@ -1,4 +1,4 @@
-// Tokens in, tokens out; prompts as tokens; text that fills a gap.
+// Requests with token ids and replies with token ids; prompts as token ids; text that fills a gap.
 #include <gmock/gmock.h>
 
 #include <boost/json/value_to.hpp>

@@ -22,8 +22,8 @@ class LiveFeed {
   LiveFeed(EngineClient& engine, const Metrics& metrics);
   ~LiveFeed() { stop(); }
 
-  // Starts a stream until its client leaves or the feed stops. False: too many streams, or the feed has
-  // stopped.
+  // Starts a stream that ends when its client leaves or the feed stops. False: too many streams, or the feed
+  // has stopped.
   bool add(std::shared_ptr<http::Exchange> exchange);
 
   // Ends all streams.

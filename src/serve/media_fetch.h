@@ -23,8 +23,8 @@ struct MediaSources {
 // http:, https: or file:.
 bool is_address(std::string_view url);
 
-// The bytes at the address. Errors (invalid_argument): a host or a path that is not allowed, no such file,
-// another answer than 200, more bytes than these, no answer in time.
+// The bytes at the URL. Errors (invalid_argument): the host or path is not allowed, no such file, a status
+// other than 200, more than bytes_max, or a timeout.
 Result<std::string> fetch_media(const MediaSources& sources, const std::string& url,
                                 std::size_t bytes_max = MediaSources::kBytesMax);
 

@@ -163,7 +163,7 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
              engines[i].blocks_total);
 }
 
-// The adapters of unfinished answers are labels; the value is the time at which they were.
+// Names of the adapters of unfinished answers are labels; the value is the current time.
 void write_adapters(Engines engines, int max_loras, Exposition& out) {
   out.begin("lora_requests_info", "LoRA adapters with unfinished requests, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {

@@ -1,4 +1,4 @@
-// /openapi.json says what the server has, and no more.
+// /openapi.json describes exactly what the server has.
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>

@@ -1,4 +1,4 @@
-// The page at `/`: a playground and the engine at work, built from web/ and kept in the binary.
+// The page at `/`: a playground and a live view of the engine, built from web/ and embedded in the binary.
 #pragma once
 
 #include <string_view>

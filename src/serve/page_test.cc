@@ -39,7 +39,7 @@ TEST_F(ServeTest, PageIsBehindTheKey) {
   EXPECT_EQ(client().get("/octavo/live").value().status, 401);
 }
 
-// Reads the stream until it has so many events.
+// Reads `count` events from the stream.
 std::vector<json::object> read_events(http::Client& client, std::size_t count) {
   http::SseReader reader;
   std::vector<json::object> events;

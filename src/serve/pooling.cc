@@ -94,7 +94,7 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
   if (last) service_->delivery.post([self = shared_from_this()] { self->conclude(); });
 }
 
-// After the last deliver().
+// Called after the last deliver().
 void Pooling::conclude() {
   if (submission_.cancelled()) return;  // the client has left
   std::string body;

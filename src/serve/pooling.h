@@ -18,7 +18,7 @@ namespace octavo {
 
 class Pooling final : public OutputReceiver, public std::enable_shared_from_this<Pooling> {
  public:
-  // Submits all texts or, when the server is full, none. Error: the answer, when nothing was begun.
+  // Submits all texts, or none if the server is full. Error: nothing was started.
   static Result<> start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange);
 

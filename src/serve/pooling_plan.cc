@@ -37,7 +37,7 @@ struct Frame {
   }
 };
 
-// Floats as the shortest text that reads back as the same.
+// Each float as the shortest text that reads back as the same float.
 std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
 
 // Little-endian floats.
@@ -46,7 +46,7 @@ std::string base64(const std::vector<float>& vector) {
   return '"' + encode_base64(bytes) + '"';
 }
 
-// make(i) for each of `count`, with commas.
+// make(i) for i below `count`, joined by commas.
 template <class Make>
 std::string joined(std::size_t count, Make&& make) {
   std::string all;
@@ -61,7 +61,7 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
   return fields.activated.value_or(service.options.pooling.activated.value_or(true));
 }
 
-// Activates the model's numbers for a task.
+// Applies the model's activation for a task.
 void activate(const Service& service, Task task, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
   const EngineInfo::TokenHead* own = info.token_head(task);
@@ -74,7 +74,7 @@ void activate(const Service& service, Task task, bool wanted, std::span<float> v
   if (wanted) octavo::activate(own != nullptr ? own->activation : info.score_activation, vector);
 }
 
-// Numbers of a vector, of those that the server gives.
+// Numbers per vector that the server returns.
 int size_of(const Service& service, Task task) {
   const std::vector<int>& returned = service.options.pooling.returned;
   return returned.empty() ? service.engine_info.size_for(task) : static_cast<int>(returned.size());
@@ -93,7 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Keeps the vectors of tokens that the server returns.
+// Keeps the vectors of those tokens for which the server returns one.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const EngineInfo::TokenHead* head = service.engine_info.token_head(task);
@@ -117,7 +117,7 @@ Result<int> kept_of(const Service& service, Task task, std::optional<int> asked,
   return asked.value_or(std::min(size, service.options.pooling.dimensions.value_or(size)));
 }
 
-// The vector of each text, of those of the chunks.
+// Combines the vectors of chunks to one vector per text.
 Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
                  std::span<const std::vector<int>> lengths, Vectors&& chunks) {
   for (std::vector<float>& chunk : chunks)
@@ -178,7 +178,7 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
   return texts;
 }
 
-// A conversation as the chat template writes it.
+// A conversation in the form of the chat template.
 Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
                                         const openai::PoolingFields& fields, std::size_t longest) {
   if (!chat.media.empty())
@@ -321,7 +321,8 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
   return texts;
 }
 
-// A cross-encoder reads each pair; a model of vectors each text, and pairs are as alike as their vectors.
+// A cross-encoder reads each pair. An embedding model reads each text, and the score is the similarity of the
+// vectors.
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
@@ -400,7 +401,7 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
       [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
          const std::vector<float>& vector) {
         const int size = *request.dimensions;
-        // Weights of tokens are a list of numbers, as in vLLM.
+        // Token weights are a list of numbers, as in vLLM.
         const bool weights = size == 1 && s.engine_info.token_head(*request.task) != nullptr;
         const std::string data = request.base64 ? base64(vector)
                                  : is_of_tokens(*request.task) && !weights
@@ -423,8 +424,8 @@ Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::
       });
 }
 
-// A bit for each number: whether it is above 0; the first is the highest of a byte. `shift`: what bytes count
-// less.
+// One bit per number, 1 if it is above 0; the first is a byte's highest bit. `shift`: subtracted from each
+// byte.
 std::string bits(const std::vector<float>& vector, int shift) {
   std::vector<int> bytes((vector.size() + 7) / 8, -shift);
   for (std::size_t i = 0; i < vector.size(); ++i) bytes[i / 8] += vector[i] > 0 ? 128 >> (i % 8) : 0;

@@ -1,5 +1,5 @@
-// From a pooling body to the engine's texts, and from the engine's vectors to the reply: vectors, scores of
-// labels, ranks. No HTTP.
+// Converts a pooling body to the engine's texts, and the engine's vectors to the reply: vectors, scores of
+// labels, or ranks. No HTTP.
 #pragma once
 
 #include <boost/json/object.hpp>

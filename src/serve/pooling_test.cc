@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class PoolingTest : public ServeTest {
  protected:
-  // A model that makes (tokens, first token, 0) of a text.
+  // A model whose vector is (tokens, first token, 0).
   void serve_embedder(bool normalise = true) {
     serve(
         [](const Request& r, int) {
@@ -202,7 +202,7 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
 }
 
-// A model that makes a vector of each token: (its id, 0) or, from 'n' on, (0, its id).
+// A model with one vector per token: (its id, 0) or, from 'n' on, (0, its id).
 class TokenVectorsTest : public PoolingTest {
  protected:
   void serve_tokens(Task task, std::vector<std::string> labels = {}, const PoolingRules& rules = {}) {
@@ -262,7 +262,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
 }
 
-// A reward model: labels of each token, of which those are given that end a step of what is judged.
+// A reward model: scores of labels for each token; the server returns those of tokens that end a step.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
   serve_tokens(Task::token_classify, labels);
@@ -341,7 +341,7 @@ TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
               HasSubstr("at most 1"));
 }
 
-// Each token of the query counts as much as the document's token that is most like it.
+// Each token of the query is compared with the most similar token of the document.
 TEST_F(TokenVectorsTest, TextsAreAlikeAsTheirTokensAre) {
   serve_tokens(Task::token_embed);
   const json::array results =
@@ -405,7 +405,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
               HasSubstr("chat_template"));
 }
 
-// A model that reads 20 tokens and makes (1, tokens) of them.
+// A model with a limit of 20 tokens, whose vector is (1, tokens).
 TEST_F(PoolingTest, LongTextsAreReadInChunks) {
   serve([](const Request& r, int) { return Script{.pooled = {1, static_cast<float>(r.prompt.size())}}; },
         [&](ServeOptions& options, http::ServerOptions&) {

@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// No vocabulary in use has longer tokens, apart from runs of spaces.
+// Tokens in known vocabularies are shorter, except runs of spaces.
 constexpr std::size_t kTokenBytesMax = 128;
 
 // Maximum tokens of a prompt: the context minus one for an answer, or the encoder's limit.
@@ -174,7 +174,7 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
                middle = tokenizer.id_of(marks.middle);
     if (!before || !behind || !middle) continue;
     TRY(const std::vector<TokenId> rest, tokenizer.encode(suffix, false, prompt_bytes_max(service, false)));
-    // Behind what begins every text.
+    // Position after the tokens that begin every text.
     std::size_t at = 0;
     if (request.add_special_tokens)
       while (at < prompt.size() && tokenizer.is_special(prompt[at])) ++at;
@@ -200,7 +200,7 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
         .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   if (rule->text) {
-    // A grammar begins with the answer: it leaves no room for marks that are words.
+    // A grammar applies from the first token, so marks that are words cannot precede it.
     const bool bound = request.output && request.output->field != "tools";
     if (bound || request.reasoning_off) return std::nullopt;
     const bool open = rule->from_start || opens_thoughts(*rule->text, prompt, service.tokenizer);

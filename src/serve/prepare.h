@@ -1,4 +1,4 @@
-// From a parsed request to the engine's: rendering, tokenising, and checks that need both.
+// Converts a parsed request to the engine's: renders the template, tokenises, and checks what needs both.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@
 
 namespace octavo {
 
-// Errors name the field: a prompt that is empty, does not fit the context, or is no text; max_tokens beyond
-// it; more answers or log-probabilities than a client may ever have.
+// Errors name the field: the prompt is empty, too long or not valid text; max_tokens exceeds the context; or
+// more answers or log-probabilities than one client may have.
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
-// For another protocol: the prefix of its ids, and the maker of its replies.
+// For other protocols: makes the reply of a generation.
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
@@ -35,7 +35,7 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
 Result<GenerationPlan> prepare_completion_as(const Service& service, openai::CompletionRequest request,
                                              std::string_view id_prefix, const ReplyMaker& reply);
 
-// The conversation as ids, with the images in it: also what /tokenize answers.
+// The conversation as ids, with its images; also the result of /tokenize.
 struct ChatTokens {
   std::vector<TokenId> ids;
   std::vector<MediaPart> images;
@@ -43,7 +43,7 @@ struct ChatTokens {
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max);
 
-// The most bytes of text that could still fit the context. With truncation, what the tokenizer takes.
+// Maximum bytes of a text that can fit the context. With truncation: maximum bytes for the tokenizer.
 std::size_t prompt_bytes_max(const Service& service, bool truncated);
 
 }  // namespace octavo

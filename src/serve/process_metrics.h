@@ -1,4 +1,4 @@
-// process_* as Prometheus' clients report them, read from /proc.
+// process_* metrics with the names of Prometheus' client libraries, read from /proc.
 #pragma once
 
 #include <string>

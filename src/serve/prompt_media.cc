@@ -98,7 +98,8 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   if (!rule.whole && std::ssize(samples) > config.samples())
     return invalid("", "the sound has {:.1f} seconds, the model hears {} at a time",
                    static_cast<double>(samples.size()) / media::MelConfig::kRate, config.seconds);
-  // Frames that begin within the sound; a row of the encoder has two of them, a token some rows.
+  // Number of frames that begin within the sound. Two frames make a row of the encoder, and some rows make a
+  // token.
   const std::int64_t frames = (std::ssize(samples) + media::MelConfig::kHop - 1) / media::MelConfig::kHop;
   const std::int64_t rows = rule.whole ? rule.frames / 2 : (frames + 1) / 2;
   const std::int64_t tokens = rows / (rule.frames / 2 / rule.tokens);

@@ -17,8 +17,8 @@ namespace octavo {
 // The token of a kind of media in texts; "": the model does not take the kind.
 std::string_view token_of(const Service& service, openai::MediaKind kind);
 
-// The adapter of a chat with these that names none: of images before that of videos, and that before that of sounds;
-// "": none is for them.
+// Default adapter of a chat with these media, if it names none: that of images, else of videos, else of
+// sounds; "": none.
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media);
 
 // Decodes images, videos and sounds, and replaces the token of each in `text` by its text. place_media()

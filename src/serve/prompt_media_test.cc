@@ -1,5 +1,4 @@
-// Images in chats over HTTP: what the engine gets is what transformers' processor makes of them
-// (tests/data/vision).
+// Images in chats over HTTP: the engine gets the output of transformers' processor (tests/data/vision).
 #include "serve/prompt_media.h"
 
 #include <gmock/gmock.h>
@@ -207,7 +206,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
               HasSubstr("only parts of type text, thinking, image_url, video_url, audio_url and input_audio"));
 }
 
-// Sounds in chats: what the engine gets is what transformers' processor makes of them (tests/data/sound).
+// Sounds in chats: the engine gets the output of transformers' processor (tests/data/sound).
 class PromptSoundTest : public ServeTest {
  protected:
   void serve_sound(int context = 400) {

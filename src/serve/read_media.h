@@ -1,4 +1,4 @@
-// One image, sound or video of a chat, from the client's bytes to the engine's parts.
+// Converts one image, sound or video of a chat from the client's bytes to the engine's parts.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// Its parts without positions, and its text in the prompt.
+// Parts without positions, and their text in the prompt.
 struct ReadMedia {
   std::string text;
   std::vector<MediaPart> parts;

@@ -86,7 +86,7 @@ class VideoParts {
   std::vector<MediaPart> parts_;
 };
 
-// All of them are seen, as vLLM takes them.
+// Uses all frames, as vLLM does.
 Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoParts& parts) {
   const auto count = std::ranges::count(list, ',') + 1;
   if (count > rule.frames_max) return invalid("", "the video has {} frames, the limit is {}", count, rule.frames_max);

@@ -13,7 +13,7 @@ constexpr std::string_view kPath = "/v1/responses";
 
 class ResponsesTest : public ServeTest {
  protected:
-  // The prompt that the engine was given last.
+  // The engine's last prompt.
   std::string prompt() const {
     std::string text;
     for (const TokenId id : engine_->last_request.prompt) text += static_cast<char>(id);

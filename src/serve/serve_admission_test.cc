@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class AdmissionTest : public ServeTest {
  protected:
-  // Twelve answers at a time, of which a client may have eight.
+  // Twelve answers at a time, at most eight per client.
   void serve_small(std::int64_t bytes = std::int64_t{1} << 30) {
     serve(
         [](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
@@ -64,7 +64,7 @@ TEST_F(AdmissionTest, WhatCanNeverBeAdmittedIsA400AndNothingOfItRuns) {
 TEST_F(AdmissionTest, AClientThatFillsItsShareLeavesRoomForOthers) {
   serve_small();
   const http::Client held = hold("a", 6);
-  // All prompts of a request or none.
+  // Either all prompts of a request or none.
   EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b","c"]})").status, 429);
   EXPECT_EQ(engine_->submitted, 1);
   EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b"]})").status, 200);

@@ -27,12 +27,12 @@ struct MediaOptions {
   std::optional<PromptSound> prompt_sound{};       // nullopt: the model takes no sound in prompts
   std::optional<SoundRules> transcription{};       // nullopt: the model does not transcribe
   MediaSources sources{};
-  // "image", "video", "audio": the adapter of this name is the default of chats with such a part.
+  // Each of "image", "video", "audio" with a default adapter of that name.
   std::set<std::string, std::less<>> adapters{};
 };
 
-// Limits of running and waiting requests. A client's share: all of the running answers, half of the queue and
-// half of the memory.
+// Limits of running and waiting requests. One client may have all running answers, half of the queue and half
+// of the memory.
 struct AdmissionOptions {
   int max_num_seqs = 128;                                  // running answers
   int max_num_queued_reqs = 4096;                          // waiting answers; more: 429
@@ -98,7 +98,7 @@ struct ServeOptions {
   std::string model_root{};  // in /v1/models
   std::string system_fingerprint{};
   std::string response_role = "assistant";
-  // The folder of an adapter, given as a path or as a hub name; can take as long as a download.
+  // Finds the folder of an adapter, given as a path or a Hub name; may take as long as a download.
   std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
     return path;
   };

@@ -26,7 +26,7 @@
 
 namespace octavo {
 
-// The parts outlive the service.
+// The references must outlive the service.
 struct Service {
   Service(EngineClient& engine_client, const Tokenizer& text_tokenizer, const ChatTemplate* default_template,
           const ChatTemplate* template_for_tools, ServeOptions serve_options)
@@ -62,7 +62,7 @@ struct Service {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();  // seconds since 1970
   UnknownFields unknown_fields;
-  // From now on requests may name it.
+  // Allows requests to name the adapter.
   void offer_adapter(AdapterCard card) const {
     if (card.parent.empty()) card.parent = options.rules.model_names.front();
     card.created_at =

@@ -1,4 +1,4 @@
-// The log line that vLLM writes every few seconds while there is work: throughput, queue, cache.
+// vLLM's periodic log line: throughput, queue and cache, while there is work.
 #pragma once
 
 #include <condition_variable>

@@ -47,7 +47,7 @@ std::int64_t ms_since_1970() {
       .count();
 }
 
-// Text into a file, gzipped or as it is.
+// Writes text to a file, gzipped or plain.
 class TraceFile {
  public:
   static Result<TraceFile> create(const std::string& path, bool gzip) {
@@ -60,7 +60,7 @@ class TraceFile {
   void write(std::string_view text) {
     failed_ |= gzwrite(file_.get(), text.data(), static_cast<unsigned>(text.size())) == 0;
   }
-  // Errors: something was not written.
+  // Error: not everything was written.
   Result<> close() {
     failed_ |= gzclose(file_.release()) != Z_OK;
     if (failed_) return failure(ErrorCode::io, "{} could not be written whole", path_);
@@ -99,7 +99,7 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   return options;
 }
 
-// A file and the thread that fills it.
+// A file, and the thread that writes it.
 class StepTrace::Recording {
  public:
   Recording(const EngineClient& engine, StepTraceOptions options, TraceFile file)

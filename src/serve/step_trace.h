@@ -33,10 +33,10 @@ class StepTrace {
   StepTrace(const EngineClient& engine, StepTraceOptions options);
   ~StepTrace();
 
-  // Begins a file in the folder, which is made where it is missing. `session`: vLLM's profile_prefix (of the
-  // file's name), delay_iterations and max_iterations. Errors: a trace is on, the file cannot be written.
+  // Starts a file in the folder, which is created if missing. `session`: vLLM's profile_prefix (of the file's
+  // name), delay_iterations and max_iterations. Errors: a trace is running, or the file cannot be written.
   Result<> start(const boost::json::object& session);
-  // Ends it. Errors: none is on, or it could not be written whole.
+  // Ends the trace. Errors: none is running, or the file is incomplete.
   Result<> stop();
   // Ends a running trace, before the engine ends.
   void close();

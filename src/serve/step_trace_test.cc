@@ -64,7 +64,7 @@ class StepTraceTest : public testing::Test {
             .as_object());
   }
 
-  // The only file that there is; it is gone then.
+  // Reads and removes the only file.
   json::object take_file() const {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "traces"))

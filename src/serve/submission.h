@@ -16,7 +16,7 @@ namespace octavo {
 
 class OutputReceiver {
  public:
-  // On the engine's thread. index: of the prompt.
+  // Called on the engine's thread. index: the prompt's.
   virtual void deliver(std::size_t index, Output&& output) noexcept = 0;
 
  protected:
@@ -26,7 +26,7 @@ class OutputReceiver {
 // A sink that keeps the receiver alive.
 std::shared_ptr<OutputSink> sink_of(std::shared_ptr<OutputReceiver> receiver, std::size_t index);
 
-// Counts refusals. Errors: those of Admission::admit.
+// Counts refusals in the metrics. Errors as in Admission::admit.
 Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client,
                                 Price price);
 
@@ -36,13 +36,13 @@ class Submission {
   explicit Submission(EngineClient& engine) : engine_(engine) {}
 
   Result<> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Work that is not a request of the engine's: how it is cancelled.
+  // Adds other work, by the function that cancels it.
   void add(std::function<void()> cancel);
 
-  // Cancels all work, and what is added later.
+  // Cancels all work, including work that is added later.
   void cancel() noexcept;
   bool cancelled() const;
-  // Cancels the work that was added as the index-th.
+  // Cancels the index-th work.
   void cancel(std::size_t index);
 
  private:

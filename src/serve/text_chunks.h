@@ -21,9 +21,9 @@ struct PoolingRules {
   std::optional<bool> activated{};  // default of requests: normalise vectors, activate scores
   std::optional<int> dimensions{};  // of vectors, default of requests
   int longest = 0;                  // maximum number of tokens of a text in chunks; 0: texts are not cut
-  // A score counts as (score - mean) / sigma, before its activation.
+  // The score is (score - mean) / sigma, before its activation.
   float score_mean = 0, score_sigma = 1;
-  // Vectors of tokens: only those of this token, and these of their numbers; empty: all.
+  // For vectors of tokens: returns only those of this token, and only these components; empty: all.
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
   std::map<std::string, std::string, std::less<>>

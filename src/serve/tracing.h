@@ -24,10 +24,10 @@ struct TraceContext {
   bool sampled = true;      // somebody records the trace
 };
 
-// nullopt: no valid header, and the request begins a separate trace.
+// nullopt: no valid header; the request begins a new trace.
 std::optional<TraceContext> parse_traceparent(std::string_view header);
 
-// One answer that has ended.
+// A finished answer.
 struct AnswerSpan {
   std::optional<TraceContext> context{};
   std::string request_id;
@@ -41,17 +41,18 @@ struct AnswerSpan {
   std::int64_t arrived_us = 0, finished_us = 0;  // of now_us()
 };
 
-// The body of an OTLP export. us_since_1970: what to add to times of now_us().
+// The body of an OTLP export. us_since_1970: offset from now_us() to Unix time.
 std::string otlp_body(const std::vector<AnswerSpan>& spans, std::string_view service_name,
                       std::int64_t us_since_1970);
 
 class Tracer {
  public:
-  // endpoint: http://HOST:PORT/v1/traces. Errors: it is no such address.
+  // endpoint: http://HOST:PORT/v1/traces. Error: an invalid URL.
   static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name);
   ~Tracer();  // sends what is left
 
-  // Any thread, never waits. Beyond 2,048 unsent spans they are dropped, and the log says how many.
+  // Any thread, never waits. Beyond 2,048 unsent spans new ones are dropped, and the log reports their
+  // number.
   void record(AnswerSpan span);
 
  private:

@@ -28,7 +28,7 @@ TEST(Traceparent, AsTheW3cHasIt) {
     EXPECT_FALSE(parse_traceparent(wrong)) << wrong;
 }
 
-// A collector that keeps what it is sent.
+// A collector that stores what it receives.
 class TracingTest : public ServeTest {
  protected:
   TracingTest() {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kQuietSearch = media::MelConfig::kRate;  // the last second of a window
 
-// A spectrogram as MediaPart has it.
+// A spectrogram as a MediaPart.
 MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
   const std::vector<float> mel = log_mel(samples);
   const auto bytes = std::as_bytes(std::span(mel));
@@ -117,7 +117,7 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return openai::transcription_reply(tokenizer, std::move(options), std::move(transcript));
   };
-  // Before the windows move on.
+  // Made before the windows are moved from.
   std::vector<std::vector<TokenId>> prompts(sound.windows.size(), prompt);
   return plan_generation(service, std::move(request.generation), std::move(prompts),
                          {.sources = std::move(sound.windows)},

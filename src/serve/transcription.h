@@ -1,4 +1,4 @@
-// From a sound file to the engine's request: windows of sound, and a prompt for each.
+// Converts a sound file to the engine's request: windows, and a prompt for each.
 #pragma once
 
 #include <string_view>
@@ -28,7 +28,7 @@ Result<> check_transcription(const Service& service, const openai::Transcription
 // A request for one output token: the sound's language.
 Request language_request(const Service& service, const HeardSound& sound);
 
-// request.language is known. Errors: as prepare_completion.
+// request.language must be set. Errors as in prepare_completion.
 Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
                                              HeardSound sound);
 

@@ -1,4 +1,4 @@
-// Threads for work that must not hold up an event loop or the engine: parsing, tokenising, writing text.
+// Threads for work that would block an event loop or the engine: parsing, tokenising, writing text.
 #pragma once
 
 #include <condition_variable>

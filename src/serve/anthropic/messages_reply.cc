@@ -18,7 +18,7 @@ using openai::Usage;
 
 namespace {
 
-// Tokens from the cache are counted apart.
+// Tokens from the cache are counted separately.
 json::object usage_of(const Usage& usage) {
   const std::int64_t cached = usage.cached_tokens.value_or(0);
   json::object out{{"input_tokens", usage.prompt_tokens - cached},
@@ -27,7 +27,7 @@ json::object usage_of(const Usage& usage) {
   return out;
 }
 
-// One block of content after the other, each with a beginning, pieces and an end.
+// Content blocks one after the other, each with a start, deltas and a stop.
 class MessagesReply final : public openai::Reply {
  public:
   explicit MessagesReply(openai::ReplyOptions options)

@@ -16,8 +16,8 @@ using openai::Fields;
 
 namespace {
 
-// A header that Claude Code puts in front of its system prompt; it differs with every request, and no prefix
-// would ever be found again.
+// A header that Claude Code puts before its system prompt. It differs in every request, so no cached prefix
+// would match.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
 // The text of a string or of a list of text blocks.
@@ -91,7 +91,7 @@ class Messages {
     messages_.push_back(std::move(message_));
   }
 
-  // A single text is a string.
+  // A single text becomes a string.
   static json::value content_of(json::array parts) {
     if (parts.empty()) return "";
     if (parts.size() > 1 || parts.front().at("type") != "text") return parts;
@@ -259,7 +259,7 @@ Result<> convert_tools(Fields& fields, json::object& chat) {
   return choice ? convert_tool_choice(*choice, chat) : Result<>();
 }
 
-// thinking and output_config: whether, how much, and in what form.
+// Reads thinking (on or off, budget) and output_config (format).
 Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json::object& chat) {
   TRY(const json::object* output, fields.object("output_config"));
   if (output) {
@@ -306,7 +306,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
 constexpr std::string_view kSharedFields[] = {
     "model",      "stream",   "metadata",     "cache_salt",
     "request_id", "priority", "service_tier", "chat_template_kwargs"};
-// Those with another form, read here, and those that change nothing.
+// Fields with another form, read here, and fields without effect.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",

@@ -1,4 +1,4 @@
-// The body of Anthropic's /v1/messages, turned into a chat.
+// Converts the body of Anthropic's /v1/messages to a chat.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,7 +12,7 @@ namespace octavo::anthropic {
 Result<openai::ChatRequest> parse_messages_request(const boost::json::object& body,
                                                    const openai::RequestRules& rules);
 
-// The same without max_tokens, of which nothing is generated: /v1/messages/count_tokens.
+// The same without max_tokens, for /v1/messages/count_tokens, which generates nothing.
 Result<openai::ChatRequest> parse_count_tokens_request(const boost::json::object& body,
                                                        const openai::RequestRules& rules);
 

@@ -38,7 +38,7 @@ std::string_view attribute_value(std::string_view text) {
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 std::string_view first_tag(std::string_view text) { return text.substr(0, text.find('>') + 1); }
 
-// The character of "lt", "#60" or "#x3c"; "": of none.
+// The character of the entity "lt", "#60" or "#x3c"; "": unknown.
 std::string entity(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
       {"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}};
@@ -119,7 +119,7 @@ class BlockArguments final : public ArgumentsReader {
   std::string value_;   // else what has come of it
 };
 
-// Any word that closes the call or the list of calls: others may have been forgotten.
+// Finds any mark that closes the call or the list of calls; marks before it may be missing.
 BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   bool more = false;
   for (std::string_view marks : {dialect_.call_end, dialect_.end}) {
@@ -132,7 +132,7 @@ BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   return more ? Found::more : Found::no;
 }
 
-// Up to the value.
+// Reads up to the value.
 BlockArguments::Found BlockArguments::read_head(std::string& text) {
   CallCursor begin(text);
   if (!begin.literal(without_quote(dialect_.parameter_begin)))

@@ -16,7 +16,7 @@ using grammar::ToolDialect;
 
 namespace {
 
-// A JSON object.
+// Arguments as a JSON object.
 class JsonArguments final : public ArgumentsReader {
  public:
   Step read(std::string& text, std::string& out) override {
@@ -30,7 +30,7 @@ class JsonArguments final : public ArgumentsReader {
   JsonScan scan_;
 };
 
-// Values by their names, up to the closing bracket.
+// Named values up to the closing bracket.
 class NamedArguments : public ArgumentsReader {
  public:
   explicit NamedArguments(std::string_view end) : end_(end) {}
@@ -75,7 +75,7 @@ class PythonArguments final : public NamedArguments {
   const bool nested_quotes_;
 };
 
-// Bare values follow the tool's schema, as those within collections do.
+// The tool's schema decides the type of bare values, also within collections.
 class GemmaArguments final : public NamedArguments {
  public:
   GemmaArguments(const ToolDialect& dialect, const ToolParameters& parameters)

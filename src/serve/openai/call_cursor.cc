@@ -113,7 +113,7 @@ bool CallCursor::literal(std::string_view literal) {
 
 bool CallCursor::name(std::string& out) { return word(out) && !out.empty(); }
 
-// The longest run of name characters; what ends it must be there.
+// Reads the longest run of name characters; the text must continue after it.
 bool CallCursor::word(std::string& out) {
   if (!ready()) return false;
   std::size_t end = at_;

@@ -27,8 +27,7 @@ class CallCursor {
  public:
   explicit CallCursor(std::string_view text) : text_(text) {}
 
-  // The same text up to white space: where `literal` has some, and between two tags, the text may have any, or
-  // none.
+  // Reads `literal`, ignoring differences in white space: where `literal` has some, and between two tags.
   bool literal(std::string_view literal);
   // A name of letters, digits, '_', '-', '.'.
   bool name(std::string& out);

@@ -11,15 +11,15 @@
 
 namespace octavo::openai {
 
-// Which calls are taken.
+// Which calls are accepted.
 enum class CallPolicy : std::uint8_t {
   // Sends a complete call at once, and a long call earlier in pieces. A call that breaks off before it was
   // sent becomes content.
   stream,
-  // Only whole calls are sent.
+  // Sends only complete calls.
   whole,
-  // The text is thoughts: the first whole call of a known tool ends the reading. Where no mark begins a call,
-  // it must begin a line.
+  // The text is thoughts: reading ends at the first complete call of a known tool. Without a mark, a call
+  // must begin a line.
   thoughts,
 };
 
@@ -32,7 +32,7 @@ struct CallHead {
   bool nameless() const { return numbered && name.find_first_not_of("0123456789") == std::string::npos; }
 };
 
-// Keeps its arguments.
+// Refers to its arguments.
 class HeadReader {
  public:
   enum class Found : std::uint8_t { yes, no, more };
@@ -59,7 +59,7 @@ class HeadReader {
   const CallPolicy policy_;
 };
 
-// The tool that has all parameters of a call's arguments; "": none has, or several have.
+// The only tool that has all parameters in the call's arguments; "": no or several tools have them.
 std::string tool_of(std::string_view arguments, const KnownTools& tools);
 
 }  // namespace octavo::openai

@@ -10,7 +10,7 @@
 
 namespace octavo::openai {
 
-// Promise: however thoughts are cut into pieces, the parts joined are the same.
+// The joined parts do not depend on how the thoughts are cut into pieces.
 class CallWatch {
  public:
   struct Step {
@@ -19,11 +19,11 @@ class CallWatch {
     bool ended = false;  // a whole call of a known tool has come: what follows are no thoughts
   };
 
-  // Keeps the dialect.
+  // Refers to the dialect.
   CallWatch(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools);
 
   Step push(std::string_view piece);
-  // The thoughts have ended otherwise: what was held back of them.
+  // The thoughts ended without a call: returns the text held back.
   std::string finish();
   // Whether the text so far could begin a call.
   bool holds() const { return !held_.empty(); }

@@ -41,7 +41,7 @@ struct Message {
 
 class CallWatchTest : public ::testing::Test {
  protected:
-  // An answer that begins within thoughts, in two pieces.
+  // Reads an answer that begins within thoughts, in two pieces.
   Message read(const ReasoningRule& rule, const grammar::ToolDialect& dialect, std::span<const TokenId> ids,
                std::size_t cut, bool shown = true) {
     const ToolUse use{.forced = std::nullopt, .dialect = &dialect, .tools = tools()};
@@ -138,8 +138,8 @@ TEST_F(CallWatchTest, ProseAboutCallsIsThought) {
   }
 }
 
-// A mark that closes thoughts may follow, and thoughts that are closed in the middle of what could be a call
-// are thoughts.
+// A mark that closes thoughts may follow the call. If it comes in the middle of a possible call, that text is
+// thoughts.
 TEST_F(CallWatchTest, TheClosingMarkMayComeLate) {
   const ReasoningRule rule = reasoning_rule("qwen3", tokenizer_).value();
   const grammar::ToolDialect& dialect = *grammar::tool_dialect("hermes");

@@ -37,7 +37,7 @@ Result<> read_url(Fields& part, const std::string& type, const RequestRules& rul
   return {};
 }
 
-// {"input_audio": {"data": base64, "format": "wav"}}. What format it is, the file says itself.
+// {"input_audio": {"data": base64, "format": "wav"}}. `format` is ignored: the file's bytes tell it.
 Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name("input_audio");
   TRY_VOID(check_count(name, rules, media, MediaKind::sound));
@@ -126,7 +126,7 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
   return read;
 }
 
-// Templates print arguments as an object; OpenAI sends them as a JSON text. One that broke off stays a text.
+// Templates print arguments as an object; OpenAI sends them as JSON text. Incomplete JSON stays a text.
 Result<json::value> read_arguments(Fields& function) {
   const json::value* arguments = function.any("arguments");
   const std::string name = function.full_name("arguments");
@@ -175,7 +175,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
-    // An assistant may have said nothing, as in our own replies that end in their thoughts.
+    // An assistant's content may be empty, as in this server's replies that end within thoughts.
     if (role != "assistant") return invalid(name + ".content", "may only be null in an assistant's message");
     content = "";
   }
@@ -188,7 +188,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     TRY_VOID(fields.text(key, text));
     message[key] = text;
   }
-  // Templates know thoughts by either name.
+  // Templates use either name for thoughts.
   std::string reasoning = std::move(thoughts);
   TRY_VOID(fields.text("reasoning_content", reasoning));
   TRY_VOID(fields.text("reasoning", reasoning));
@@ -271,7 +271,7 @@ Result<> read_reasoning(Fields& fields, const RequestRules& rules, GenerationReq
   return {};
 }
 
-// max_completion_tokens is the new name of max_tokens. Left out: what the context leaves.
+// max_completion_tokens is the new name of max_tokens. Default: the rest of the context.
 Result<> read_max_tokens(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   out.sampling.max_tokens.reset();
   TRY_VOID(fields.integer("max_tokens", out.sampling.max_tokens));

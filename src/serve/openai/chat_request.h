@@ -52,9 +52,9 @@ struct ChatRequest {
 
 Result<ChatRequest> parse_chat_request(const boost::json::object& body, const RequestRules& rules);
 
-// messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs, add_generation_prompt
-// (where it is not there: the last argument), continue_final_message: also of /tokenize and of the routes
-// that read texts.
+// Reads messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs,
+// add_generation_prompt (its default is the last argument) and continue_final_message. Also for /tokenize and
+// the pooling routes.
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules,
                                     bool add_generation_prompt = true);
 

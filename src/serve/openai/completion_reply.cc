@@ -145,7 +145,7 @@ class CompletionReply final : public Reply {
     return bytes;
   }
 
-  // An entry of rank 0 is the prompt's first token, which nothing predicts.
+  // An entry of rank 0 is the prompt's first token, which has no probability.
   void add(const TokenLogprobs& entry, LogprobLists& lists) const {
     const std::string token = shown(entry.id);
     lists.tokens.emplace_back(token);

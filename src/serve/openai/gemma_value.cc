@@ -20,7 +20,7 @@ bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
   return true;
 }
 
-// A word, a number, or any other text without a quote of its own.
+// A word, a number, or other unquoted text, as JSON.
 std::string bare_json(const std::string& text) {
   std::string literal;
   const std::string closed = text + ")";

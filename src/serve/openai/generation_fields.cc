@@ -90,8 +90,8 @@ Result<> read_beam_search(Fields& f, GenerationRequest& out) {
                  out.length_penalty);
 }
 
-// Beams go by the log-probabilities of the model, which nothing shapes; what would have to bind every beam is
-// refused. The fields that only shape draws have no effect, as in vLLM.
+// Beam search uses the model's unmodified log-probabilities. Fields that would have to constrain every beam
+// are refused; fields that only affect sampling are ignored, as in vLLM.
 Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
   SamplingParams& p = out.sampling;
   const std::pair<std::string_view, bool> bound[] = {
@@ -194,7 +194,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   // Extensions of the sampler: ignored, as in vLLM without extensions.
   TRY(const json::object* extra, f.object("vllm_xargs"));
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
-  // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
+  // spaces_between_special_tokens has no effect with fast tokenizers; the other fields identify the caller.
   f.accept({"spaces_between_special_tokens", "user", "metadata", "session_id", "safety_identifier",
             "prompt_cache_key", "service_tier"});
   return {};

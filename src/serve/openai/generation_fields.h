@@ -58,7 +58,7 @@ struct GenerationRequest {
   bool include_usage = false;
   bool continuous_usage = false;
   int stream_interval = 1;  // tokens in a chunk of a stream, except the first and the last chunk
-  // Output tokens that the client of a stream has already; the stream continues after them.
+  // Output tokens that the client already has; the stream continues after them.
   std::optional<std::vector<TokenId>> resume;
   std::int64_t priority = 0;
   std::string model;    // as replies name it
@@ -86,13 +86,13 @@ struct GenerationRequest {
 // logprobs).
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// The request's `timeout` in seconds, or the header X-Request-Timeout's.
+// The request's `timeout` in seconds, or that of the header X-Request-Timeout.
 Result<double> checked_timeout(double seconds);
 
-// Applies the rules between fields, when every field is read.
+// Checks rules between fields, after all fields were read.
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// The same result; an error about `field` gets the name by which the client knows it.
+// Returns the same result; an error about `field` gets the name that the client used.
 template <class T>
 Result<T> reported_as(Result<T> result, std::string_view field, std::string_view name) {
   if (!result && result.error().field == field) result.error().field = name;

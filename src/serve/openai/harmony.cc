@@ -21,7 +21,7 @@ std::vector<std::string_view> words(std::string_view text) {
   return all;
 }
 
-// Whom a part of the header is for; "": it does not say.
+// Recipient named in the header; "": none.
 std::string_view recipient(std::string_view header) {
   constexpr std::string_view kTo = "to=";
   for (const std::string_view word : words(header))

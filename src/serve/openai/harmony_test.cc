@@ -18,7 +18,7 @@ const std::vector<std::string> kHarmonyMarks = {"<|start|>",   "<|channel|>", "<
 
 class HarmonyTest : public ::testing::Test {
  protected:
-  // Text in which the marks are spelled out.
+  // Tokens of a text that has the marks as text.
   std::vector<TokenId> tokens(std::string_view text) const {
     std::vector<TokenId> ids;
     while (!text.empty()) {
@@ -124,7 +124,7 @@ TEST_F(HarmonyTest, GoesOnWithTheMessageThatThePromptOpened) {
   EXPECT_EQ(message.content, "2");
 }
 
-// Whole, cut off anywhere, in any pieces.
+// Complete, cut off anywhere, and in any pieces.
 TEST_F(HarmonyTest, PiecesJoinToTheWhole) {
   std::mt19937 rng(7);
   const std::string text = std::string(kCall) + "<|start|>assistant<|channel|>final<|message|>Däne.";

@@ -12,8 +12,8 @@
 
 namespace octavo::openai {
 
-// nullopt: the field is absent, null or has no effect. Fields of other connectors are passed over.
-// Errors name the field. blocks_max: that a prompt can have.
+// nullopt: the field is absent, null or has no effect. Ignores the fields of other connectors. Errors name
+// the field. blocks_max: maximum blocks of a prompt.
 Result<std::optional<KvTransferParams>> read_kv_transfer(Fields& fields, int blocks_max);
 
 // "prompt_token_ids": the prompt as the prefill server read it. The decode server need not read it again.

@@ -30,11 +30,11 @@ struct MessageDelta {
 // Reads the parts of one answer in order.
 class MessageReader {
  public:
-  // Keeps the tools.
+  // Refers to the tools.
   explicit MessageReader(const ToolUse& tools) : tools_(&tools) {}
 
   MessageDelta read(const AnswerPart& part);
-  // All of an answer at once. A call that broke off before its end is text.
+  // Reads a whole answer at once. An incomplete call is text.
   MessageDelta read_whole(const AnswerPart& part);
 
  private:

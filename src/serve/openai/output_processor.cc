@@ -70,14 +70,14 @@ void OutputProcessor::take_token(TokenId id, TokenLogprobs* logprobs, AnswerPart
   to.thought_logprobs += thinks() && thinking_->shown;
 }
 
-// Tokens of thoughts that are not shown are dropped once they are known to be no call.
+// Drops tokens of hidden thoughts after it is certain that they are not a call.
 void OutputProcessor::settle_hidden(AnswerPart& part) {
   if (hidden_.token_ids.empty() || (watch_ && watch_->holds())) return;
   if (called_) part.append(std::move(hidden_));
   hidden_ = {};
 }
 
-// Whether the token is a mark that begins or ends the thoughts, which is no text.
+// Whether the token begins or ends the thoughts; such a token is not text.
 bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
   if (thinking_->text) return false;
@@ -87,7 +87,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     return marks;
   }
   const bool begins = id == thinking_->begin && at_text_start_;
-  // Models that do not think may begin with the mark that ends thoughts.
+  // Models that do not think may begin with the end mark of thoughts.
   const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
@@ -100,7 +100,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   return true;
 }
 
-// A message is over, its text complete unless `whole` is false.
+// Ends a message; `whole`: its text is complete.
 void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
   settle_label(part);
@@ -171,7 +171,7 @@ void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   const bool blank = piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
   at_text_start_ = at_text_start_ && blank;
   has_arguments_ = has_arguments_ || !blank;
-  // Before min_tokens no stop string is looked for.
+  // Stop strings do not apply before min_tokens.
   if (sampling_->stop.empty() || tokens_ <= sampling_->min_tokens) return put(piece, part);
   StopSplitter::Step step = stops_.push(piece);
   put(step.text, part);

@@ -1,4 +1,4 @@
-// One answer on its way out: token ids become text, the end is found, nothing of a stop string leaks.
+// Converts one answer's tokens to text, finds its end, and never sends a part of a stop string.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct AnswerPart {
   void append(AnswerPart&& next);
 };
 
-// An answer that may begin with thoughts, ended by a token.
+// Marks of thoughts, each a token; an answer may begin with thoughts.
 struct Thinking {
   TokenId begin = 0, end = 0;
   bool open = false;  // the answer begins with thoughts, whether or not it says so
@@ -46,7 +46,7 @@ struct Thinking {
   std::string_view prefix{};  // given: thoughts are text like any other, behind this
   // gpt-oss: used instead of begin, end and open. Calls arrive as text in the tool dialect `openai`.
   std::optional<HarmonyReader> harmony{};
-  // Models that mark thoughts with words: replaces begin and end.
+  // Models that mark thoughts with words: used instead of begin and end.
   std::optional<ThoughtSplitter> text{};
   // A call to one of these tools ends thoughts; null: calls do not.
   const grammar::ToolDialect* calls = nullptr;
@@ -55,14 +55,14 @@ struct Thinking {
 
 class OutputProcessor {
  public:
-  // Keeps references to the tokenizer, the parameters, the ids that end a text and those of `kept_special`.
-  // `prompt_tail`, `kept_special`: see Detokenizer. Without `thinking` all is text.
+  // Refers to the tokenizer, the parameters, the ids that end a text and `kept_special`. `prompt_tail`,
+  // `kept_special`: see Detokenizer. Without `thinking` everything is content.
   OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
                   const std::vector<TokenId>& eos_ids, StopSplitter stops,
                   std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking = std::nullopt,
                   std::span<const TokenId> kept_special = {});
 
-  // The text that is certain after this output. Once a part has `finish`, later outputs must not be given.
+  // The text that is certain after this output. Must not be called after a part with `finish`.
   AnswerPart take(Output&& output);
 
   bool finished() const { return finished_; }

@@ -30,12 +30,12 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  // They identify the caller, or what no cache keeps.
+  // Fields that identify the caller or concern a cache.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
 }
 
-// A task that the texts are for may be an adapter of that name (Jina v3).
+// The task of a request may be the name of an adapter (Jina v3).
 Result<> take_adapter_of(const std::string& task, const RequestRules& rules, PoolingFields& out) {
   if (task.empty() || !out.adapter.empty()) return {};
   TRY(const bool offered, rules.adapters->offers(task));
@@ -54,7 +54,7 @@ Result<std::string> item_text(const json::value& item, std::string_view field) {
   return invalid(field, "must be a text, or a list of texts");
 }
 
-// The first of these fields that is there.
+// Reads the first of these fields that is present.
 Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const json::value* found = f.any(name);

@@ -21,7 +21,8 @@ struct PoolingFields {
   std::int64_t priority = 0;
   std::optional<int> truncate;  // tokens of a text, the first ones; -1: as many as the model reads
   bool add_special_tokens = true;
-  // Vectors are normalised, scores become probabilities, as the model says. Nothing: as the server says.
+  // Whether to normalise vectors and convert scores to probabilities, as the model specifies. nullopt: the
+  // server's setting.
   std::optional<bool> activated;
   std::vector<std::string> unknown_fields;
 };
@@ -36,7 +37,7 @@ struct EmbeddingRequest {
   std::string input_type;         // Jina's task: what the texts are, "retrieval.query" ..
 };
 
-// Cohere's: each text's vector in several formats.
+// Cohere's request: each text's vector in several formats.
 struct EmbedByTypeRequest {
   enum class Type : std::uint8_t { float32, base64, binary, ubinary };  // the last two: a bit a number
 
@@ -63,7 +64,7 @@ struct RerankRequest {
 
 inline constexpr int kTextsMax = 2048;  // of one request
 
-// Also of /pooling and /classify.
+// Also used for /pooling and /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);
 Result<EmbedByTypeRequest> parse_embed_by_type_request(const boost::json::object& body,
                                                        const RequestRules& rules);

@@ -86,7 +86,7 @@ class StringReader {
     return size;
   }
 
-  // The number of bytes of an escape that decide it.
+  // Number of bytes that decide the kind of an escape.
   std::size_t escape_size() const {
     switch (text_[at_ + 1]) {
       case 'u': {

@@ -7,7 +7,7 @@
 namespace octavo::openai {
 namespace {
 
-// A literal and the bracket that follows it; nullopt: it is none, or more text is needed.
+// The literal before a bracket; nullopt: invalid, or more text is needed.
 std::optional<std::string> read(std::string_view text, bool nested_quotes = false) {
   const std::string closed = std::string(text) + ")";
   CallCursor cursor(closed);

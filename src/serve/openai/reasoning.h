@@ -1,4 +1,4 @@
-// Models that think before they answer: which part of what they write is thought.
+// Models that think before they answer: separates thoughts from the answer.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct ReasoningRule {
   bool tokens() const { return !harmony && !text; }
 };
 
-// vLLM's --reasoning-parser names that are known here.
+// Supported names of vLLM's --reasoning-parser.
 std::vector<std::string_view> reasoning_parsers();
 
 // Errors: no such parser, or the tokenizer lacks its tokens.
@@ -35,7 +35,7 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
 // The parser that fits the tokenizer's tokens; "": none.
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer);
 
-// Whether the prompt ends with what begins thoughts.
+// Whether the prompt ends with the begin mark of thoughts.
 bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
                     const Tokenizer& tokenizer);
 

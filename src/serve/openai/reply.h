@@ -1,4 +1,5 @@
-// Replies in OpenAI's two shapes. One reply belongs to one request and is asked for pieces in order.
+// Replies in OpenAI's two shapes. A reply belongs to one request; its functions are called in the order of
+// the answer.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -25,7 +26,7 @@ struct Usage {
   std::optional<RequestTimes> times{};             // of a single answer; reported as "metrics" when set
 };
 
-// A prompt as far as replies show it.
+// A prompt, as replies show it.
 struct EchoedPrompt {
   int tokens = 0;
   std::string text{};                // with echo
@@ -58,9 +59,9 @@ class Reply {
   // every event. Call open() before the first part of a choice.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
-  // After the last part of all choices.
+  // Call it after the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
-  // Instead of the missing rest.
+  // Sent instead of the rest.
   virtual std::string failed(const Error& error) = 0;
 
   virtual std::string_view content_type() const { return "application/json"; }
@@ -75,13 +76,13 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 
 // --- What both shapes share ---
 
-// The end of a stream of data-only events: the usage when it is wanted, and "[DONE]".
+// The end of a stream of data-only events: the usage, if requested, and "[DONE]".
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
 // Adds "usage", and "metrics" as in vLLM: milliseconds, null for moments that an answer did not reach.
 void add_usage(const Usage& usage, boost::json::object& out);
-// The same for the header Server-Timing (W3C): queue, ttft and generation, as far as they are known.
+// The same for the header Server-Timing (W3C): queue, ttft and generation, if known.
 std::string server_timing(const RequestTimes& times);
 // Adds "kv_transfer_params" if a part has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);

@@ -245,7 +245,7 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
   EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7);
 }
 
-// Constraints of other servers are no free text.
+// A constraint in another server's field must not be ignored.
 TEST(Requests, ForeignConstraintsAreRefusedByName) {
   for (const std::string name :
        {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format", "stop_regex"}) {

@@ -16,24 +16,23 @@
 
 namespace octavo::openai {
 
-// Bounded by bytes: the oldest responses are forgotten first. Safe from any thread.
+// Limited in bytes: the oldest responses are dropped first. Any thread.
 class ResponseStore {
  public:
   explicit ResponseStore(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // A response that is being made in the background.
+  // A response that is generated in the background.
   void begin(const std::string& id, std::string response);
   // Sets the function that cancels the response. Ignored if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
   // Stores a finished response. conversation: all items up to its end, for the next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
 
-  // Errors: not_found (never stored, or forgotten).
+  // Errors: not_found (never stored, or dropped).
   Result<std::string> response(const std::string& id) const;
   Result<boost::json::array> conversation(const std::string& id) const;
   Result<> forget(const std::string& id);
-  // Tells the engine to end it. Errors: not_found; invalid_argument when it is not being made in the
-  // background.
+  // Ends its generation. Errors: not_found; invalid_argument if it is not generated in the background.
   Result<> cancel(const std::string& id);
 
  private:

@@ -31,7 +31,7 @@ json::object usage_of(const Usage& usage) {
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
-// One item of the output after the other; each begins, grows and ends with events of its own.
+// Output items one after the other; each has events for its start, its pieces and its end.
 class ResponsesReply final : public Reply {
  public:
   ResponsesReply(const Tokenizer& tokenizer, ReplyOptions options, ResponsesOptions responses)

@@ -17,7 +17,7 @@ struct ResponsesOptions {
   bool background = false;
 };
 
-// The response as it is before the engine has begun.
+// The response before the engine has started.
 boost::json::object pending_response(const boost::json::object& response, const ReplyOptions& options);
 
 std::unique_ptr<Reply> responses_reply(const Tokenizer& tokenizer, ReplyOptions options,

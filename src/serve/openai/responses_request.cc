@@ -139,7 +139,7 @@ class Conversation {
     return {};
   }
 
-  // The assistant's message that is being built.
+  // The assistant's current message.
   json::object& assistant() {
     if (!in_turn_) messages_.push_back(json::object{{"role", "assistant"}, {"content", nullptr}});
     in_turn_ = true;
@@ -175,8 +175,8 @@ Result<json::array> read_input(Fields& fields, json::array& items, std::vector<s
   return conversation.take();
 }
 
-// {"type": "function", "name", ..} as chats have it: {"type": "function", "function": {"name", ..}}. Tools
-// that the server would have to run itself do not exist here.
+// Converts {"type": "function", "name", ..} to the form of chats: {"type": "function", "function": {"name",
+// ..}}. The server runs no tools itself.
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
   TRY(const json::array* tools, fields.array("tools"));
   json::array functions;
@@ -212,7 +212,7 @@ Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::stri
   return {};
 }
 
-// text.format, as response_format of chats.
+// Converts text.format to response_format.
 Result<> convert_format(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
   TRY_VOID(fields.refuse("response_format", "use text.format"));
   TRY(const json::object* text, fields.object("text"));
@@ -291,7 +291,7 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
   return out;
 }
 
-// Fields that are read here and have another name, or none, in chats.
+// Fields with another or no name in chats, read here.
 constexpr std::string_view kOwnFields[] = {"input",
                                            "instructions",
                                            "max_output_tokens",
@@ -310,7 +310,7 @@ constexpr std::string_view kOwnFields[] = {"input",
                                            "conversation",
                                            "response_format",
                                            "stream_options"};
-// Fields of chats that mean nothing here.
+// Fields of chats that are unknown here.
 constexpr std::string_view kChatFields[] = {"messages", "logprobs", "max_tokens", "max_completion_tokens"};
 
 }  // namespace

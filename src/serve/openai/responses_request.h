@@ -1,4 +1,4 @@
-// The body of /v1/responses, turned into a chat.
+// Converts the body of /v1/responses to a chat.
 #pragma once
 
 #include <boost/json/array.hpp>

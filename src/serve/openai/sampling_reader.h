@@ -11,7 +11,7 @@
 
 namespace octavo::openai {
 
-// Values for the fields that a request leaves out.
+// Defaults of missing fields.
 struct GenerationDefaults {
   boost::json::object sampling;   // by the fields' names
   std::optional<int> max_tokens;  // also the most that a request can ask for
@@ -23,8 +23,8 @@ Result<GenerationDefaults> generation_defaults(const boost::json::object& config
 // Whether generation_config.json sets a default by this name.
 bool is_generation_default(std::string_view name);
 
-// Reads the fields of SamplingField::Part::draws, and takes those that are missing from `defaults`.
-// `temperature`: the endpoint's default instead of the model's.
+// Reads the fields of SamplingField::Part::draws; missing ones come from `defaults`. `temperature`: the
+// endpoint's default instead of the model's.
 Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
                     std::optional<double> temperature = std::nullopt);
 

@@ -15,18 +15,18 @@ struct ThoughtMarks {
   std::span<const std::string_view> begins, ends, closings;
 };
 
-// Promise: however an answer is cut into pieces, the parts joined are the same.
+// The joined parts do not depend on how the answer is cut into pieces.
 class ThoughtSplitter {
  public:
   struct Step {
     std::string thought, text;  // in this order; without the marks
   };
 
-  // open: the answer begins with thoughts, whether or not it says so.
+  // open: the answer begins with thoughts, with or without a mark.
   ThoughtSplitter(const ThoughtMarks& marks, bool open);
 
   Step push(std::string_view piece);
-  // There is no more text: what was held back.
+  // The text has ended: returns what was held back.
   Step finish();
   bool thinks() const { return state_ == State::thoughts || (state_ == State::start && open_); }
 

@@ -61,13 +61,13 @@ Result<grammar::GrammarSource> forced_output(std::vector<grammar::Tool> tools, c
       .kind = grammar::GrammarKind::json_schema, .text = *std::move(schema), .field = "tools"};
 }
 
-// The JSON Schema that answers are bound to; "": to something else.
+// The JSON Schema of the constraint; "": another kind of constraint.
 std::string schema_of(const grammar::GrammarSource& output) {
   if (output.kind == grammar::GrammarKind::json_object) return R"({"type":"object"})";
   return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
 }
 
-// Binds the answers of a model that may call tools.
+// Constrains the answers of a model that may call tools.
 Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::string> special,
                     std::span<const grammar::Tool> tools, ToolRequest& request) {
   const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);
@@ -107,7 +107,7 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
 }  // namespace
 
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer) {
-  // Mistral's later tokenizers write calls in another way.
+  // Mistral's newer tokenizers have another form of calls.
   if (parser == "mistral" && tokenizer.id_of("[ARGS]")) parser = "mistral_v11";
   const grammar::ToolDialect* dialect = grammar::tool_dialect(parser);
   if (!dialect) return invalid("tool-call-parser", "there is none of the name {}", parser);
@@ -167,7 +167,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   } else {
     return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
   }
-  // A response_format binds content, of which a forced call leaves none.
+  // A response_format applies to content, and a forced call has none.
   if (request.output && request.output->field.starts_with("structured_outputs"))
     return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));

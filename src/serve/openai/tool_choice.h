@@ -1,4 +1,4 @@
-// A request's tools: which of them an answer must or may call, and calls as replies show them.
+// A request's tools: which ones an answer must or may call, and the form of calls in replies.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -48,14 +48,14 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
                                   std::span<const std::string> special_tokens,
                                   std::optional<grammar::GrammarSource> output);
 
-// The dialect of a parser's name, as the tokenizer's model writes it. Errors: no such parser.
+// The dialect for a parser's name and this tokenizer. Error: unknown parser.
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer);
-// The special tokens that it is written with.
+// The special tokens of the dialect.
 std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const Tokenizer& tokenizer);
-// All special tokens, as they are written.
+// Texts of all special tokens.
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
-// Whether the request's tools are not to be called: tool_choice is "none".
+// Whether tool_choice is "none".
 bool tools_unused(Fields& fields);
 
 // The complete calls in the list of `required`, and the text that is not part of a call or of the list. The
@@ -65,7 +65,7 @@ struct ForcedCalls {
   std::string_view rest;
 };
 ForcedCalls forced_calls(std::string_view text);
-// One of the tool_calls of a message. id: "" for a piece of a call that was begun before.
+// An entry of a message's tool_calls. id: "" for later pieces of a call.
 boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
 // dialect: dialect of the call; null: none.
 std::string new_tool_call_id(const grammar::ToolDialect* dialect = nullptr);

@@ -1,4 +1,4 @@
-// A text of each dialect with calls in it, for tests.
+// For tests: a text with calls in each dialect.
 #pragma once
 
 #include <memory>

@@ -83,7 +83,7 @@ inline std::vector<Form> habits() {
        "&nope;</param></function>",
        "",
        {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
-      // Beside a list, or without it.
+      // Calls after a list, or without a list.
       {"llama3_json",
        "[{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}]",
        "",

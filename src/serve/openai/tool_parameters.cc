@@ -32,7 +32,7 @@ enum Type : std::uint8_t {
   any = 128
 };
 
-// JSON Schema's names, and those that clients write for Python's and other languages' types.
+// JSON Schema's type names, and names from Python and other languages that clients send.
 constexpr std::pair<std::string_view, Type> kTypes[] = {
     {"null", null},      {"none", null},       {"integer", integer}, {"int", integer},
     {"int32", integer},  {"int64", integer},   {"uint", integer},    {"uint32", integer},
@@ -81,7 +81,7 @@ Type type_of(const Json& value) {
 
 std::string quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
-// The value of a schema's type, enum or const.
+// Visits the values of a schema's type, enum or const.
 template <class Visit>
 void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* all = schema.find("enum"))
@@ -89,7 +89,7 @@ void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* one = schema.find("const")) visit(*one);
 }
 
-// A whole number of any size. What JSON does not allow is removed: a plus sign, leading zeros, underscores.
+// An integer of any size. Removes what JSON does not allow: a plus sign, leading zeros, underscores.
 std::optional<std::string> whole_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -117,7 +117,7 @@ std::optional<std::string> any_number(std::string_view text) {
   return is_json(std::string(text)) ? std::string(text) : fmt::format("{}", value);
 }
 
-// JSON, or a literal of Python, that begins with this bracket.
+// A JSON or Python collection that begins with this bracket.
 std::optional<std::string> collection(std::string_view text, std::string_view brackets) {
   if (text.empty() || !brackets.contains(text.front())) return std::nullopt;
   if (std::string json(text); is_json(json)) return json;
@@ -156,7 +156,7 @@ ToolParameters::ToolParameters(std::string_view schema, bool strict) {
   if (strict) bound_texts_ = grammar::text_parameters(schema);
 }
 
-// Follows a schema's references; null: they lead nowhere.
+// Follows a schema's references; null: unresolved.
 const Json* ToolParameters::resolved(const Json& schema) const {
   const Json* at = &schema;
   for (int hops = 0; at; ++hops) {
@@ -170,7 +170,7 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   return at;
 }
 
-// The schema of a member that an object's schema lists; null: it does not.
+// The member's schema in an object's `properties`; null: not listed.
 const Json* ToolParameters::listed(const Json& schema, std::string_view name, int depth) const {
   const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
   if (!own) return nullptr;
@@ -183,7 +183,7 @@ const Json* ToolParameters::listed(const Json& schema, std::string_view name, in
   return nullptr;
 }
 
-// The schema of a member; null: an object's schema says nothing of it.
+// The schema of a member; null: the object's schema does not define it.
 const Json* ToolParameters::find(const Json& schema, std::string_view name) const {
   if (const Json* property = listed(schema, name, 0)) return property;
   const Json* own = resolved(schema);
@@ -255,7 +255,7 @@ std::string ToolParameters::value(std::string_view name, std::string_view writte
   const Types types = types_of(name, text);
   if (const std::string* choice = choice_of(name, written)) return quoted(*choice);
   if (std::string value = as_type(plain, types); !value.empty()) return fitted(name, std::move(value));
-  // The value has another type than the schema says. Readers of JSON take a too large number for infinity.
+  // The value has another type than in the schema. JSON readers turn too large numbers into infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
   return quoted(written);

@@ -1,5 +1,5 @@
-// Types of a tool's parameters, and the values of texts that models write for them. Dialects of form
-// `parameters` write values without their types: the tool's schema decides, as in vLLM.
+// Types of a tool's parameters, and values from the texts that models write. Dialects of form `parameters`
+// write values without types: the tool's schema decides, as in vLLM.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace octavo::openai {
 
 class ToolParameters {
  public:
-  // Nothing is known of any parameter.
+  // No parameter is known.
   ToolParameters() = default;
   // schema: JSON schema of the arguments; an invalid one is ignored. strict: a grammar enforces the values,
   // so strings are written as they are and other values as JSON.
@@ -23,9 +23,9 @@ class ToolParameters {
 
   // Whether the parameter is always a string. text: the result if the schema does not say.
   bool is_text(std::string_view name, bool text = true) const;
-  // The value, as JSON, that a model means by this text.
+  // The value of this text, as JSON.
   std::string value(std::string_view name, std::string_view written, bool text = true) const;
-  // JSON of the parameter, with scalars of another type than the schema's converted where that is possible.
+  // The parameter's JSON, with scalars converted to the schema's type if possible.
   std::string fitted(std::string_view name, std::string json) const;
   // The arguments as JSON, if a model wrote an object in place of its members; "": it has none of the
   // schema's parameters.

@@ -141,7 +141,7 @@ TEST(ToolParameters, SchemasThatLeadNowhere) {
     EXPECT_EQ(ToolParameters(schema, false).value("x", "5"), R"("5")") << schema;
 }
 
-// The grammar of a strict tool writes what is no string as JSON.
+// The grammar of a strict tool writes everything except strings as JSON.
 TEST(ToolParameters, StrictValuesAreAsTheGrammarWritesThem) {
   const ToolParameters parameters(kSchema, true);
   EXPECT_EQ(parameters.value("maybe", R"("123")"), R"("123")");

@@ -9,9 +9,9 @@ using grammar::ToolDialect;
 
 namespace {
 
-// The head of a call, up to its arguments, has at most this number of bytes, or it is no call.
+// Maximum size of a call's head; a longer one is not a call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
-// A call with more bytes than this is sent before it is whole, so that a client does not wait for long.
+// A larger call is sent before it is complete, so that the client does not wait long.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
 
 // Reads text in the form of a Python call, with any arguments.
@@ -116,7 +116,7 @@ bool ToolParser::begins_line(std::size_t at) const {
   return last == std::string_view::npos ? at_line_start_ : before[last] == '\n';
 }
 
-// The dialect's own mark, where calls may be; npos: there is none.
+// Position of the dialect's own mark, where calls may begin; npos: none.
 std::size_t ToolParser::find_own_mark() const {
   std::size_t at = buffer_.find(mark_);
   if (!dialect_.at_beginning) return at;
@@ -126,7 +126,7 @@ std::size_t ToolParser::find_own_mark() const {
   return at;
 }
 
-// The first of the marks that calls are found by.
+// The first mark of a call.
 ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
   for (const ToolDialect::Opening& other : dialect_.openings) {
@@ -177,7 +177,7 @@ ToolParser::Step ToolParser::read_call() {
   return Step::done;
 }
 
-// The call is text after all.
+// The text is not a call.
 void ToolParser::no_call() {
   if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
   arguments_.clear();
@@ -186,7 +186,7 @@ void ToolParser::no_call() {
   leave();
 }
 
-// The mark of the first call is content, and the text after it is read again.
+// Makes the first call's mark content, and reads the text after it again.
 void ToolParser::leave() {
   if (first_) {
     emit_content(std::exchange(layout_, {}));
@@ -302,7 +302,7 @@ ToolParser::Step ToolParser::skip_members() {
   return Step::done;
 }
 
-// The closing marks, as far as they are there.
+// Reads the closing marks, some of which may be missing.
 ToolParser::Step ToolParser::read_call_end() {
   constexpr std::string_view kFence = "```";
   const bool fenced = dialect_.form == ToolDialect::Form::named;

@@ -47,7 +47,7 @@ class ToolParser {
              CallPolicy policy = CallPolicy::stream);
 
   ParsedText push(std::string_view text);
-  // There is no more text.
+  // The text has ended.
   ParsedText finish();
   // Number of calls sent, including the current one.
   int calls() const { return calls_; }
@@ -69,7 +69,7 @@ class ToolParser {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
   };
 
-  // Each works on the beginning of buffer_.
+  // Each reads from the beginning of buffer_.
   void run();
   Step step();
   Step read_text();

@@ -68,7 +68,7 @@ TEST(ToolParser, FindsWhatVllmFinds) {
   }
 }
 
-// Joins pieces as a client does, and checks that each is what a client expects.
+// Joins pieces as a client does, and checks each of them.
 ParsedText in_pieces(ToolParser reader, std::string_view text, const std::vector<std::size_t>& cuts) {
   ParsedText all;
   const auto take = [&](const ParsedText& news) {
@@ -102,7 +102,7 @@ std::vector<std::size_t> random_cuts(std::mt19937& rng, std::size_t size) {
   return cuts;
 }
 
-// Whole, cut off anywhere, mutated: in any pieces the same.
+// Complete, cut off anywhere, mutated: the result does not depend on the pieces.
 TEST(ToolParser, PiecesJoinToTheWhole) {
   std::mt19937 rng(1);
   for (const Form& form : forms()) {
@@ -243,7 +243,7 @@ TEST(ToolParser, BrokenListsAreContent) {
             0U);
 }
 
-// A call that would lack what the model said is text, whole and in a stream.
+// A call that would lose a part of the model's text is content, with and without streaming.
 TEST(ToolParser, BrokenCallsAreContent) {
   const std::pair<std::string_view, std::string> broken[] = {
       {"pythonic", "[get_weather(\"x\")]"},

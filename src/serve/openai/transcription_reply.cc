@@ -133,7 +133,7 @@ class TranscriptionReply final : public Reply {
     return http::sse_event(json::serialize(out));
   }
 
-  // Between windows; some languages have no spaces.
+  // Between windows; some languages use no spaces.
   std::string_view separator() const {
     return transcript_.language == "zh" || transcript_.language == "ja" ? "" : " ";
   }

@@ -33,7 +33,7 @@ struct Segment {
   double mean_logprob = 0;  // of its tokens and of the time that ends it
 };
 
-// A window's tokens as segments. One that does not end lasts as long as the window.
+// Segments of a window's tokens. A segment without an end lasts until the end of the window.
 std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
                                  const AnswerPart& window);
 

@@ -27,7 +27,7 @@ json::value value_of(const http::FormPart& part) {
   return json::string(part.data);
 }
 
-// The form's texts as fields: those named "name[]" are lists.
+// The form's texts as fields; a name that ends in "[]" makes a list.
 Result<json::object> fields_of(std::span<const http::FormPart> form) {
   json::object fields;
   for (const http::FormPart& part : form) {

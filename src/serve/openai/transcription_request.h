@@ -22,12 +22,12 @@ struct TranscriptionRequest {
   TranscriptFormat format = TranscriptFormat::json;
   bool translate = false;  // into English
 
-  // Whether the model is to say when things were said.
+  // Whether the reply has times.
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };
 
-// Errors name the field: a value of the wrong type or range, a format that cannot be streamed, what is not
-// supported. not_found: another model.
+// Errors name the field: a wrong type or range, a format that cannot be streamed, or an unsupported value.
+// not_found: unknown model.
 Result<TranscriptionRequest> parse_transcription_request(std::span<const http::FormPart> form, bool translate,
                                                          const RequestRules& rules);
 

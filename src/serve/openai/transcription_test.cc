@@ -38,7 +38,7 @@ class TranscriptionTest : public ServeTest {
           options.media.transcription->begin_suppress = {220};
         });
   }
-  // The language of a sound, and then this.
+  // Emits the language of a sound, and then these tokens.
   void serve_said(std::vector<TokenId> tokens, bool english = false) {
     serve_sound(
         [tokens](const Request& request, int) {
@@ -49,7 +49,7 @@ class TranscriptionTest : public ServeTest {
   }
 
   static std::string chirp() { return media::file_bytes(std::string(media::kSoundRoot) + "chirp.wav"); }
-  // The chirp so often that it lasts 5.2 seconds.
+  // The chirp, repeated to 5.2 seconds.
   static std::string long_chirp() {
     std::string file = chirp();
     const std::string samples = file.substr(44);
@@ -85,7 +85,7 @@ class TranscriptionTest : public ServeTest {
 
   std::vector<TokenId> said(std::string_view text) const { return tokenizer_.encode(text, false).value(); }
 
-  // A letter: A for the first.
+  // A letter per request: A for the first.
   TokenId number_of_request() const { return said("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
 
   std::vector<Request> requests_;  // in their order

@@ -66,7 +66,7 @@ Result<> start_chat(const ServicePtr& service, const ExchangePtr& exchange, open
 Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
                     std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on) {
-  // Videos take a while: what is short need not wait for them.
+  // Videos take long to decode: short requests do not wait for them.
   const auto away = [](const openai::ChatPrompt::Media& one) {
     return is_address(one.url) || one.kind == openai::MediaKind::video;
   };

@@ -21,7 +21,7 @@ using ServicePtr = std::shared_ptr<Service>;
 
 // `rest`: the path after the route's, "" unless the route takes one.
 using Get = http::Response (*)(Service&, std::string_view rest);
-// An error is the answer.
+// Returns an error to answer with it.
 using Post = Result<> (*)(const ServicePtr&, const ExchangePtr&);
 
 using Stream = void (*)(const ServicePtr&, const ExchangePtr&);
@@ -69,7 +69,7 @@ Result<> completions(const ServicePtr&, const ExchangePtr&);
 // X-Request-Id, up to 256 bytes; empty if it is not plain ASCII, since it is written to answers, logs and
 // traces.
 std::string request_id_of(const http::Request& request);
-// X-Request-Timeout, in seconds, above what the body says.
+// X-Request-Timeout, in seconds; replaces the body's timeout.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
 // Reads them, and X-Request-Id if the body has no id.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
@@ -80,8 +80,7 @@ Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::C
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
 // Starts it on the engine that the headers name.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
-// Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its
-// trace.
+// Logs each ignored field once, then submits the plan to the engine, with its client and its trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
 // The tenant: the API key where keys are checked, otherwise the address.

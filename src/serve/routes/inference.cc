@@ -1,4 +1,4 @@
-// Tokens in, tokens out, and what makes those tokens: rendering apart from generation.
+// Requests and replies with token ids, and routes that render prompts to token ids.
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
@@ -27,7 +27,7 @@ constexpr auto kOfCompletions = std::to_array<std::string_view>(
 // Sampling parameters without effect, because the reply has tokens, not text.
 constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 
-// The body of a generation as the body of a completion, which has the same rules.
+// Converts the body to that of a completion, which has the same rules.
 Result<json::object> as_completion(const json::object& body) {
   openai::Fields fields(body);
   const json::value* features = fields.any("features");

@@ -1,5 +1,5 @@
-// /openapi.json: the routes that this server has, with the model's limits. openapi.json describes all routes;
-// request/sampling_fields.h the fields of sampling.
+// /openapi.json: the routes of this server with the model's limits. openapi.json has all routes,
+// request/sampling_fields.h the sampling fields.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -20,7 +20,7 @@ namespace {
 
 namespace json = boost::json;
 
-// A placeholder of the sampling fields in a body's properties; {"messages": true}: those of /v1/messages.
+// Placeholder for the sampling fields in a body's properties; {"messages": true}: for /v1/messages.
 constexpr std::string_view kSamplingFields = "x-sampling-fields";
 
 json::object with_sampling_fields(const json::object& properties) {

@@ -1,5 +1,4 @@
-// /pause, /resume and /is_paused: requests wait while something else is done, as vLLM's routes of these
-// names.
+// /pause, /resume and /is_paused: hold requests for a while, as vLLM's routes do.
 #include <algorithm>
 
 #include "http/target.h"

@@ -1,4 +1,4 @@
-// /start_profile and /stop_profile: a trace of the engine's steps, as vLLM's routes of these names.
+// /start_profile and /stop_profile: a trace of the engine's steps, as in vLLM.
 #include "openai/request_fields.h"
 #include "serve/routes/handlers.h"
 

@@ -1,4 +1,4 @@
-// The table of routes, and the way through it.
+// The table of routes, and the search in it.
 #include <fmt/format.h>
 #include <algorithm>
 
@@ -90,7 +90,7 @@ constexpr Route kRoutes[] = {
      .enabled_by = &ServeFeatures::dev_mode},
 };
 
-// Facts of a route that routers need as well. Null: it is the server's own.
+// Properties of a route that routers need, too. Null: only the server has the route.
 const openai::Route* shared_facts(const Route& route) {
   const openai::Route* known = openai::find_route(route.path);
   return known && known->path == route.path ? known : nullptr;
@@ -131,7 +131,7 @@ std::string_view local_path(std::string_view path, std::string_view root) {
   return rest.starts_with('/') ? rest : path;
 }
 
-// The path of a route, where slashes after it are too many.
+// A redirect (307) for a known path with surplus slashes at its end.
 std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
                                               const ServeOptions& options) {
   const std::size_t size = path.find_last_not_of('/') + 1;
@@ -152,13 +152,13 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
   return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
 }
 
-// Reading a body takes as long as the body is: never on the event loop.
+// Reading a body takes time in proportion to its size, so it never runs on the event loop.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!is_of_type(exchange->request(), type))
     return exchange->respond(openai::error_response(415, fmt::format("the Content-Type must be {}", type)));
   const bool taken = service->intake.try_post([service, &route, exchange] {
-    // Out of memory is an answer as well.
+    // Out of memory becomes an error response.
     const auto done = within_memory([&]() -> Result<> {
       auto refusal = exchange->decode_body(service->options.body_bytes_max);
       if (!refusal) return route.post(service, exchange);
