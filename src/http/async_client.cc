@@ -165,7 +165,7 @@ class Loop : public ClientLoop {
     auto& kept = idle_[address.url()];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // An idle connection that the peer has not closed, as far as is known.
+  // A kept connection that its peer has not closed yet, as far as one can know.
   std::optional<Link> take(const Address& address) {
     auto& kept = idle_[address.url()];
     while (!kept.empty()) {

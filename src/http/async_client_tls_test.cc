@@ -29,7 +29,7 @@ class AsyncClientTlsTest : public testing::Test {
     server_ = *std::move(started);
   }
 
-  // Returns the response's body or the error.
+  // The body of the answer, or what went wrong.
   std::string call(AsyncClient& client, const std::string& target, std::string body = {}) {
     std::string answer;
     std::promise<Result<>> ended;

@@ -39,7 +39,7 @@ std::optional<int> model_length(const std::string& text) {
   return length;
 }
 
-// A flag with named values.
+// A flag whose values have names.
 template <class Value>
 CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value,
                         const std::map<std::string, Value>& choices, const std::string& help) {
@@ -90,7 +90,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
   const CLI::Validator suffix(
       [](std::string& text) {
         text = expand_suffix(text);
-        return std::string();  // no objection; the range check follows
+        return std::string();  // nothing to object to; the range check follows
       },
       "");
   command.add_option(

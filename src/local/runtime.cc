@@ -113,7 +113,7 @@ Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& dr
   return {};
 }
 
-// Selects the parsers of tool calls and thoughts.
+// How the model writes tool calls and thoughts.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
   if (!options.tool_call_parser.empty()) {
     TRY(serve.rules.tool_dialect, openai::tool_dialect_of(options.tool_call_parser, tokenizer));

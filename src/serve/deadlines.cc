@@ -23,7 +23,7 @@ void Deadlines::stop() {
 
 void Deadlines::add(std::int64_t at_us, std::weak_ptr<Generation> generation) {
   const std::lock_guard lock(mutex_);
-  // Removes ended generations, so that many far deadlines take no memory.
+  // Most have ended long before: nothing grows while requests with far deadlines come and go.
   std::erase_if(due_, [](const auto& entry) { return entry.second.expired(); });
   due_.emplace(at_us, std::move(generation));
   changed_.notify_one();

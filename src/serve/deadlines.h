@@ -1,4 +1,4 @@
-// Ends generations whose deadline has passed.
+// Ends generations whose clients gave them a time.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +18,7 @@ class Deadlines {
   Deadlines();
   ~Deadlines();
 
-  // Stops the thread; no generation is ended after this. Not from the end of a generation: it waits for that
-  // one.
+  // Ends nothing any more. Not from a generation's own end: it waits for the one that is being ended.
   void stop();
 
   // at_us: as now_us(). Does nothing for a generation that ends before.

@@ -32,7 +32,8 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
 
   // Ends unfinished answers with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
-  // Any thread. Both end the generation with an error: the server stops, or the request's timeout has passed.
+  // Any thread. Both end it with an error to the client: the server stops; the request's timeout
+  // is over.
   void shut_down();
   void time_out();
 

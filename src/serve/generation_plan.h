@@ -41,7 +41,7 @@ struct GenerationPlan {
   std::optional<int> engine{};          // index; nullopt: any
   bool background = false;              // no client waits for the reply
 
-  // Prompt tokens in usage, including the source's.
+  // As usage reports them: with those of the source.
   int prompt_tokens(std::size_t prompt) const {
     return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);
   }

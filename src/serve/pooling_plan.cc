@@ -137,14 +137,14 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// Maximum tokens of a text: above the model's limit if its vectors are computed in chunks.
+// What a text of a task may have: more tokens than the model reads where those of vectors come in chunks.
 std::size_t longest_text(const Service& service, Task task) {
   const int most = service.engine_info.max_model_len;
   return static_cast<std::size_t>(task == Task::embed ? std::max(most, service.options.pooling.longest)
                                                       : most);
 }
 
-// Truncation limit: at most the tokens that the model reads.
+// At most the tokens that are read.
 Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {
   if (!fields.truncate) return kEncodeBytesMax;
   if (*fields.truncate == -1) return longest;
@@ -178,7 +178,7 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
   return texts;
 }
 
-// A conversation in the form of the chat template.
+// A conversation as the chat template writes it.
 Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
                                         const openai::PoolingFields& fields, std::size_t longest) {
   if (!chat.media.empty())
@@ -190,8 +190,8 @@ Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::Ch
   return Tokenizer::Texts{.ids = std::move(tokens.ids), .second = std::nullopt};
 }
 
-// Prefix for texts of this input type, as Cohere and Jina name it: by that name, or by its names in Sentence
-// Transformers folders.
+// What stands before texts of this kind, as Cohere and Jina call them: by its own name, or by those that
+// Sentence Transformers folders have for it.
 std::string_view prompt_for(const Service& service, const std::string& input_type) {
   const auto& prompts = service.options.pooling.text_prompts;
   const auto named = [&](std::string_view name) {

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class PoolingTest : public ServeTest {
  protected:
-  // A model whose vector is (tokens, first token, 0).
+  // A model that makes (tokens, first token, 0) of a text.
   void serve_embedder(bool normalise = true) {
     serve(
         [](const Request& r, int) {
@@ -27,7 +27,7 @@ class PoolingTest : public ServeTest {
                                 .normalise = normalise};
         });
   }
-  // A model whose score is the number of tokens minus 10.
+  // A model whose score is the number of tokens less 10.
   void serve_reranker() {
     serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size()) - 10}}; },
           [&](ServeOptions& options, http::ServerOptions&) {

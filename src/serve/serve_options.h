@@ -98,7 +98,7 @@ struct ServeOptions {
   std::string model_root{};  // in /v1/models
   std::string system_fingerprint{};
   std::string response_role = "assistant";
-  // Finds the folder of an adapter, given as a path or a Hub name; may take as long as a download.
+  // The folder of an adapter, given as a path or as a hub name; can take as long as a download.
   std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
     return path;
   };

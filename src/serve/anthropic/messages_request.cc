@@ -302,11 +302,11 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
   return {};
 }
 
-// Fields, besides sampling_fields(), with the same meaning as in chats.
+// Fields beside sampling_fields() that mean the same in chats.
 constexpr std::string_view kSharedFields[] = {
     "model",      "stream",   "metadata",     "cache_salt",
     "request_id", "priority", "service_tier", "chat_template_kwargs"};
-// Fields with another form, read here, and fields without effect.
+// Those with another form, read here, and those that change nothing.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",

@@ -29,7 +29,7 @@ class ArgumentsReader {
 // The object's text with only the last of several members of one name.
 std::string without_repeats(std::string object);
 
-// For the text after the head of a call. Refers to the dialect and the parameters.
+// Behind the head of a call. Keeps the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);
 // Reads form `parameters`.

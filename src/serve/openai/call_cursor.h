@@ -35,7 +35,7 @@ class CallCursor {
   bool string(std::string& out);
   // Any JSON value, as it is written.
   bool value(std::string& out);
-  // Whether the next byte is this one; does not consume it.
+  // Whether this byte comes next; it is not read.
   bool next_is(char byte);
 
   // For readers of other values: skips white space and returns whether a byte follows.

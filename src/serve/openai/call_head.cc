@@ -54,8 +54,8 @@ HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallH
   return known(head, marked) ? Found::yes : Found::no;
 }
 
-// In a numbered dialect: PREFIX NAME:NUMBER, which is also the call's id. Models sometimes omit the prefix,
-// the number or the name.
+// Of a numbered dialect: PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, the number,
+// or the name.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;

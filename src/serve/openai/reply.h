@@ -61,7 +61,7 @@ class Reply {
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
   // Call it after the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
-  // Sent instead of the rest.
+  // Instead of the missing rest.
   virtual std::string failed(const Error& error) = 0;
 
   virtual std::string_view content_type() const { return "application/json"; }
@@ -84,7 +84,7 @@ boost::json::object usage_json(const Usage& usage);
 void add_usage(const Usage& usage, boost::json::object& out);
 // The same for the header Server-Timing (W3C): queue, ttft and generation, if known.
 std::string server_timing(const RequestTimes& times);
-// Adds "kv_transfer_params" if a part has them.
+// "kv_transfer_params", where one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
 boost::json::value stop_reason_json(const StopReason& reason);
 boost::json::value finish_reason_json(const std::optional<FinishReason>& reason);

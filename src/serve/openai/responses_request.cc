@@ -175,8 +175,8 @@ Result<json::array> read_input(Fields& fields, json::array& items, std::vector<s
   return conversation.take();
 }
 
-// Converts {"type": "function", "name", ..} to the form of chats: {"type": "function", "function": {"name",
-// ..}}. The server runs no tools itself.
+// {"type": "function", "name", ..} as chats have it: {"type": "function", "function": {"name", ..}}. Tools
+// that the server would have to run itself do not exist here.
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
   TRY(const json::array* tools, fields.array("tools"));
   json::array functions;

@@ -42,7 +42,7 @@ struct ParsedText {
 
 class ToolParser {
  public:
-  // Refers to the dialect. Without `parallel`, only the first call is kept.
+  // Keeps the dialect. Without `parallel`, calls after the first one are dropped.
   ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
              CallPolicy policy = CallPolicy::stream);
 
