@@ -22,7 +22,7 @@ run() {
   printf '%-16s %-6s %5d s\n' "$name" $status $((SECONDS - begin))
 }
 
-# suite NAME PREFIX..: both test programs, each command behind the prefix.
+# suite NAME PREFIX..: runs both test programs, with the prefix before each command.
 suite() {
   local name=$1
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Formats the lines of C++ that changed since the branch left main (on main: with the last commit), as .clang-format says.
-# Lines that nobody touches stay as they are.
+# Unchanged lines stay as they are.
 #   tools/format.sh           changes the files
 #   tools/format.sh --check   changes nothing, prints the differences and fails where there are any
 set -euo pipefail

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What can only be checked on an NVIDIA GPU. A call takes at most 8 minutes; the next one goes on where it ended, and a
-# step that failed holds up no other. Results are in build/gpu_check: what each step wrote, table.txt and result.json; build/gpu_check.tgz
+# Checks that need an NVIDIA GPU. A call takes at most 8 minutes, and the next call continues there. A failed step does not
+# stop the others. Results are in build/gpu_check: what each step wrote, table.txt and result.json; build/gpu_check.tgz
 # holds all of it.
 # Without a GPU it stops where one is needed, with exit code 3; 4 says that steps are left for another call.
 #   tools/gpu_check.sh [--seconds N] [--again] [PART..]
-#     --seconds: of a call (480); --again: what has passed, too. Parts, all of them when left out:
+#     --seconds: time of a call (480); --again: repeats passed steps, too. Parts (default: all):
 #     tests      operators beside the reference, model goldens, engines with graphs and without
 #     sanitizer  compute-sanitizer's memcheck and racecheck over the operators
 #     serve      a server with many streams
@@ -34,7 +34,7 @@ if [ "${1:-}" = pack ]; then
   place=build/pack/octavo_gpu
   rm -rf build/pack
   mkdir -p "$place/bin" "$place/build"
-  # Each is started by a script that shows it, and nobody else, the libraries beside it.
+  # A script starts each program, so that only this program sees the libraries beside it.
   for program in "${programs[@]}"; do
     strip -o "$place/bin/$program.bin" "build/cuda/$program"
     printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/%s.bin" "$@"\n' "$program" >"$place/bin/$program"

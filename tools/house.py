@@ -38,7 +38,7 @@ def without_templates(text):
 
 
 def kind_of(head):
-    """What a brace opens, and its name."""
+    """The kind and name of the scope that a brace opens."""
     plain = without_templates(head).replace("\n", " ").strip()
     plain = re.sub(r"\b(alignas|__attribute__|decltype|noexcept)\s*\([^()]*\)|\[\[.*?\]\]", "", plain)
     if re.search(r"\bnamespace\b|^extern\s*$", plain):

@@ -20,7 +20,7 @@ class Place(BaseModel):
 
 @tool
 def look(at: Literal["sky", "sea"]) -> str:
-    """What is there."""
+    """The keys that exist."""
     return at + " is blue"
 
 

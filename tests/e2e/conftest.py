@@ -21,8 +21,8 @@ import httpx
 import openai
 import pytest
 
-# CI shares its machine and may stand still for seconds: no test takes time for a sign of anything. This long, what has not come
-# hangs.
+# CI shares its machine and may pause for seconds, so tests wait for states, not for times. After this many seconds without
+# the state, a test fails.
 PATIENCE = 120
 
 # For requests outside of the OpenAI client: httpx's default timeout is five seconds.
@@ -98,7 +98,7 @@ def serve_command(*flags):
 
 @contextlib.contextmanager
 def serve(*flags, port=None):
-    """The base URL of a server with these flags, ended behind the block."""
+    """The base URL of a server with these flags, which ends with the block."""
     with running(serve_command(*flags), port) as (process, base):
         yield base
         process.terminate()

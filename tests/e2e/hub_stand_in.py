@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def send_file(self, content, **headers):
-        """All of it, or from where the client wants it."""
+        """The whole file, or the range that the client requests."""
         wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         if not wanted:
             return self.answer(200, content, **headers)
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, json.dumps(body).encode(), Content_Type="application/json")
 
     def tree(self, name, revision):
-        """The other list of files, which Python asks for."""
+        """The other list of files, which the Python client requests."""
         if repository := self.repository(name, revision):
             body = [{"type": "file", "path": file, "size": len(content), "oid": "0" * 40}
                     for file, content in repository.files.items()]

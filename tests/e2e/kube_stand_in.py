@@ -1,4 +1,4 @@
-"""As much of a Kubernetes API server as programs see that list, watch and hold leases."""
+"""The part of a Kubernetes API server that programs use to list, watch and hold leases."""
 
 import contextlib
 import http.server

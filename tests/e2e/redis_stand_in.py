@@ -1,4 +1,4 @@
-"""As much of a Redis server as a store of KV blocks needs, for tests: it can also lie and hang."""
+"""The part of a Redis server that a store of KV blocks needs. Tests can make it return wrong data or hang."""
 
 import contextlib
 import socketserver

@@ -1,4 +1,4 @@
-"""As much of an S3-style store as KV blocks need, for tests: it checks every signature, and can also lie and hang."""
+"""The part of an S3-style store that KV blocks need. It checks every signature; tests can make it return wrong data or hang."""
 
 import contextlib
 import hashlib

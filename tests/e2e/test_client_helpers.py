@@ -57,8 +57,8 @@ FIELDS = {"max_tokens": 500, "temperature": 1.2, "messages": MESSAGES}
 
 
 def finished(ask):
-    """The first answers that came to their end. Which seeds have such ones depends on how a processor rounds: eight at a time are
-    tried."""
+    """The first answers that ended by themselves. Which seeds give such answers depends on the processor's rounding, so eight
+    run at a time."""
     with ThreadPoolExecutor(8) as pool:
         for first in range(0, 96, 8):
             if answers := [answer for answer in pool.map(ask, range(first, first + 8)) if answer is not None]:

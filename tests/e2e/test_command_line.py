@@ -104,7 +104,7 @@ def test_chat_commands_never_reach_the_model():
 
 
 def test_chat_edits_lines_and_keeps_a_history(tmp_path):
-    """On a terminal: a backspace edits, what is pasted is one message, and the history outlives the program."""
+    """On a terminal: backspace works, pasted text is one message, and the history survives the program."""
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
     terminal, inner = pty.openpty()
     chat = subprocess.Popen([OCTAVO, "chat", "--temperature", "0", "--max-tokens", "5"], stdin=inner, stdout=inner,

@@ -1,4 +1,4 @@
-"""Two engines behind one server: answers as from one, work for both, and a death that nobody notices."""
+"""Two engines behind one server: answers as from one, work for both, and the death of one without a lost request."""
 
 import concurrent.futures
 import contextlib

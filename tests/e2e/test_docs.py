@@ -86,7 +86,7 @@ def help_of(*command):
 
 
 def commands(text):
-    """The words of each call of octavo in the blocks of code; lines are joined behind backslashes and in quotes."""
+    """The words of each call of octavo in the blocks of code; lines are joined after backslashes and in quotes."""
     lines = iter(re.findall(r"(?m)^(?:    |```\w*\n)(.*)$", text))
     for line in lines:
         if "from octavo import" in line:

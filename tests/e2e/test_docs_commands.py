@@ -150,7 +150,7 @@ def started(words):
 
 
 def is_ready(command, port):
-    """Waits until a server has its model; other programs, which may have no server behind them, until they listen."""
+    """Waits until a server has loaded its model, or until another program listens."""
     if command == "serve":
         with contextlib.suppress(OSError):
             return fetch(f"http://127.0.0.1:{port}/health") == ""
@@ -160,7 +160,7 @@ def is_ready(command, port):
 
 
 def serves_and_ends(words):
-    """It is ready at its port, and ends on a signal: with status 0, or at once if it had only just begun to listen."""
+    """It is ready at its port, and ends on a signal: with status 0, or at once if it has just started to listen."""
     port, flag = free_port(), LISTENS[words[1]]
     if flag in words:
         words[words.index(flag) + 1] = str(port)

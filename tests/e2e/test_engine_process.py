@@ -1,4 +1,4 @@
-"""The engine in a separate process: streams survive its kill -9, and no process is left."""
+"""The engine in a separate process: streams survive its kill -9, and no process remains."""
 
 import os
 import signal

@@ -152,7 +152,7 @@ def test_killed_and_started_again_on_the_same_port():
 
 
 def test_a_frozen_engine_is_seen():
-    """SIGSTOP of the engine's process: another one takes its place and answers, and the server is ready."""
+    """SIGSTOP of the engine's process: a new process replaces it and answers, and the server is ready."""
     with running(f"{BINARY} serve --port {{port}}") as (_, base):
         (engine,) = engines(base)
         subprocess.run(["kill", "-STOP", str(engine)], check=True)

@@ -1,4 +1,4 @@
-"""A store of KV blocks that servers share: what one has computed another loads."""
+"""A store of KV blocks that servers share: one server loads what another one has computed."""
 
 import contextlib
 import shutil

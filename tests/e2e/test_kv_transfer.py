@@ -91,7 +91,7 @@ LARGER = ("--block-size=48",)
 
 @pytest.mark.parametrize(("prefill", "decode"), [(TENSOR, ()), ((), TENSOR), (STAGES, ()), ((), STAGES), (LARGER, ()), ((), LARGER), (TENSOR, LARGER)])
 def test_engines_of_different_layouts_exchange_blocks(prefill, decode):
-    """Between one rank and two, which have half of the heads or half of the layers each, and between blocks of different sizes."""
+    """Between one rank and two ranks with half of the heads or of the layers each, and between blocks of different sizes."""
     body = {"model": "demo", "prompt": PROMPT, "max_tokens": 24, "temperature": 0, "logprobs": 2}
     ask = lambda client: client.completions.create
     with serve(NAME, "--dtype=float32") as base:

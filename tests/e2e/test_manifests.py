@@ -344,7 +344,7 @@ def test_octavo_knows_the_flags():
 
 
 def test_octavo_takes_the_pickers_configurations(tmp_path):
-    """Those in config maps: a picker that likes one has no endpoints and says so; one that does not names what is wrong."""
+    """Those in config maps: a picker that accepts one reports that it has no endpoints; a picker that refuses one names the fault."""
     texts = {text for d in objects() if d["kind"] == "ConfigMap" for text in d["data"].values()}
     for text in texts:
         file = tmp_path / "picker.yaml"

@@ -136,7 +136,7 @@ def test_errors_come_through(gateway):
 
 
 def test_a_prompt_of_a_megabyte_arrives_whole(replicas, gateway):
-    """It is too long for the model: the replica's own error says by how much."""
+    """A prompt that is too long for the model: the client gets the replica's own error with the numbers."""
     body = json.dumps({"model": client_of(gateway[0]).models.list().data[0].id, "prompt": "word " * 200_000, "max_tokens": 1}).encode()
     answers = []
     for base in (replicas[0], gateway[0]):

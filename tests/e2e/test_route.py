@@ -147,7 +147,7 @@ def test_wrong_configuration_is_one_line_that_names_the_field():
 
 
 def kv_replica(folder, name):
-    """The command of a replica that tells its KV cache events, and what --kv-events says of it."""
+    """The command of a replica that publishes its KV cache events, and its value for --kv-events."""
     events, replay = f"ipc://{folder}/{name}.events", f"ipc://{folder}/{name}.replay"
     config = {"enable_kv_cache_events": True, "endpoint": events, "replay_endpoint": replay}
     flags = f" --block-size 16 --server-dev-mode --kv-events-config {shlex.quote(json.dumps(config))}"
@@ -166,7 +166,7 @@ def explained(base, prompt):
 
 
 def events_told(base):
-    """By worker; before the events themselves, each connection tells one, that nothing is known yet."""
+    """Counts by worker. Each connection begins with one event that clears the worker's blocks."""
     name = "octavo_route_kv_events_total{worker="
     lines = [line for line in fetch(base + "/metrics").splitlines() if line.startswith(name)]
     return {line.split('"')[1]: int(line.rsplit(" ", 1)[1]) for line in lines}

@@ -139,7 +139,7 @@ def test_a_replica_is_killed_one_freezes_and_one_lies(expected, migration):
 
 
 def test_a_frozen_replica_holds_no_request(expected):
-    """Whole answers, which nothing of has reached the client, come from the other replica."""
+    """The other replica gives whole answers, of which the client has received nothing."""
     model, texts = expected
     flags = "--policy round_robin --health-check-interval-secs 1 --health-check-timeout-secs 1"
     with running(SERVE) as (frozen, one), running(SERVE) as (_, two), running(ROUTE + f"{one} {two} {flags}") as (_, base):

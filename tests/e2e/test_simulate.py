@@ -21,7 +21,7 @@ def simulate(*arguments):
 
 @pytest.fixture
 def trace(tmp_path):
-    """Conversations of 30 users in Mooncake's format; each turn brings the whole past."""
+    """Conversations of 30 users in Mooncake's format; each turn contains all earlier ones."""
     lines = []
     for turn in range(6):
         for user in range(30):

@@ -1,4 +1,4 @@
-"""Speculative decoding as a user sees it: the same answers, and metrics that say what draft tokens came to."""
+"""Speculative decoding as a user sees it: the same answers, and metrics that count accepted draft tokens."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Structured outputs and forced tool calls, as the official client asks for them.
+"""Structured outputs and forced tool calls, as the official client requests them.
 
 OCTAVO_SCHEMAS: how many random schemas to generate under (default 60).
 """

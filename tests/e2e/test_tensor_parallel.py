@@ -1,4 +1,4 @@
-"""Two ranks: the same answers as one engine gives, the same bits every time, and nobody left behind."""
+"""Two ranks: the same answers as one engine gives, the same bits every time, and no process remains."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def test_two_ranks_answer_as_one():
         assert [text for text, _ in two] == [text for text, _ in one]
         for (_, ours), (_, theirs) in zip(two, one):
             assert max(abs(a - b) for a, b in zip(ours, theirs)) < 1e-3
-        # Bit for bit, in whatever company.
+        # Bit for bit, beside any other requests.
         for prompt, expected in zip(PROMPTS, two):
             assert answers(base, [prompt]) == [expected]
     assert eventually(lambda: not ranks(base))
@@ -58,7 +58,7 @@ def test_adapters_on_ranks(tmp_path):
         return [answers(base, PROMPTS[i : i + 1], model)[0] for i, model in enumerate(models)]
 
     def all_at_once(base):
-        """Adapters take turns in the only place while steps are on their way; some streams are left in the middle."""
+        """Adapters replace each other in the only slot while steps run; some clients leave their streams early."""
         def run(i):
             model, prompt = models[i % 4], PROMPTS[i % 4]
             if i % 3 < 2:

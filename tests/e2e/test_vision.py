@@ -221,7 +221,7 @@ def test_images_are_cut_into_as_many_tiles_as_asked():
             client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
             return ask(client, [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}]).usage.prompt_tokens
 
-    # 4 tiles and the whole image, of 4 tokens each, or the whole image alone.
+    # 4 tiles and the whole image with 4 tokens each, or only the whole image.
     assert tokens() - tokens("--mm-processor-kwargs", '{"max_patches": 1}') == 16
 
 

@@ -1,4 +1,4 @@
-"""/collective_rpc {"method": "reload_weights"}: other weights take the place of the model's while the server serves."""
+"""/collective_rpc {"method": "reload_weights"}: new weights replace the model's while the server runs."""
 
 import concurrent.futures
 import json
@@ -20,7 +20,7 @@ PROMPT = "The rain came down on the old town, and the river rose. " * 8
 
 
 def other_weights(folder, changed="model.layers.0.mlp.down_proj.weight"):
-    """The demo model with one matrix of zeros: as a trainer leaves it, weights beside the model's other files."""
+    """The demo model with one matrix of zeros: as a trainer writes it, with the model's other files."""
     shutil.copytree(DEMO, folder)
     (file,) = folder.glob("*.safetensors")
     data = bytearray(file.read_bytes())

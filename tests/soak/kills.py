@@ -1,4 +1,4 @@
-"""A process of the server killed every so often, under streams: nothing lost, nothing wrong, nobody left behind.
+"""A process of the server killed every so often, under streams: no token is lost or wrong, and no process remains.
 
     .venv/bin/python tests/soak/kills.py [--seconds 600] [--every 20] [FLAG ...]
 

@@ -1,4 +1,4 @@
-"""An hour of faults for KV blocks that travel: not one wrong token, no block kept for nobody, no request that is stuck.
+"""An hour of faults for KV blocks that travel: no wrong token, no leaked block, no stuck request.
 
     .venv/bin/python tests/soak/kv_faults.py [--seconds 3600] [--every 10] [--seed 1] [--clients 8]
 
@@ -87,7 +87,7 @@ class Faults:
         self.draws.choice([*self.ways, self.prefill]).signal_engine(signal.SIGKILL)
 
     async def disk_full(self):
-        """The tier turns itself off, below host memory alone; a new server finds what there is."""
+        """The tier disables itself, except its host memory; a new server finds the stored blocks."""
         disk = self.draws.choice(self.ways[:2])
         for pid in disk.engines():
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -135,7 +135,7 @@ async def faults(seconds, every, seed, clients):
         drawn = Faults(prompts.draws, ways, prefill, folder, prompts, stores)
 
         async def answered(way, body):
-            """By whatever server has its port, at last."""
+            """From the server that has the port in the end."""
             until = time.perf_counter() + PATIENCE
             while True:
                 await way.up.wait()

@@ -1,4 +1,4 @@
-"""One prompt, many ways to its KV blocks: whatever way they take, tokens and logprobs are those of a server that computes all of it.
+"""One prompt, many sources of its KV blocks: with each of them, tokens and logprobs are those of a server that computes all of it.
 
     .venv/bin/python tests/soak/kv_pairs.py --count 30000
 
@@ -143,7 +143,7 @@ class Prompts:
 
 
 async def left_over(server):
-    """Blocks that are kept for nobody, once there is nothing to do and all leases are over."""
+    """Blocks that are still held without running requests or leases."""
     until = time.perf_counter() + 60
     while (held := await server.metric("vllm:kv_transfer_held_blocks") + await server.metric("vllm:num_requests_running")) > 0:
         if time.perf_counter() > until:

@@ -1,4 +1,4 @@
-"""A model over several processes, asked the same again and again in other company: an answer's bits do not change.
+"""A model over several processes, with the same requests beside other ones each time: an answer's bits do not change.
 
     .venv/bin/python tests/soak/layout_pairs.py --count 10000 [--seconds 3600] [LAYOUT ...]
 
@@ -72,7 +72,7 @@ async def leave(server, body):
 
 
 async def pairs_of(layout, count, until, seed, alone, folder):
-    """How many pairs, what differs, preemptions, moves of experts."""
+    """Numbers of pairs, differences, preemptions, and moved experts."""
     model, flags, same = LAYOUTS[layout]
     kind, _, golden = model.rpartition("/")
     if kind:

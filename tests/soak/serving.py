@@ -1,4 +1,4 @@
-"""What a server stands for hours, measured: too many requests, thousands of connections, clients that leave.
+"""Measures a server under load for hours: too many requests, thousands of connections, clients that leave.
 
     .venv/bin/python tests/soak/serving.py overload      goodput, TTFT, refusals and probes at 1, 2, 5 and 20 times the capacity
     .venv/bin/python tests/soak/serving.py connections   memory of a connection; TTFT beside 10,000 idle ones, 2,000 slow readers
@@ -96,7 +96,7 @@ class Server:
 
 @contextlib.contextmanager
 def timing(**coefficients):
-    """The flag for a simulated device whose steps take as long."""
+    """The flag for a simulated device with steps of this time."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(dict.fromkeys(("fixed_us", "weights_us", "token_us", "kv_token_us", "pair_us"), 0) | coefficients, file)
         file.flush()
@@ -231,7 +231,7 @@ async def overload(seconds, queued):
 async def connections(idle, slow):
     flags = ["--max-num-seqs=4096", "--max-num-queued-reqs=8192"]
     async with serving(*flags) as server, serving(*flags) as quiet:
-        # Turn by turn with a server that nobody else uses: what else the machine does slows both.
+        # Alternates with an idle server: other load of the machine slows both.
         async def ttft(n=200):
             times = collections.defaultdict(list)
             for i in range(n):
@@ -305,7 +305,7 @@ async def disconnects(count):
             await asyncio.sleep(0.005)
         free = time.perf_counter() - end
         await asyncio.sleep(1)
-        print(f"{count} clients left in {end - begin:.0f} s; {1e3 * free:.0f} ms behind the last nothing runs and all blocks are free; "
+        print(f"{count} clients left in {end - begin:.0f} s; {1e3 * free:.0f} ms after the last one nothing runs and all blocks are free; "
               f"descriptors {descriptors} before, {server.descriptors()} after; {await server.metric('vllm:num_preemptions_total'):.0f} preemptions")
         if not (await ask(server, completion("Once", 2))).done:
             sys.exit("the server does not answer afterwards")
@@ -438,7 +438,7 @@ class Mirror:
         self.past.connect(replay)
 
     def read(self, timeout_ms=100):
-        """One batch. False: none came."""
+        """Reads one batch. False: none arrived."""
         if not self.live.poll(timeout_ms):
             return False
         _, number, batch = self.live.recv_multipart()

@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("model", choices=CONFIGS)
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--start", type=Path, help="exported model whose weights to go on from, instead of random ones")
+    parser.add_argument("--start", type=Path, help="exported model to continue from, instead of random weights")
     parser.add_argument("--tokens", type=float, default=20e6, help="token budget of the whole run")
     parser.add_argument("--workers", type=int, default=2, choices=[1, 2, 4])
     args = parser.parse_args()

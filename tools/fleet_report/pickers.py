@@ -100,7 +100,7 @@ class Metrics:
         return Handler
 
     def draw(self, random_):
-        """No two alike, so that nothing is left to chance."""
+        """All different, so that no choice is random."""
         waiting = random_.sample(range(40), ENDPOINTS)
         for i in range(ENDPOINTS):
             usage = random_.randrange(10_000) / 10_000

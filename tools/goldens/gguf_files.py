@@ -452,7 +452,7 @@ def add_dbrx(writer, config):
 
 
 def deci_widths(config):
-    """Of each layer's MLP."""
+    """The width of each layer's MLP."""
     rounded = lambda multiple: -(-int(2 * multiple * config.hidden_size / 3) // 256) * 256
     return [0 if block["ffn"].get("no_op") else rounded(block["ffn"]["ffn_mult"]) for block in config.block_configs]
 
