@@ -42,11 +42,11 @@ struct RuntimeOptions {
   std::string reasoning_parser;                 // "": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
-  std::vector<std::string> engine_command;  // engine's own process; empty: run it here
+  std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
   bool elastic = false;                     // the number of those processes can change while they serve
   int engines_max = 64;                     // then: so far
-  int engines_elsewhere = 0;                // engines on other hosts, beside data_parallel_size
-  std::string meeting_address = "127.0.0.1";  // address at which they connect
+  int engines_elsewhere = 0;                // on other hosts, behind those of engine.data_parallel_size
+  std::string meeting_address = "127.0.0.1";  // where they come to
   int meeting_port = 29'550;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor

@@ -1,4 +1,4 @@
-// Who makes a fleet as large as the planner wants it.
+// Interface that scales a fleet to the planner's number of replicas.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  // Often, on one thread: so many replicas there shall be. What does not work is logged and tried again.
+  // Called often, on one thread, with the wanted number of replicas. Failures are logged and tried again.
   virtual void tick(int replicas, std::int64_t now_us) = 0;
 
-  // The same while the program ends, until it is true: nothing is left that ends with it.
+  // Called while the program ends, until it returns true: everything that must end with the program has
+  // ended.
   virtual bool end(std::int64_t) { return true; }
 };
 
-// Changes nothing: for dry runs, and where somebody else scales by the planner's metrics (HPA, KEDA).
+// Changes nothing: for dry runs, and if HPA or KEDA scales by the planner's metrics.
 class NoConnector final : public Connector {
  public:
   void tick(int, std::int64_t) override {}

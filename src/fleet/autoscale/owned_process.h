@@ -1,4 +1,4 @@
-// A program that runs beside this one, and is ended by it.
+// A child process that ends with this one.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +11,8 @@ namespace octavo::fleet {
 
 class OwnedProcess {
  public:
-  // Runs one program as a shell reads it: quotes and variables, its words from then on. It gets a process
-  // group of its own, so that a terminal's Ctrl-C does not reach it. Errors: io.
+  // Runs a command as a shell reads it, with quotes and variables. The process has its own group, so a
+  // terminal's Ctrl-C does not reach it. Errors: io.
   static Result<OwnedProcess> start(const std::string& command);
   OwnedProcess(OwnedProcess&& other) noexcept;
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
@@ -20,7 +20,7 @@ class OwnedProcess {
 
   // False from the moment on when it has ended.
   bool running();
-  // How it has ended, in words; of one that has.
+  // Text for how an ended process has ended.
   std::string fate() const;
   bool succeeded() const { return ended_ && status_ == 0; }
 

@@ -38,7 +38,7 @@ TEST(OwnedProcess, SaysHowItEnded) {
 TEST(OwnedProcess, GoesWithItsObject) {
   const ScratchDirectory folder;
   {
-    // The one behind it, too.
+    // A process behind the shell ends, too.
     auto process =
         OwnedProcess::start(fmt::format("sh -c 'sleep 100 & echo $! > {}; wait'", (folder / "pid").string()))
             .value();

@@ -1,5 +1,5 @@
-// `octavo plan live`: reads what replicas say of themselves, decides how many there shall be, and has a
-// connector see to it. GET /metrics tells what it sees and decides, for people and for those who scale by it.
+// `octavo plan live`: reads the replicas' metrics, decides the number of replicas, and lets a connector scale
+// to it. GET /metrics shows its inputs and decisions.
 #pragma once
 
 #include <cstdint>

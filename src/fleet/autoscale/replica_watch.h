@@ -1,4 +1,4 @@
-// What the pages of replicas say of the time since they were read before.
+// Differences between two reads of the replicas' metrics.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class ReplicaWatch {
   // Latencies are those that such a share of the requests did not exceed.
   explicit ReplicaWatch(double share) : share_(share) {}
 
-  // By address. What a replica did before it was read the first time is not counted.
+  // By address. Counts nothing from before the first read of a replica.
   FleetReading read(const std::map<std::string, Result<std::string>>& pages);
 
  private:

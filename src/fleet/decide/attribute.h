@@ -13,8 +13,8 @@ inline constexpr std::string_view kCoreMetrics = "core-metrics-extractor";  // c
 inline constexpr std::string_view kGpuMetrics = "dcgm-extractor";
 inline constexpr std::string_view kGpuUtilization = "GPUUtilization";  // kGpuMetrics' only one, 0 to 1
 
-// The attribute that `field` and `producer` name. Mistakes are left in the parameters: none is named; nobody
-// of that name finds attributes.
+// The attribute that `field` and `producer` name. Errors go to the parameters: the name is missing, or no
+// producer has it.
 AttributeKey read_attribute(Parameters& parameters, std::string_view field);
 
 }  // namespace octavo::fleet

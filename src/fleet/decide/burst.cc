@@ -12,7 +12,7 @@ namespace {
 
 using Prompt = std::vector<PrefixKey>;
 
-// What each endpoint has been given of a burst so far. Endpoints are known by their place.
+// Prompts of a burst placed on each endpoint so far. Endpoints are numbered by index.
 class Placement {
  public:
   Placement(std::span<const BurstEndpoint> endpoints, const BurstOptions& options, std::size_t share)
@@ -59,7 +59,7 @@ class Placement {
     return std::tuple(load_[i], endpoints_[i].running, std::string_view(endpoints_[i].name));
   }
 
-  // Who was given the most of the prompt, and not yet its share of the burst.
+  // The endpoint with the most of the prompt that has not reached its share of the burst.
   std::optional<std::size_t> holder(const Prompt& prompt) const {
     const auto least = static_cast<std::size_t>(options_.shared_blocks_min);
     if (least == 0) return std::nullopt;
@@ -76,7 +76,7 @@ class Placement {
     return best;
   }
 
-  // Of those with room; of all where nobody has any.
+  // Among endpoints with room; among all if none has room.
   std::size_t least_loaded(std::span<const std::size_t> given) const {
     std::size_t best = 0;
     for (std::size_t i = 1; i < endpoints_.size(); ++i)
@@ -103,7 +103,7 @@ std::vector<EndpointId> place_burst(std::span<const Prompt> prompts, std::span<c
                                     const BurstOptions& options) {
   std::vector<EndpointId> homes(prompts.size(), kNoEndpoint);
   if (endpoints.empty()) return homes;
-  // The last block's key stands for all before it.
+  // The key of the last block covers all earlier blocks.
   std::vector<Group> groups;
   std::map<std::pair<std::size_t, PrefixKey>, std::size_t> places;
   const auto shared_min = static_cast<std::size_t>(options.shared_blocks_min);

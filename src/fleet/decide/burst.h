@@ -1,5 +1,5 @@
-// Requests that come at the same moment, placed together: those with one prompt go to one endpoint, which
-// computes it once, though no cache holds anything of it yet (llm-d's burst-prefix-cache-producer).
+// Places requests of one moment together: requests with one prompt go to one endpoint, which computes it
+// once, although no cache holds it yet (llm-d's burst-prefix-cache-producer).
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,14 @@ struct BurstEndpoint {
   int running = 0;  // requests, as its metrics say
 };
 
-// Where each request is to go; kNoEndpoint: anywhere, it has nothing in common with the others. prompts[i]:
-// request i's prefix_keys(). Prompts that several have are placed first, long ones before short ones, each at
-// the endpoint that has been given the least of this burst, or, with shared_blocks_min, at one that was given
-// the same prefix and not yet its share of the burst.
+// The endpoint for each request; kNoEndpoint: any, because the request shares nothing with the others.
+// prompts[i]: prefix_keys() of request i. Shared prompts are placed first, long ones before short ones. Each
+// goes to the endpoint with the least of this burst; with shared_blocks_min, to one that has the same prefix
+// and has not reached its share.
 std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
                                     std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
 
-// burst-prefix-cache-producer: says of the endpoint that a request was placed at that it holds all of the
-// prompt.
+// burst-prefix-cache-producer: reports that the endpoint chosen by place_burst() holds the whole prompt.
 class BurstPrefixProducer : public Producer {
  public:
   BurstOptions options;

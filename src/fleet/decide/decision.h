@@ -1,4 +1,4 @@
-// Where a request goes, and why.
+// The endpoint chosen for a request, and the reasons.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Random numbers for one decision: the same seed, the same decision.
+// Random numbers for one decision; they depend only on the seed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What was sent to each endpoint and has not ended: the part of its load that no metric shows yet. By this
-// process, and by others like it that tell what they have sent.
+// Requests sent to each endpoint and not ended: load that no metric shows yet. Counts the requests of this
+// process and those that peers report.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ class Inflight {
   void grow(Booking& booking, std::int64_t new_tokens);  // more of the answer is there
   void free(Booking& booking);
 
-  // What a peer has in flight there now, in place of what it had.
+  // Replaces the peer's load at the endpoint.
   void peer_has(PeerId peer, EndpointId endpoint, const Load& load);
   void forget_peer(PeerId peer);
-  // What peers had at an endpoint that is gone.
+  // Drops all load of an endpoint that has left.
   void forget(EndpointId endpoint);
 
   Load load(EndpointId endpoint) const;  // of all together
@@ -65,7 +65,7 @@ class Inflight {
   Loads of_peers_;  // sums over peers_
 };
 
-// What another process reports of its requests in flight.
+// Requests in flight that another process reports.
 struct WorkerLoad {
   std::string worker = {};  // Endpoint::name
   Load load = {};

@@ -1,4 +1,4 @@
-// Who has the blocks of a prompt that somebody else computes.
+// Chooses an endpoint to fetch KV blocks from.
 #pragma once
 
 #include "fleet/decide/plugin.h"
@@ -7,8 +7,7 @@ namespace octavo::fleet {
 
 class KvSource : public Plugin {
  public:
-  // Of the candidates one that `computing` had better fetch blocks from, by what producers have found; null:
-  // there is none.
+  // The candidate from which `computing` should fetch blocks, by the producers' results; null: none.
   virtual const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) = 0;
 };
 

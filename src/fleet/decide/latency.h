@@ -1,4 +1,4 @@
-// How long an endpoint will take, by what its answers took before: a line through the latest of them.
+// Predicts an endpoint's latency by a linear model of its latest answers.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// Ridge regression, one observation after the other: recursive least squares that forgets in the direction of
-// what it observes, and of nothing else (Kulhavy, Restricted exponential forgetting, Automatica 23, 1987).
+// Ridge regression, one observation at a time: recursive least squares that forgets only in the direction of
+// the observation (Kulhavy, Restricted exponential forgetting, Automatica 23, 1987).
 class OnlineFit {
  public:
   static constexpr std::size_t kInputs = 6;
@@ -33,7 +33,7 @@ class OnlineFit {
   int learned_ = 0;
 };
 
-// What a request finds where it is sent to.
+// State of an endpoint when a request arrives there.
 struct LatencyInputs {
   OnlineFit::Inputs ttft{}, tpot{};
 };
@@ -43,7 +43,7 @@ struct Latency {
   double tpot_ms = 0;  // from a token to the next; 0: nothing of that is known, or asked for
 };
 
-// What the request's headers allow, less what is predicted; 0 of what is not predicted.
+// Limits in the request's headers minus the prediction; 0 without a prediction.
 struct Headroom {
   double ttft_ms = 0, tpot_ms = 0;
   bool positive() const { return ttft_ms >= 0 && tpot_ms >= 0; }
@@ -57,12 +57,11 @@ class LatencyPredictor {
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
   // Milliseconds to the first token. Nothing: too little is known of the endpoint.
   virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
-  // An answer is at its end; negative: it had no token, or no second one.
+  // Learns from a finished answer. Negative times: it had no first, or no second token.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;
 };
 
-// The plugin named by latencyPredictionInfoProducerName, made with its defaults where nobody has configured
-// it.
+// The plugin named by latencyPredictionInfoProducerName, with defaults if it is not configured.
 const LatencyPredictor* find_predictor(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

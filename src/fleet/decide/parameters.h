@@ -1,5 +1,5 @@
-// Reads a plugin's parameters, strictly: a wrong type, a value out of range or a name that nobody asked for
-// is an error that names the field.
+// Reads a plugin's parameters strictly: a wrong type, a value out of range and an unknown name are errors
+// that name the field.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -23,11 +23,10 @@ std::optional<std::uint64_t> quantity(std::string_view text);
 
 class Parameters {
  public:
-  // `where`: what stands before a field's name in errors, like "plugins[queue-scorer].parameters"; "":
-  // nothing.
+  // `where`: prefix of field names in errors, such as "plugins[queue-scorer].parameters"; may be "".
   Parameters(const boost::json::object& values, std::string where);
 
-  // Each reads one field into `value`, which keeps its default where the field is absent.
+  // Each reads one field into `value`, which keeps its default if the field is absent.
   void read(std::string_view name, bool& value);
   void read(std::string_view name, std::string& value);
   void read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max);

@@ -51,7 +51,7 @@ Profile* Pipeline::profile_of(const RouteRequest& request) {
   return found == by_header_->profiles.end() ? nullptr : &found->second;
 }
 
-// The first one of its kind; null: there is none.
+// The first plugin of this kind; null: none.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

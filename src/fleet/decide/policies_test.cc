@@ -194,7 +194,7 @@ TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {
   EXPECT_EQ(fleet.rank(aware, salted)[0], 1 - home);
 }
 
-// A prompt of the token `seed` over and over, and what an engine tells that holds it.
+// A prompt that repeats the token `seed`, and the event of an engine that holds it.
 RouteRequest exact_prompt(std::uint32_t seed, std::size_t tokens) {
   RouteRequest request{.model = "m"};
   request.tokens.assign(tokens, seed);
@@ -253,8 +253,8 @@ TEST(Policies, KvAwareMayExpectWhatIsBeingComputed) {
 }
 
 TEST(Policies, KvAwareCountsWhomAComputationDelays) {
-  // One holds the prompt and has the longer queue; to compute it at the other would delay three requests
-  // there.
+  // One endpoint holds the prompt and has the longer queue; computing it at the other would delay three
+  // requests there.
   const auto first = [](double weight) {
     TestFleet fleet(2);
     auto aware = policy("kv_aware", {.kv_delay_weight = weight});
@@ -297,7 +297,7 @@ TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 40));
-  // Many long contexts there, but of tokens that it held; the other one has a few of its own.
+  // One endpoint has many long contexts, all cached; the other one has a few computed ones.
   for (int i = 0; i < 10; ++i) fleet.inflight.book(0, 640, 0);
   Booking other = fleet.inflight.book(1, 64, 64);
   fleet.inflight.first_token(other);

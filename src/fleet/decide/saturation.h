@@ -1,4 +1,5 @@
-// How much of what the endpoints can take is taken: 1 and more is all. And who of them can take no more.
+// Load of the endpoints as a share of their capacity, 1 and more: saturated. Also tells which endpoints have
+// no room.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// llm-d's utilization-detector: by what endpoints tell of their queues and KV caches.
+// llm-d's utilization-detector: uses the endpoints' queues and KV caches.
 struct UtilizationDetector {
   double queue_depth_threshold = 5;
   double kv_usage_threshold = 0.8;

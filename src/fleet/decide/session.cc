@@ -114,7 +114,7 @@ void SessionAffinity::add_answer_headers(const Member& endpoint, HeaderFields& f
   if (!token_header_.empty()) fields.emplace_back(token_header_, encode_base64(endpoint.endpoint->name));
 }
 
-// What others have outweighed does not move the session.
+// The session does not move if other scores outweighed its endpoint.
 void SessionAffinity::sent(const Cycle& cycle, EndpointId endpoint) {
   const std::string_view id = session_of(sources_, cycle.request);
   if (id.empty()) return;

@@ -14,7 +14,7 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// What stands in a header ("x-session-id"), or in a cookie.
+// A session id in a header ("x-session-id") or in a cookie.
 struct SessionSource {
   std::string header = {};
   std::string cookie = {};  // of that name, in the header "cookie"; "": the whole header
@@ -23,22 +23,21 @@ struct SessionSource {
   std::string_view id(const RouteRequest& request) const;
 };
 
-// Of the first of these that it has.
+// The session id from the first source that the request has.
 std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request);
 
-// session-id-producer: says where sessions stand.
+// session-id-producer: names the sources of session ids.
 class SessionIdProducer : public Plugin {
  public:
   std::vector<SessionSource> sources;
 };
 
-// agent-identity: as well. Whose requests wait in one queue, where no header says it.
+// agent-identity: also the default flow of a request without a fairness header.
 class AgentIdentity : public SessionIdProducer {};
 
-// What session-affinity-filter and session-affinity-scorer have in common. By strategy a session is
-//   encoded_endpoint_header: what the answer's header says of the endpoint, and the client sends again;
-//   session_id: an id that the client has; it stays with who got its first request, until that one cannot get
-//   one.
+// Common part of session-affinity-filter and session-affinity-scorer. Strategies:
+//   encoded_endpoint_header: the response's header names the endpoint, and the client sends it again;
+//   session_id: the client's id stays with the endpoint of its first request, while that one is available.
 class SessionAffinity : public virtual Plugin {
  public:
   SessionAffinity(Parameters& parameters, Plugins& plugins);
@@ -49,7 +48,7 @@ class SessionAffinity : public virtual Plugin {
   void expire(std::int64_t now_us) override { keys_.expire(now_us); }
 
  protected:
-  // Who of the candidates has the request's session; null: nobody.
+  // The candidate with the request's session; null: none.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
 
  private:

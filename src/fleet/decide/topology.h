@@ -1,4 +1,4 @@
-// Where endpoints stand, as their labels say: topology-extractor.
+// topology-extractor: locations of endpoints, from their labels.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace octavo::fleet {
 
-// What two endpoints share, the tightest first.
+// The smallest unit that two endpoints share.
 enum class Nearness : std::uint8_t { host, rack, zone, region, none };
 inline constexpr std::array<std::string_view, 4> kNearnessNames{"host", "rack", "zone", "region"};
 
@@ -26,7 +26,7 @@ class TopologyExtractor : public Plugin {
   Nearness between(const Endpoint& a, const Endpoint& b) const;
 };
 
-// The plugin of that name; null: there is none, and nobody is near to anybody.
+// The plugin with that name; null: none, so that no endpoint is near another.
 const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Lists of endpoints that change: one table of kinds for all programs.
+// Changing lists of endpoints: one table of source kinds for all programs.
 #pragma once
 
 #include <functional>

@@ -36,7 +36,7 @@ Result<json::object> parsed(std::string_view text) {
   return std::move(value.get_object());
 }
 
-// The field's bytes; "" where it is left out, as protobuf's JSON does with what is empty.
+// The field's bytes; "" if it is absent, as protobuf's JSON omits empty values.
 Result<std::string> bytes_of(const json::object& object, std::string_view name) {
   const json::value* field = object.if_contains(name);
   if (field == nullptr) return std::string();

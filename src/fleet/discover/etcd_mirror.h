@@ -15,7 +15,7 @@ class EtcdMirror {
  public:
   explicit EtcdMirror(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // By key, whole keys.
+  // Values by full key.
   const std::map<std::string, std::string>& values() const { return values_; }
 
   // The bodies of the next requests: of POST /v3/kv/range, then of POST /v3/watch.

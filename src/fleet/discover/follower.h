@@ -1,4 +1,4 @@
-// A thread that follows a source of endpoints: it asks again and again, and more rarely while that fails.
+// A thread that follows a source of endpoints: it polls, and slows down while that fails.
 #pragma once
 
 #include <condition_variable>
@@ -13,8 +13,8 @@ namespace octavo::fleet {
 
 class Follower {
  public:
-  // source: for the log, like "Kubernetes, /api/v1/pods". once(): until there is reason to begin anew, or an
-  // error; it returns soon after stopped(). turn_ms: from the end of one to the next.
+  // source: name in the log, such as "Kubernetes, /api/v1/pods". once(): runs until it should be repeated, or
+  // an error; it returns soon after stopped(). turn_ms: pause between two runs.
   Follower(std::string source, int turn_ms, std::function<Result<>()> once);
   ~Follower();
 

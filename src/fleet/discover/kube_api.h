@@ -1,4 +1,4 @@
-// A Kubernetes API server, and who asks it.
+// A Kubernetes API server, and the identity of its client.
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ struct KubeApi {
 // "http://127.0.0.1:8001" of `kubectl proxy`. Errors: field "kube-api".
 Result<KubeApi> kube_api_of_url(std::string_view url);
 
-// What a pod is given: host and port from the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT;
-// the token, the certificates and the namespace from the service account's folder. Errors: field "kube-api".
+// Access from within a pod: host and port from the variables KUBERNETES_SERVICE_HOST and
+// KUBERNETES_SERVICE_PORT; token, certificates and namespace from the service account's folder. Errors: field
+// "kube-api".
 Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,
                                     const std::string& folder);
 

@@ -1,5 +1,5 @@
-// Leader election among pickers by a Kubernetes Lease, as client-go does it: one holds it and renews it, and
-// who sees that it was not renewed for its duration takes it.
+// Leader election among pickers by a Kubernetes Lease, as in client-go: the holder renews it; another picker
+// takes it if it was not renewed for its duration.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -16,23 +16,24 @@
 
 namespace octavo::fleet {
 
-// What to do about the lease. Time is an argument: of another one's lease what counts is since when it looks
-// as it does, not what its clock wrote there.
+// Decides how to change the lease. Time is an argument. For another holder's lease, the time since its last
+// visible change counts, not the time written in it.
 class LeaseElection {
  public:
   // identity: of no other picker; name: the lease's.
   LeaseElection(std::string identity, std::string name)
       : identity_(std::move(identity)), name_(std::move(name)) {}
 
-  // The lease to write in place of the one seen (null: there is none); nothing: it is somebody else's.
-  // `wall`: now as RFC 3339 with microseconds.
+  // The lease to write in place of the current one (null: none exists); nullopt: another picker holds it.
+  // `wall`: now, in RFC 3339 with microseconds.
   std::optional<boost::json::object> claim(const boost::json::object* seen, std::int64_t now_us,
                                            std::string_view wall);
-  // What was written is the lease now.
+  // The claimed lease was written.
   void claimed(std::int64_t now_us) { renewed_us_ = now_us; }
   void lost() { renewed_us_.reset(); }
 
-  // Whether it is ours: one that could not be renewed for some time is given up before others take it.
+  // Whether this picker holds the lease. If it cannot renew for some time, it steps down before others take
+  // over.
   bool leads(std::int64_t now_us) const;
 
  private:
@@ -45,7 +46,7 @@ class LeaseElection {
 
 class KubeLease {
  public:
-  // Asks every two seconds; `changed` is told on a thread of its own, first when it is known.
+  // Checks every two seconds. `changed` is called on a separate thread, first with the initial state.
   KubeLease(KubeApi api, std::string space, std::string name, std::string identity,
             std::function<void(bool leads)> changed);
   ~KubeLease();  // a lease that is ours is left to run out

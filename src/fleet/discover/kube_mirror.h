@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Who is told of a collection's objects. Objects of one name follow each other.
+// Receives the changes of a collection. Objects of one name arrive in order.
 class KubeSink {
  public:
   KubeSink() = default;
@@ -32,7 +32,7 @@ class KubeMirror {
       : path_(std::move(path)), selector_(std::move(selector)), sink_(sink) {}
 
   const std::string& path() const { return path_; }
-  // The next request to send: a page of the list where listing() is true, else the watch behind it.
+  // The next request: a page of the list if listing(), otherwise the watch after the list.
   std::string target() const;
   bool listing() const { return listing_; }
   void start_over();  // what is known stays until a whole new list says otherwise

@@ -29,8 +29,8 @@ inline constexpr std::size_t kPoolPortsMax = 8;
 
 class KubePool {
  public:
-  // Called from threads of its own, one at a time: once all is known, then with each change. Rules come
-  // with a pool only.
+  // Called on separate threads, one call at a time: once all is known, then after each change. Only pools
+  // have rules.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   using Rules = std::function<void(RequestRules)>;
 
@@ -65,7 +65,7 @@ class KubePool {
   std::vector<std::unique_ptr<KubeWatch>> watches_;
 };
 
-// What an InferencePool (v1) selects. Errors: what of it cannot be used.
+// Pods selected by an InferencePool (v1). Errors name the unusable field.
 Result<KubePoolOptions> read_inference_pool(const boost::json::object& object);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Keeps a KubeMirror up to date: lists, watches, and begins anew where it must.
+// Keeps a KubeMirror up to date: lists, watches, and restarts the list if needed.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace octavo::fleet {
 
 class KubeWatch {
  public:
-  // path, selector: see KubeMirror. `sink` outlives the watch and is called on its thread. While the server
-  // does not answer, what was told stays told.
+  // path, selector: see KubeMirror. `sink` must outlive the watch and is called on its thread. While the
+  // server does not answer, the known objects stay.
   KubeWatch(KubeApi api, std::string path, std::string selector, KubeSink& sink);
 
  private:
-  // Until the list is behind us, or the watch ends.
+  // Runs until the list is complete, or the watch ends.
   Result<> once();
   Result<> watch(KubeConnection& connection);
 

@@ -17,7 +17,7 @@ namespace octavo::fleet {
 // All of these labels with these values.
 using LabelSelector = std::map<std::string, std::string>;
 
-// "app=vllm,tier=gpu", or the same items one by one. Errors: on `field`.
+// Parses "app=vllm,tier=gpu", or such items one by one. Errors: on `field`.
 Result<LabelSelector> parse_label_selector(std::string_view text, std::string_view field);
 bool selects(const LabelSelector& selector, const std::map<std::string, std::string>& labels);
 // The query of a list: "labelSelector=app%3Dvllm%2Ctier%3Dgpu"; "" of no labels.

@@ -1,4 +1,4 @@
-// Endpoints of a source that does not tell of changes: a file, a name in DNS.
+// Endpoints from a source without change events: a file, or a DNS name.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,13 @@ struct PolledOptions {
 // A file as read_endpoints_file() takes it, read again every second. Errors: what is wrong with it now.
 Result<PolledOptions> poll_file(const std::string& path);
 
-// The addresses (A and AAAA) that "host:port" has in DNS, as of a headless service, asked for again every
-// interval_ms. Errors: invalid_argument, no such text.
+// The addresses (A and AAAA) of "host:port", such as a headless service, resolved every interval_ms. Errors:
+// invalid_argument, an invalid text.
 Result<PolledOptions> poll_dns(const std::string& host_and_port, int interval_ms);
 
 class PolledPool {
  public:
-  // `endpoints` is called on a thread of its own, each time they have been read. While that fails, what was
-  // told stays told.
+  // `endpoints` is called on a separate thread after each read. While reads fail, the known endpoints stay.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   PolledPool(const PolledOptions& options, const Endpoints& endpoints);
 

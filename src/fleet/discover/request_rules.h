@@ -1,4 +1,4 @@
-// What a cluster says of requests: priorities by the name of an objective, and models under other names.
+// A cluster's rules for requests: priorities by objective, and other names for models.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -31,12 +31,12 @@ struct RequestRules {
   std::map<std::string, int, std::less<>> objectives = {};
   std::vector<ModelRewrite> rewrites = {};  // oldest first
 
-  // The model that a request for `model` is sent as; nothing: as it is. A rule that names the model goes
-  // before those for any, then the older resource; among targets by weight, `unit` is drawn from [0, 1).
+  // The model name to send instead of `model`; nullopt: unchanged. Rules for this model precede rules for all
+  // models, then the older resource wins. `unit`, drawn from [0, 1), selects a target by weight.
   std::optional<std::string> rewritten(std::string_view model, double unit) const;
 };
 
-// Of the pool `pool`; nothing: it is for another one, or says nothing that can be used.
+// Priority of an objective for `pool`; nullopt: it is for another pool, or invalid.
 std::optional<int> objective_priority(const boost::json::object& object, std::string_view pool);
 std::optional<ModelRewrite> model_rewrite(const boost::json::object& object, std::string_view pool);
 

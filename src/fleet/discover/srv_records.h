@@ -10,9 +10,9 @@
 
 namespace octavo::fleet {
 
-// The records of `name` ("_http._tcp.replicas.internal") and the addresses of their targets, asked for again
-// every interval_ms. server: "host:port" of the name server, an address; "": the system's. Errors:
-// invalid_argument on `field` where it is no name or no address, "worker-srv" or "worker-srv-server".
+// The records of `name` ("_http._tcp.replicas.internal") and the addresses of their targets, resolved every
+// interval_ms. server: "host:port" of the name server, with an IP address; "": the system's. Errors:
+// invalid_argument on "worker-srv" or "worker-srv-server".
 Result<PolledOptions> poll_srv(const std::string& name, const std::string& server, int interval_ms);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Which flow of a band has the next turn: a row each.
+// Policies that choose the next flow of a band: a row each.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct FlowHead {
   std::int64_t arrived_us = 0;
 };
 
-// Of one band.
+// State of one band.
 class Fairness {
  public:
   virtual ~Fairness() = default;
-  // heads: at least one, by the names of their flows. Returns the place of one in it, which goes now.
+  // heads: at least one, sorted by the names of their flows. Returns the index of the one to dispatch now.
   virtual std::size_t pick(std::span<const FlowHead> heads, std::int64_t now_us) = 0;
 };
 

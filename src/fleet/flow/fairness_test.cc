@@ -20,7 +20,7 @@ TEST(ProgramAware, WhoHasHadTheLeastGoesFirst) {
   EXPECT_EQ(band->pick(heads, 0), 0U);
   policy->ended("a", 40, 0, 0);
   EXPECT_EQ(policy->make()->pick(heads, 0), 2U) << "bands share what is known";
-  // After two half lives 140 are 35; 36 new ones are more.
+  // After two half-lives 140 counts as 35, so 36 new ones are more.
   policy->ended("c", 6, 0, 120 * kSecond);
   policy->ended("b", 4, 0, 120 * kSecond);
   EXPECT_EQ(band->pick(heads, 120 * kSecond), 0U);

@@ -1,5 +1,5 @@
-// Requests that wait for endpoints to have room: bands of priority, in each a queue for each flow (llm-d's
-// flow control). Holds no clock: time is an argument. Every request that is enqueued has one outcome.
+// Requests that wait until endpoints have room: priority bands, and in each band a queue per flow (llm-d's
+// flow control). Has no clock: time is an argument. Every enqueued request has one outcome.
 #pragma once
 
 #include <cstdint>
@@ -47,15 +47,14 @@ class FlowControl {
   // Nothing: it waits. Else what has become of it at once. pool_empty: there are no endpoints at all.
   std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
 
-  // The one that goes now; nothing: nobody waits, or saturation (1: all is taken) says that they must. Bands
-  // are strict: a lower one goes only when no higher one waits.
+  // The request to dispatch now; nullopt: none waits, or the saturation (1: no room) forbids it. A band's
+  // requests are dispatched only if no higher band has waiting ones.
   std::optional<FlowItem> next(double saturation, std::int64_t now_us);
 
-  // The bands, the highest first, in which requests wait because of the saturation that next() was last asked
-  // with.
+  // The bands, highest first, whose requests wait because of the saturation in the last call of next().
   std::vector<BlockedBand> blocked(double saturation) const;
 
-  // A request that went has ended, with so many tokens of prompt and answer.
+  // A dispatched request has ended, with these numbers of prompt and output tokens.
   void ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
              std::int64_t now_us);
 
@@ -71,7 +70,7 @@ class FlowControl {
   std::vector<Ended> drain();
 
   std::size_t waiting() const { return places_.size(); }
-  // Of each band that there is: what waits in it.
+  // Waiting requests of each band.
   struct BandLoad {
     int priority;
     std::uint64_t requests, bytes;
@@ -101,7 +100,7 @@ class FlowControl {
   const FlowOptions options_;
   std::map<int, Band, std::greater<>> bands_;  // the highest first
   std::unordered_map<std::uint64_t, Place> places_;
-  // Of requests by the time they may wait in their band, in the order of their arrival: time, id.
+  // Requests by their maximum waiting time, in the order of arrival: time, id.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
   std::uint64_t arrived_ = 0;    // so many so far

@@ -122,8 +122,7 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
   EXPECT_EQ(flow.waiting(), 0U);
 }
 
-// Three bands of ten tenants each, unequal in what they ask for, ask for four times what can be done, for
-// five minutes.
+// Three bands with ten tenants each request four times the capacity, in unequal shares, for five minutes.
 TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
   BandOptions longer, for_ever;
   longer.ttl_us = 100 * kSecond;
@@ -152,7 +151,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   std::uint64_t asked = 0, outcomes = 0;
   std::map<int, int> waiting;  // of each band
   for (std::int64_t now = 0; now < kEnd; now += kArrive) {
-    // A tenth is of band 2, a quarter of band 1: band 2 has all it asks for, band 1 too, band 0 what is left.
+    // A tenth is for band 2, a quarter for band 1: both get all their requests, band 0 gets the rest.
     const double which = random_unit(1, asked);
     const int band = which < 0.1 ? 2 : which < 0.225 ? 1 : 0;
     const double skewed = random_unit(2, asked) * random_unit(3, asked);
@@ -180,7 +179,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
     }
   }
   EXPECT_EQ(outcomes + flow.drain().size(), asked);
-  // Band 0 is short of what it asks for: each of its tenants that asks for its share gets it.
+  // Band 0 does not get all its requests: each tenant that requests its share gets it.
   double sum = 0, squares = 0;
   for (const auto& [tenant, count] : served[0]) {
     sum += count;

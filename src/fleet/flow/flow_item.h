@@ -17,7 +17,7 @@ struct FlowItem {
   std::optional<std::int64_t> ttft_slo_us = {};  // from its arrival to its first token
 };
 
-// What becomes of a request, once.
+// Final outcome of a request.
 enum class FlowOutcome : std::uint8_t {
   dispatched,
   rejected_capacity,          // more bytes or requests wait than may

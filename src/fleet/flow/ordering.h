@@ -1,4 +1,4 @@
-// Who of one flow goes first: a row each.
+// Policies that order the requests of one flow: a row each.
 #pragma once
 
 #include <cstdint>

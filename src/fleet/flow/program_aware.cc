@@ -1,5 +1,5 @@
-// program-aware-fairness (llm-d's): whoever has had the least of the endpoints, and has waited the longest.
-// What a program has had are the tokens of its requests, answers twice, which count half after a while.
+// program-aware-fairness (llm-d's): prefers the program that had the least service and has waited the
+// longest. Service is the number of tokens of its requests, output tokens twice, with a half-life.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -22,7 +22,7 @@ struct Settings {
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
-// 0 to 1 in a range; one value alone is in its middle.
+// Position in the range, 0 to 1; 0.5 if the range is a single value.
 double place_in(double value, double least, double most) {
   return most > least ? (value - least) / (most - least) : 0.5;
 }

@@ -1,5 +1,5 @@
-// Which running requests end so that waiting ones of higher priorities can go (llm-d's eviction of requests in
-// flight). Holds no clock: time is an argument.
+// Chooses running requests to end so that waiting ones with higher priority can run (llm-d's eviction of
+// requests in flight). Has no clock: time is an argument.
 #pragma once
 
 #include <cstdint>

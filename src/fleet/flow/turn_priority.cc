@@ -1,5 +1,5 @@
-// program-aware-fairness with strategy turn-priority (llm-d's): the session that has had the most turns, whose
-// prefix is the likeliest to be cached. Waiting counts as turns, so that new sessions get one as well.
+// program-aware-fairness with strategy turn-priority (llm-d's): prefers the session with the most turns,
+// whose prefix is most likely cached. Waiting time counts as turns, so that new sessions get service, too.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -47,7 +47,7 @@ class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<
     return static_cast<double>(now_us - session.active_us) * 1e-6 > settings_.idle_s;
   }
 
-  // The number of the turn that it waits for.
+  // Number of the turn for which it waits.
   std::int64_t turn(std::string_view flow, std::int64_t now_us) const {
     const auto found = sessions_.find(flow);
     return found == sessions_.end() || is_idle(found->second, now_us) ? 1 : found->second.turns + 1;

@@ -23,7 +23,7 @@ class Places {
   void succeeded() { blocked_until_us_ = 0; }
   void forget() { *this = {}; }
 
-  // Places left beside the requests in flight; kUnknown before the first refusal.
+  // Free places beyond the requests in flight; kUnknown before the first refusal.
   int free(int in_flight, std::int64_t now_us) const {
     if (places_ == kUnknown) return kUnknown;
     if (now_us < blocked_until_us_) return 0;

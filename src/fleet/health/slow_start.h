@@ -6,8 +6,8 @@
 
 namespace octavo::fleet {
 
-// Its share rises over `ramp_us`, 0 to 1, beside that of the endpoint that has been there longest: a fleet in
-// which all are new has no slow ones. since_us: when it became available.
+// Share of an endpoint, which rises from 0 to 1 over `ramp_us`, relative to the oldest endpoint: in a fleet
+// of only new endpoints all have the full share. since_us: when it became available.
 inline double slow_start_share(std::int64_t now_us, std::int64_t since_us, std::int64_t oldest_since_us,
                                std::int64_t ramp_us) {
   const std::int64_t age = now_us - since_us;

@@ -101,7 +101,7 @@ bool BlockIndex::remove(EndpointId endpoint, PrefixKey key, Tier tier) {
   return true;
 }
 
-// Takes a holder out of a slot, and the slot out of the table when that was the last one.
+// Removes a holder from a slot, and an empty slot from the table.
 void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   Slot& slot = slots_[at];
   --entries_;
@@ -115,7 +115,7 @@ void BlockIndex::drop(std::size_t at, EndpointId endpoint) {
   slot.list = 0;
 }
 
-// Backward shift: no tombstones, so that lookups stay short whatever comes and goes.
+// Backward shift without tombstones, so that lookups stay short after many insertions and removals.
 void BlockIndex::erase(std::size_t hole) {
   const std::size_t mask = slots_.size() - 1;
   --used_;
@@ -151,7 +151,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
   places([](const Slot& slot) { __builtin_prefetch(&slot); });
   places([this](const Slot& slot) { __builtin_prefetch(&lists_[slot.list]); });
   places([this](const Slot& slot) { __builtin_prefetch(lists_[slot.list].data()); });
-  // Everyone who holds blocks up to `at`, one after the other.
+  // Visits the holders of blocks up to `at`, one after the other.
   std::size_t at = 0;
   const auto step = [&](std::size_t next, const Slot& slot) {
     for (const std::uint32_t packed_holder : holders(slot)) {
@@ -167,7 +167,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
     const Slot& here = slots_[find(keys[at])];
     if (here.first == 0) return;
     step(at + 1, here);
-    // The holders of the block just taken hold the next ones too where the last of those has the same ones.
+    // Blocks between two blocks with the same holders have these holders, too.
     while (at + kJump <= keys.size() && same_holders(here, slots_[find(keys[at + kJump - 1])]))
       step(at + kJump, here);
   }

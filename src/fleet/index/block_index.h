@@ -1,10 +1,10 @@
 // Which endpoint holds which blocks, by prefix key: a hash table without pointers.
 //
-// A key stands for its block and all before it, so the length of the prefix that an endpoint holds is found
-// by looking at a few places only: every 32nd block, and closely only where the holders differ (the idea of
-// NVIDIA Dynamo's positional indexer). That takes for granted that who holds a block holds the ones before
-// it, as engines do, which evict a prefix from its end; where one does not, the overlap is taken for longer
-// than it is: a worse choice, never a wrong answer.
+// A key covers its block and all blocks before it. So the length of an endpoint's cached prefix needs only a
+// few lookups: every 32nd block, and single blocks only where the holders differ (the idea of NVIDIA Dynamo's
+// positional indexer). This assumes that an endpoint with a block also has the blocks before it, as with
+// engines that evict a prefix from its end. Otherwise the overlap is overestimated, which gives a worse
+// choice, never a wrong answer.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace octavo::fleet {
 
 class BlockIndex {
  public:
-  // entries_max: (block, endpoint) pairs; what comes beyond them is refused.
+  // entries_max: maximum number of (block, endpoint) pairs; further ones are refused.
   explicit BlockIndex(std::size_t entries_max);
 
   // False: the index is full, and nothing was stored. Storing again, in the same or another tier, is fine.
@@ -28,10 +28,10 @@ class BlockIndex {
   // Forgets everything of an endpoint. Linear in the whole index.
   void clear(EndpointId endpoint);
 
-  // Fills `overlap` (cleared first); block_size is left as it is.
+  // Clears and fills `overlap`, except block_size.
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const;
   bool holds(EndpointId endpoint, PrefixKey key) const { return tiers(endpoint, key) != 0; }
-  // Where the endpoint has the block: one bit for each, 1 << Tier.
+  // Tiers in which the endpoint has the block: one bit each, 1 << Tier.
   std::uint8_t tiers(EndpointId endpoint, PrefixKey key) const;
 
   std::size_t entries() const { return entries_; }
@@ -39,13 +39,13 @@ class BlockIndex {
   std::size_t bytes() const;
 
  private:
-  // An endpoint and the tiers, one bit each, where it has the block.
+  // An endpoint and its tiers with the block, one bit each.
   struct Holder {
     EndpointId endpoint = kNoEndpoint;
     std::uint32_t tiers = 0;
     bool operator==(const Holder&) const = default;
   };
-  // Most blocks have one holder, which lies in the slot; several lie in a list, by endpoint.
+  // Most blocks have one holder, stored in the slot; several holders are in a list, sorted by endpoint.
   struct Slot {
     PrefixKey key = 0;
     std::uint32_t first = 0;  // the only holder as one number, endpoint << 3 | tiers; 0: an empty slot

@@ -17,7 +17,7 @@ constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
 constexpr std::uint32_t kEvent = 8;  // blocks of one
 constexpr std::uint32_t kSize = 16;  // tokens of a block
 
-// Each prompt is held by one replica, each fourth by a second one.
+// Each prompt has one holder, every fourth a second one.
 EndpointId holder(std::uint32_t prompt, bool second) { return (prompt * 7 + (second ? 500 : 0)) % kReplicas; }
 
 std::uint64_t name(std::uint32_t prompt, std::uint32_t block) { return std::uint64_t{prompt} << 32 | block; }
@@ -68,7 +68,7 @@ World& world() {
   return world;
 }
 
-// Blocks anywhere in the index go, and come again.
+// Removes and adds blocks anywhere in the index.
 struct Churn {
   EndpointId endpoint;
   CacheEvent goes, comes;
@@ -103,7 +103,7 @@ void apply_events(benchmark::State& state) {
 }
 BENCHMARK(apply_events);
 
-// Prompts of 32 k tokens that someone holds whole; items are blocks that were looked up.
+// Prompts of 32 k tokens with a holder of all blocks; items are looked-up blocks.
 void look_up(benchmark::State& state) {
   const World& world = fleet::world();
   Overlap overlap;
@@ -124,14 +124,14 @@ void look_up(benchmark::State& state) {
 }
 BENCHMARK(look_up)->Name("match_32k_tokens");
 
-// The same on one thread, while another one applies events without a pause. Items are of both.
+// The same, while another thread applies events without a pause. Items are from both.
 void look_up_beside_events(benchmark::State& state) {
   state.thread_index() == 0 ? look_up(state) : apply_events(state);
 }
 BENCHMARK(look_up_beside_events)->Threads(2)->UseRealTime();
 
-// For each prompt of 32 k tokens that is looked up, 16 blocks go and 16 come. Items are blocks told of and
-// looked up, as NVIDIA Dynamo counts them.
+// For each lookup of a prompt of 32 k tokens, 16 blocks are removed and 16 added. Items are reported and
+// looked-up blocks, as NVIDIA Dynamo counts them.
 void events_and_lookups(benchmark::State& state) {
   World& world = fleet::world();
   const auto& events = churns();

@@ -1,4 +1,4 @@
-// How much of a prompt each endpoint already holds.
+// Cached part of a prompt at each endpoint.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace octavo::fleet {
 
-// Where a block lies at an endpoint.
+// Location of a block at an endpoint.
 enum class Tier : std::uint8_t { device, host, disk };
 
 // Blocks from the prompt's first on, without a gap; each is counted once, in its best tier.
@@ -21,18 +21,18 @@ struct Hits {
   bool operator==(const Hits&) const = default;
 };
 
-// Filled anew for each request; reuse one object, so that nothing is allocated.
+// Filled for each request; reuse one object to avoid allocations.
 struct Overlap {
   int block_size = 1;                    // tokens
   std::uint32_t prompt_blocks = 0;       // of the request
   bool cached = true;                    // false: hits say where the prompt is to go, nothing is there yet
-  // What a block in each tier is worth to scorers, beside one that is on the device.
+  // Value of a block in each tier to scorers, relative to one on the device.
   double host_weight = 1, disk_weight = 1;
   std::vector<Hits> hits = {};           // [EndpointId], as far as anyone has any
   std::vector<EndpointId> holders = {};  // those with any, in no order
 
   Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
-  // The share of the prompt that the endpoint holds, by the tiers' weights.
+  // Share of the prompt that the endpoint holds, weighted by tier.
   double share(EndpointId id) const {
     const Hits found = of(id);
     const double worth = found.device + host_weight * found.host + disk_weight * found.disk;
@@ -40,7 +40,7 @@ struct Overlap {
   }
   Hits& at(EndpointId id);  // grows the table; the caller adds the id to holders
 
-  // As if nothing had been found, memory kept.
+  // Empties it, without freeing memory.
   void clear();
 };
 

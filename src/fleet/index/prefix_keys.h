@@ -1,7 +1,7 @@
-// Names for the prefixes of a prompt: one 64-bit key for each block of tokens, which covers all before it.
+// Keys of a prompt's prefixes: one 64-bit key per block of tokens, which covers all blocks before it.
 //
-// The hashes are those of llm-d's approximate prefix plugin, so that both find the same prefixes:
-// first = XXH64(model || salt); key[i] = XXH64(XXH64(tokens of block i) || key[i-1]), seed 0, little endian.
+// The hashes are those of llm-d's approximate prefix plugin, so both find the same prefixes: first =
+// XXH64(model || salt); key[i] = XXH64(XXH64(tokens of block i) || key[i-1]), seed 0, little endian.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace octavo::fleet {
 
 using PrefixKey = std::uint64_t;
 
-// What stands before the first block: prompts of two models or salts share nothing.
+// Key before the first block: prompts of different models or salts share nothing.
 PrefixKey first_key(std::string_view model, std::string_view salt);
 
 // The key of a block after `parent`.
 PrefixKey next_key(PrefixKey parent, std::span<const std::uint32_t> block);
 
-// The keys of all blocks; the last one may be partial, it counts where `partial` says so.
+// The keys of all blocks. The last block may be partial; `partial`: whether it gets a key.
 void prefix_keys(PrefixKey first, std::span<const std::uint32_t> tokens, int block_size, bool partial,
                  std::vector<PrefixKey>& keys);
 

@@ -146,7 +146,7 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
     while (held_[each].bytes > bytes_max_) forget_oldest(each);
 }
 
-// The oldest is an end of what the endpoint holds: a parent is newer than its children.
+// The oldest node is a leaf of the endpoint: a parent is newer than its children.
 void TextTree::forget_oldest(EndpointId endpoint) {
   const Place oldest = held_[endpoint].oldest;
   const Place place = holdings_[oldest].node;

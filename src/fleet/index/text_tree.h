@@ -1,5 +1,5 @@
-// Which endpoint was lately sent prompts that begin with the same text: a radix tree over bytes that knows
-// for each edge who was sent it, as in SGLang's router.
+// Which endpoints recently received prompts with the same beginning: a radix tree over bytes whose edges list
+// these endpoints, as in SGLang's router.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace octavo::fleet {
 
-// The length of the prefix that each endpoint was sent. Reuse one object, so that nothing is allocated.
+// Length of the prefix that each endpoint received. Reuse one object to avoid allocations.
 struct TextMatch {
   std::vector<std::size_t> bytes = {};   // [EndpointId], as far as anyone has any
   std::vector<EndpointId> holders = {};  // those with any, in no order
@@ -23,8 +23,8 @@ struct TextMatch {
 
 class TextTree {
  public:
-  // bytes_max: memory for one endpoint; beyond it the text sent longest ago is forgotten, from its end. An edge
-  // that several endpoints hold counts for each of them.
+  // bytes_max: memory per endpoint; beyond it, the oldest text is removed, from its end. An edge of several
+  // endpoints counts for each.
   explicit TextTree(std::size_t bytes_max);
 
   void match(std::string_view text, TextMatch& found) const;
@@ -38,7 +38,7 @@ class TextTree {
  private:
   using Place = std::uint32_t;
   static constexpr Place kNone = 0;
-  // An endpoint was sent the text down to a node. Whoever holds a node holds its parent, too.
+  // An endpoint received the text down to a node. An endpoint with a node also has its parent.
   struct Holding {
     EndpointId endpoint = kNoEndpoint;
     Place node = kNone;

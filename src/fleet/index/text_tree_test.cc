@@ -59,7 +59,7 @@ TEST(TextTree, ClearTakesOneEndpointOnly) {
   EXPECT_EQ(tree.nodes(), 1U) << "the root";
 }
 
-// A prompt that is one byte longer each time makes a tree as deep as it is long.
+// A prompt that grows by one byte each time makes a tree as deep as the prompt is long.
 TEST(TextTree, DeepTreesAreFine) {
   TextTree tree(4 * kEnough);
   const std::string text(5000, 'a');
@@ -123,7 +123,7 @@ TEST(TextTree, StaysWithinItsLimit) {
   EXPECT_EQ(tree.bytes(0) + tree.bytes(1), 0U);
 }
 
-// What the allocator gives out, beside what the tree says of itself: short texts cost most beside their bytes.
+// Compares the allocator's bytes with the tree's own count: short texts have the largest overhead.
 TEST(TextTree, ItsLimitIsOfMemory) {
   constexpr std::size_t kMax = 8 << 20;
   const auto allocated = [] {

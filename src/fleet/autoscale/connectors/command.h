@@ -15,7 +15,7 @@ struct CommandOptions {
   std::int64_t retry_us = 10'000'000;  // after one that failed
 };
 
-// Runs the command when the number changes, one at a time.
+// Runs the command when the number changes, one run at a time.
 class CommandConnector final : public Connector {
  public:
   // `replicas` are there already.

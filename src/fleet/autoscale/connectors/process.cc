@@ -105,7 +105,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
 }
 
 void ProcessConnector::add(std::int64_t now_us) {
-  // One that has not gone yet comes back at once.
+  // A draining server that has not ended is used again at once.
   if (Server* draining = newest(Phase::draining); draining && enlist(*draining)) {
     log_info("{} stays", draining->url());
     return enter(*draining, Phase::serving, now_us);

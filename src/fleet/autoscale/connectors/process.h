@@ -1,4 +1,4 @@
-// Scales by starting servers on this machine, behind an `octavo route`.
+// Scales by starting servers on this machine and registering them at an `octavo route`.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct ProcessOptions {
   std::int64_t restart_us = 5'000'000;    // after a server that ended by itself
 };
 
-// A server is started, registered when GET /health says 200, and then has requests sent to it. One that is no
-// longer wanted is taken from the router, ends what it has, and is told to end (SIGTERM).
+// Starts a server and registers it when GET /health returns 200. A surplus server is removed from the router,
+// finishes its requests, and gets SIGTERM.
 class ProcessConnector final : public Connector {
  public:
   explicit ProcessConnector(ProcessOptions options) : options_(std::move(options)) {}

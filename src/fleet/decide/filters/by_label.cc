@@ -1,5 +1,5 @@
-// by-label: endpoints whose label has one of these values, or that lack it where that is allowed. It leaves
-// nobody where there are none.
+// by-label: keeps endpoints whose label has one of these values, or that lack the label if this is allowed.
+// May leave no endpoint.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <vector>

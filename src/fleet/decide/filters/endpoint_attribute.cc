@@ -1,4 +1,4 @@
-// endpoint-attribute-filter: endpoints of which an attribute is on one side of a threshold.
+// endpoint-attribute-filter: keeps endpoints whose attribute is on one side of a threshold.
 #include <algorithm>
 
 #include "fleet/decide/attribute.h"

@@ -1,5 +1,4 @@
-// label-selector-filter: endpoints with these labels, by Kubernetes' rules. It leaves nobody where there are
-// none.
+// label-selector-filter: keeps endpoints with these labels, by Kubernetes' rules. May leave no endpoint.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -50,7 +49,7 @@ class LabelSelectorFilter : public Filter {
   }
 };
 
-// "": it is one; else what is wrong with it.
+// Returns the error; "": the expression is valid.
 std::string read_expression(const json::value& value, Expression& expression) {
   constexpr std::string_view kForm = "must be a list of {key, operator, values}";
   constexpr std::pair<std::string_view, Expression::Operator> kOperators[] = {

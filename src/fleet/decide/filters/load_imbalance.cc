@@ -1,5 +1,6 @@
-// load-imbalance-filter: takes away the endpoints that are overloaded beside the least loaded one, so that a
-// prefix draws requests only while its holder has room. SGLang's router switches for all endpoints at once.
+// load-imbalance-filter: removes endpoints that are overloaded compared with the least loaded one, so that a
+// prefix attracts requests only while its holder has room. SGLang's router switches for all endpoints at
+// once.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,6 +1,6 @@
-// prefix-cache-affinity-filter: endpoints that hold at least a share of the prompt, where there are any and
-// the first token of the fastest of them would not come much later than that of the fastest of all. Now and
-// then (explorationProbability) everybody stays, so that other caches fill, too.
+// prefix-cache-affinity-filter: keeps endpoints that hold at least a share of the prompt, unless the fastest
+// of them is predicted to be much slower to the first token than the fastest of all. With
+// explorationProbability it keeps all, so that other caches fill, too.
 #include <algorithm>
 #include <cmath>
 
@@ -53,8 +53,8 @@ class PrefixCacheAffinityFilter : public Filter {
     return least_holder - least > penalty_tokens_max;
   }
 
-  // As predicted, where enough is known of the endpoint; else of what is to be computed before this request's
-  // first token, at the best speed.
+  // Predicted time to the first token. Without a prediction for the endpoint: the tokens to compute before
+  // it, at the highest speed.
   double ttft_ms(const Cycle& cycle, const Overlap& overlap, const Member& member) const {
     if (const auto predicted = predictor ? predictor->ttft_ms(cycle, member) : std::nullopt) return *predicted;
     const auto prompt = static_cast<double>(cycle.request.tokens.size());

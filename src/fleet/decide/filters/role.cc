@@ -1,5 +1,5 @@
-// decode-filter, prefill-filter, encode-filter: endpoints whose label llm-d.ai/role names that part of the
-// work. Those without the label decode: it came later than they did. They leave nobody where there are none.
+// decode-filter, prefill-filter, encode-filter: keep endpoints whose label llm-d.ai/role names that role.
+// Endpoints without the label decode: they are older than the label. May leave no endpoint.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// utilization-detector and concurrency-detector as filters: endpoints that can take more. The first one
-// leaves all where none can, the second one nobody.
+// utilization-detector and concurrency-detector as filters: keep endpoints with room. If none has room, the
+// first keeps all, the second none.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

@@ -1,4 +1,4 @@
-// session-affinity-filter: who has the request's session alone, where that one is among the candidates.
+// session-affinity-filter: keeps only the endpoint of the request's session, if it is a candidate.
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/session.h"
 

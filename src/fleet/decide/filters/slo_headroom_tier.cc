@@ -16,7 +16,7 @@ class SloHeadroomTierFilter : public Filter {
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     if (candidates.size() < 2) return;
-    // Who is not known does not keep it.
+    // An endpoint without a prediction does not count as meeting the SLO.
     const auto keeps = [&](const Member* member) {
       const auto room = predictor->headroom(cycle, *member);
       return room && room->positive();

@@ -1,5 +1,5 @@
-// text-prefix-filter: those who were sent the longest prefix of the prompt, when that is a large enough share
-// of it (SGLang's cache_aware). Works on text, so that it needs no tokenizer.
+// text-prefix-filter: keeps the endpoints that received the longest prefix of the prompt, if this is a large
+// enough share of it (SGLang's cache_aware). Works on text, without a tokenizer.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -34,7 +34,7 @@ class TextPrefixFilter : public Filter {
   void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
-  // Prompts of different models or salts share nothing. Returns how many bytes stand before the prompt.
+  // Prompts of different models or salts share nothing. Returns the number of bytes before the prompt.
   std::size_t write_key(const RouteRequest& request) {
     key_.assign(request.model).push_back('\0');
     key_.append(request.cache_salt).push_back('\0');

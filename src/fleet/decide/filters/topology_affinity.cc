@@ -1,5 +1,5 @@
-// topology-affinity-filter: who computes a prompt shall be as near to who answers it. Where nobody is, all
-// are left.
+// topology-affinity-filter: keeps prefill endpoints as near as possible to the decode endpoint. If none is
+// near, keeps all.
 #include <algorithm>
 #include <functional>
 

@@ -1,6 +1,6 @@
-// consistent-hashing-picker: to whom a key belongs that the client's header fields give (SGLang's
-// consistent_hashing): X-SMG-Target-Worker names the worker, X-SMG-Routing-Key is a key; else who the client
-// is; else anyone.
+// consistent-hashing-picker (SGLang's consistent_hashing): a hash of a header field chooses the endpoint.
+// X-SMG-Target-Worker names the worker; X-SMG-Routing-Key is the key; otherwise the key is the client's
+// identity, or random.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -26,7 +26,7 @@ class ConsistentHashingPicker : public Picker {
   }
 
  private:
-  // By its number in GET /workers.
+  // The worker with this number in GET /workers.
   static EndpointId target(const RouteRequest& request) {
     const std::string_view text = request.header("x-smg-target-worker").value_or("");
     EndpointId id = kNoEndpoint;

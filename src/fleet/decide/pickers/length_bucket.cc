@@ -1,6 +1,6 @@
-// length-bucket-picker: prompts of like length to the same endpoint, so that short ones do not wait behind
-// long ones, with bounds between the lengths that give each the same work; when work is uneven, to who was
-// given the least (SGLang's bucket, which is for prefill workers).
+// length-bucket-picker (SGLang's bucket, which is for prefill workers): sends prompts of similar length to
+// the same endpoint, so that short ones do not wait for long ones. The bounds between lengths divide the work
+// equally. If the load is unequal, the least loaded endpoint is chosen.
 #include <algorithm>
 #include <vector>
 
@@ -43,7 +43,7 @@ class LengthBucketPicker : public Picker {
     if (endpoint < given_.size()) given_[endpoint] = 0;
   }
 
-  // A new interval: the bounds are those of the last one's prompts.
+  // Starts a new interval with bounds from the prompts of the last one.
   void expire(std::int64_t now_us) override {
     if (now_us - begun_us_ < interval_us) return;
     begun_us_ = now_us;
@@ -57,7 +57,7 @@ class LengthBucketPicker : public Picker {
   }
 
  private:
-  // Where a prompt stands in the last interval's work when that is laid out by length: 0 to 1.
+  // Position of a prompt length in the last interval's work, sorted by length: 0 to 1.
   double place_of(std::int64_t length) const {
     constexpr double kTypicalMax = 1024;  // tokens, while nothing is known
     if (work_below_.empty() || work_below_.back() == 0) return static_cast<double>(length) / kTypicalMax;

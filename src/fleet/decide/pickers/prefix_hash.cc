@@ -1,6 +1,6 @@
-// prefix-hash-picker: to whom the prompt's first tokens belong, unless that one has too much of the load;
-// then to the least loaded (SGLang's prefix_hash; consistent hashing with bounded loads, Mirrokni et al.
-// 2018). Remembers nothing.
+// prefix-hash-picker: a hash of the prompt's first tokens chooses the endpoint; if that one is overloaded,
+// the least loaded one is chosen (SGLang's prefix_hash; consistent hashing with bounded loads, Mirrokni et
+// al. 2018). Has no state.
 #include <algorithm>
 
 #include "fleet/decide/pickers/ranking.h"

@@ -1,4 +1,4 @@
-// random-picker: any order, whatever the scores.
+// random-picker: a random order, independent of the scores.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

@@ -1,4 +1,4 @@
-// What pickers share: orders, and the parameter of all of them.
+// Orders and parameters that all pickers share.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace octavo::fleet {
 
-// What all pickers can be told.
+// Reads the parameters of all pickers.
 template <class Made>
 std::unique_ptr<Made> make_picker(Parameters& parameters) {
   auto picker = std::make_unique<Made>();

@@ -1,4 +1,4 @@
-// round-robin-picker: each in turn, by id, beginning after the one picked last.
+// round-robin-picker: endpoints in the order of their ids, starting after the last picked one.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

@@ -1,6 +1,5 @@
-// softmax-picker: draws one, the better the likelier: p ~ exp(-(best - score) / ((best - worst) *
-// temperature)), as NVIDIA Dynamo's router does with costs; the others follow by score. Temperature 0: the
-// best.
+// softmax-picker: a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)), as NVIDIA
+// Dynamo's router does with costs; the others follow by score. Temperature 0: the best.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"

@@ -1,5 +1,5 @@
-// sticky-key-picker: a routing key stays with who got it first, as long as that one can take requests
-// (SGLang's manual).
+// sticky-key-picker (SGLang's manual): a routing key stays with the endpoint that got it first, while that
+// one is available.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/sticky_keys.h"

@@ -1,5 +1,5 @@
-// weighted-random-picker: draws an order without replacement, by scores as weights: each endpoint's key is
-// U^(1 / weight), the largest first (Efraimidis and Spirakis 2006). Who scores 0 comes last.
+// weighted-random-picker: a random order with scores as weights: each endpoint's key is U^(1 / weight), the
+// largest first (Efraimidis and Spirakis 2006). Endpoints with score 0 are last.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"

@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// Of Claude Code, OpenCode, Codex since 0.131 and before.
+// Session headers of Claude Code, OpenCode, and Codex since and before 0.131.
 constexpr std::string_view kAgents[] = {"x-claude-code-session-id", "x-session-affinity", "session-id", "session_id"};
 
 }  // namespace

@@ -13,7 +13,7 @@ class MediaCacheProducer : public Producer {
  public:
   explicit MediaCacheProducer(std::int64_t items_max) : recent_(static_cast<std::size_t>(items_max), 0) {}
 
-  // In items; they are no tokens of the prompt.
+  // Counts media items, not tokens of the prompt.
   void produce(const Cycle& cycle, Overlap& overlap) override {
     overlap.clear();
     overlap.block_size = 0;

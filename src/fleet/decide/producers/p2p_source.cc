@@ -1,6 +1,6 @@
-// p2p-source-producer: a peer that holds more of the prompt than who computes it, as a source of its blocks. Of
-// the peers within a block of the most that any holds one is drawn, the likelier the less waits there, by the
-// request's id: what many hold is not asked of one.
+// p2p-source-producer: a peer that holds more of the prompt than the computing endpoint, as the source of its
+// blocks. Among peers within one block of the maximum, the request's id draws one, with a higher chance for
+// shorter queues, so that requests spread over the holders.
 #include <algorithm>
 
 #include "fleet/decide/kv_source.h"

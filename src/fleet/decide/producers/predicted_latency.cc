@@ -1,5 +1,5 @@
-// predicted-latency-producer: how long each endpoint will take to the first token and from token to token.
-// llm-d asks a model in a process of its own; here each endpoint has two lines, learnt from its answers.
+// predicted-latency-producer: predicts each endpoint's time to the first token and per token. llm-d uses a
+// model in a separate process; here each endpoint has two linear models that learn from its answers.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -18,7 +18,7 @@ struct Settings {
   std::string role_label = {};
 };
 
-// What a request allows, in milliseconds; 0: it does not say.
+// The request's limit in milliseconds; 0: none.
 double allowed(const RouteRequest& request, std::string_view name, std::string_view old_name) {
   const auto found = request.header(name) ? request.header(name) : request.header(old_name);
   const std::string_view text = found.value_or("");

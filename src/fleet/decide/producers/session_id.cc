@@ -1,4 +1,4 @@
-// session-id-producer: where a request's session stands, for those who keep sessions together.
+// session-id-producer: names the place of the session id in requests, for plugins with session affinity.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"

@@ -1,6 +1,6 @@
-// context-length-aware: an endpoint's label says for which lengths of prompts it is, as "min-max" tokens.
-// Within: from 0.3 (the range's end) to 1 (its beginning); outside: below 0.3, the farther the less; without
-// a label 0.5. As a filter it takes away those whose range the prompt is outside of.
+// context-length-aware: an endpoint's label gives its range of prompt lengths as "min-max" tokens. The score
+// falls from 1 at min to 0.3 at max; outside it is below 0.3 and falls with the distance; without a label it
+// is 0.5. As a filter it removes endpoints with another range.
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,5 +1,5 @@
-// endpoint-attribute-scorer: endpoints of which an attribute is low, or high, within a range: one that is
-// given, or that of the candidates. Those of which it is not known get 0.
+// endpoint-attribute-scorer: prefers a low, or a high, attribute within a range, which is given or is that of
+// the candidates. Endpoints without the attribute get 0.
 #include <algorithm>
 #include <limits>
 #include <optional>

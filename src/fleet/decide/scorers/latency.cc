@@ -1,5 +1,5 @@
-// latency-scorer: by how much the predicted latency keeps, or misses, what the request allows (llm-d's,
-// without the rounding). Where nothing is predicted yet: free KV cache, queue and cached prefix together.
+// latency-scorer: headroom between the request's limits and the predicted latency (llm-d's, without the
+// rounding). Without a prediction: free KV cache, queue and cached prefix together.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -29,8 +29,8 @@ class LatencyScorer : public Scorer {
     for (const Member* member : candidates) rooms.push_back(predictor->headroom(cycle, *member));
     if (std::ranges::none_of(rooms, &std::optional<Headroom>::has_value))
       return score_states(cycle, candidates, scores);
-    // The best class that is there counts: who keeps it, or is not known; who has nothing to do; who misses
-    // the second, the first or both.
+    // Only the best available class gets scores. In order: endpoints that meet both limits or have no
+    // prediction; idle ones; those that miss the second limit, the first, or both.
     enum Class { keeps, idle, misses_tpot, misses_ttft, misses_both };
     std::vector<Class> classes;
     for (std::size_t i = 0; i < rooms.size(); ++i) {

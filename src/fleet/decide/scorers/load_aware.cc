@@ -1,4 +1,4 @@
-// load-aware-scorer: an empty queue scores one half, a full one (`threshold` requests) 0.
+// load-aware-scorer: 0.5 with an empty queue, 0 from `threshold` requests on.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,5 +1,5 @@
-// no-hit-lru-scorer: prompts that nobody holds go to who has been sent none of their kind for the longest
-// time, so that cold prompts spread. Prompts that anybody holds score one half everywhere.
+// no-hit-lru-scorer: a prompt that no endpoint holds goes to the endpoint whose last such prompt is the
+// oldest, so that cold prompts spread. Other prompts score 0.5 everywhere.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -22,7 +22,7 @@ class NoHitLruScorer : public Scorer {
     if (!cold(cycle)) return void(std::ranges::fill(scores, 0.5));
     const auto last = static_cast<double>(candidates.size()) - 1;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      // Its rank; of those that were never used the first one.
+      // The endpoint's rank; unused endpoints are first.
       const auto older = std::ranges::count_if(candidates, [&](const Member* other) {
         return used(other->id) < used(candidates[i]->id) ||
                (used(other->id) == used(candidates[i]->id) && other < candidates[i]);
@@ -43,7 +43,7 @@ class NoHitLruScorer : public Scorer {
  private:
   bool cold(const Cycle& cycle) const { return cycle.overlaps[producer].holders.empty(); }
 
-  // The turn of its last cold prompt; as many turns are remembered as lru_size says.
+  // Number of its last cold prompt; the last lru_size prompts are remembered.
   std::int64_t used(EndpointId endpoint) const {
     if (endpoint >= used_.size() || used_[endpoint] <= turns_ - lru_size) return kNever;
     return used_[endpoint];

@@ -1,5 +1,4 @@
-// prefix-cache-scorer: much of the prompt is in the endpoint's cache, as a share of it and, where asked for,
-// as a length.
+// prefix-cache-scorer: cached part of the prompt, as a share of it and, if configured, by its length.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

@@ -1,4 +1,4 @@
-// session-affinity-scorer: who has the request's session.
+// session-affinity-scorer: 1 for the endpoint of the request's session.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

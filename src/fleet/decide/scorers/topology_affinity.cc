@@ -1,4 +1,4 @@
-// topology-affinity-scorer: the nearer to who answers, the better; the weights are of the bandwidth there is.
+// topology-affinity-scorer: nearness to the decode endpoint; weights follow the bandwidth.
 #include <algorithm>
 #include <array>
 
