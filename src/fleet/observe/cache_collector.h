@@ -1,7 +1,6 @@
-// Listens at one address for the KV cache events of engines that connect to it (llm-d's central mode). The
-// topic names the endpoint, "kv@ip:port@model" or "kv@ip@model"; where an address has several endpoints, one
-// for each data-parallel rank, the batch's rank says which. There is no replay: what is lost makes void what
-// was known of a cache.
+// Receives KV cache events of engines that connect to one address (llm-d's central mode). The topic names the
+// endpoint: "kv@ip:port@model" or "kv@ip@model"; with several endpoints on one address, one per data-parallel
+// rank, the batch's rank selects one. There is no replay: a lost message clears the endpoint's cache index.
 #pragma once
 
 #include <memory>

@@ -85,7 +85,7 @@ TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   EXPECT_TRUE(comes_to_hold(1, 2)) << "the engine has started again";
 }
 
-// Engines of one pod have one topic and count each their own messages.
+// Engines of one pod share a topic, and each numbers its own messages.
 TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8000", .rank = 0}));
   ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8001", .rank = 1}));

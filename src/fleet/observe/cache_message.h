@@ -8,8 +8,8 @@
 
 namespace octavo::fleet {
 
-// Live messages are [topic, number, batch]; replayed ones ["", number, batch] before vLLM 0.26, and
-// ["", topic, number, batch] from it on.
+// Live messages are [topic, number, batch]. Replayed ones are ["", number, batch] before vLLM 0.26, and ["",
+// topic, number, batch] since then.
 struct CacheMessage {
   std::string topic;     // of an older replay ""
   std::uint64_t number;  // the engine counts them

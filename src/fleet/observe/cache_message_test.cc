@@ -11,7 +11,7 @@ using namespace std::string_literals;
 
 const std::string kFive = "\0\0\0\0\0\0\0\5"s;
 
-// What is read of a message of these frames.
+// Parses a message with these frames.
 std::optional<CacheMessage> received(const std::vector<std::string>& frames) {
   zmq::context_t context;
   zmq::socket_t sender(context, zmq::socket_type::pair), receiver(context, zmq::socket_type::pair);

@@ -15,14 +15,14 @@ class CacheStream {
     pass,             // known already, or to come by a replay
   };
 
-  // can_replay: ask_from() is asked of the endpoint when it is set.
+  // can_replay: the owner requests a replay when ask_from() is set.
   explicit CacheStream(bool can_replay) : can_replay_(can_replay) { start_over(); }
 
   // The connection is lost: the endpoint's next messages are numbered from 0 on.
   void start_over();
 
-  // All before `next`, at least one, is known from elsewhere. The replay repeats the last of these messages,
-  // which proves that the endpoint has not restarted. Requires can_replay.
+  // Everything before `next`, at least one message, is known from another source. The replay repeats the last
+  // of these messages, which proves that the endpoint has not restarted. Requires can_replay.
   void resume(std::uint64_t next);
 
   Step live(std::uint64_t number);

@@ -149,7 +149,7 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
     fleet.remove(0);
     fleet.release(0);
     subscribe(true);
-    // Only the first of these stands alone: of the rest nobody has told the parent.
+    // Only the first block stands without a parent; the parents of the others were never reported.
     EXPECT_TRUE(comes_to_hold(0));
     write(1);
     EXPECT_TRUE(comes_to_hold(1));
@@ -163,7 +163,8 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   subscribe(true);
   EXPECT_TRUE(comes_to_hold(1));
   available(0, false);
-  // The subscriber looks at all members at once: when it listens to a new one, it has seen the first's state.
+  // The subscriber checks all members together: when it listens to a new one, it has seen the first one's
+  // state.
   const EndpointId second = *fleet.add({.name = "f", .url = "http://f", .kv_events_endpoint = options.endpoint});
   available(second, true);
   ASSERT_TRUE(eventually([&] {

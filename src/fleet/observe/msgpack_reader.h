@@ -8,7 +8,7 @@
 
 namespace octavo::fleet {
 
-// Each reader takes one value off the front, or nothing where the value is of another kind or cut short.
+// Each reader consumes one value. nullopt: the value has another type, or is incomplete.
 class MsgpackReader {
  public:
   explicit MsgpackReader(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
@@ -20,7 +20,7 @@ class MsgpackReader {
   std::optional<std::string_view> text();
   std::optional<std::string_view> bytes();
   bool nil();
-  // Takes one value of any kind with all within it. False: it is cut short, or of a kind unknown here.
+  // Skips one value of any type with its contents. False: incomplete, or an unknown type.
   bool skip();
 
  private:

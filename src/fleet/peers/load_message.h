@@ -1,6 +1,6 @@
-// What one router tells the others: the requests that it has in flight at each worker now. Not what came and
-// went (NVIDIA Dynamo's routers tell that), but where things stand: who has missed a message is right again
-// with the next one, and nothing that is lost stays counted for ever.
+// A router's message to its peers: its current requests in flight at each worker. It has totals, not changes
+// as NVIDIA Dynamo's routers send: after a lost message the next one corrects everything, and nothing stays
+// counted forever.
 //
 // In msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
 #pragma once

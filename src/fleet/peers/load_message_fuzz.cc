@@ -1,4 +1,4 @@
-// What stands at a peer's address, whoever it is: any bytes are loads within the limits or an error.
+// Any bytes from a peer's address are loads within the limits, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -66,7 +66,7 @@ class Bell {
 // One address of a peer.
 class Peer {
  public:
-  // number: of no other one.
+  // number: unique per peer.
   Peer(zmq::context_t& context, const std::string& address, std::uint64_t number)
       : socket_(socket_of(context, zmq::socket_type::sub)), changes_(context, zmq::socket_type::pair) {
     socket_.set(zmq::sockopt::subscribe, "");
@@ -80,7 +80,7 @@ class Peer {
     return {{{socket_.handle(), 0, ZMQ_POLLIN, 0}, {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
   }
 
-  // What has come, and whether the connection has ended since.
+  // Reads what has arrived; whether the connection has ended since.
   bool disconnected() {
     bool ended = false;
     for (zmq::message_t event; changes_.recv(event, zmq::recv_flags::dontwait);) {
@@ -183,7 +183,7 @@ Result<> PeerSync::State::begin(const PeerOptions& options) {
   return {};
 }
 
-// Of a name that cannot be resolved the addresses stay.
+// The addresses of a name that cannot be resolved stay.
 Result<> PeerSync::State::resolve() {
   Result<> outcome;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -238,7 +238,7 @@ std::chrono::milliseconds PeerSync::State::wait(std::int64_t now) const {
   return std::chrono::milliseconds((std::max<std::int64_t>(until - now, 0) + 999) / 1000);
 }
 
-// To all addresses that there are, and to no others.
+// Connects to all current addresses, and disconnects from others.
 void PeerSync::State::connect() {
   std::set<std::string> wanted;
   {

@@ -1,8 +1,8 @@
-// Tells other routers what this one has in flight, and hears the same of them, over ZeroMQ (PUB and SUB).
+// Exchanges requests in flight with other routers over ZeroMQ (PUB and SUB).
 //
-// Changes are told when they happen, those of 2 ms together; everything is told once a second. So whatever is
-// lost (a queue is full, a connection breaks) is made good within a second. A peer whose connection ends, or
-// that has said nothing for 5 s, has nothing in flight any more.
+// Changes within 2 ms are sent together, and all loads once a second. So after a loss (a full queue, a broken
+// connection) peers are correct again within a second. A peer whose connection ends, or that is silent for 5
+// s, counts as idle.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class PeerSync {
  public:
   // On the thread of PeerSync, but `changed_loads` of its owner's book, which may be in use on others.
   struct Owner {
-    // What has changed since the last call; of all workers where `all`.
+    // Changes since the last call; `all`: the loads of all workers.
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
     std::function<void(const LoadMessage&)> heard = {};
     std::function<void(PeerId)> gone = {};
@@ -34,12 +34,11 @@ class PeerSync {
     std::function<void(int)> peers_changed = {};   // how many there are now
   };
 
-  // Errors: an address that cannot be listened at, on "router-sync"; one that is none, or too many, on
-  // "router-peers".
+  // Errors: "router-sync": cannot listen at the address; "router-peers": an invalid address, or too many.
   static Result<std::unique_ptr<PeerSync>> start(const PeerOptions& options, Owner owner);
   ~PeerSync();
 
-  // There is something to tell. Any thread; cheap.
+  // Loads have changed. Any thread; cheap.
   void changed();
 
  private:

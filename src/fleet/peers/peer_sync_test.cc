@@ -64,7 +64,7 @@ class Book {
     }
     sync_->changed();
   }
-  // Of all peers.
+  // Sum over all peers.
   int requests(const std::string& worker) {
     const std::lock_guard lock(mutex_);
     int sum = 0;

@@ -14,7 +14,7 @@ namespace octavo::fleet {
 // Must outlive the client whose loop it runs on. Safe from any thread.
 class BurstGate {
  public:
-  // Where the request is to go; kNoEndpoint: anywhere.
+  // Receives the endpoint of the request; kNoEndpoint: any.
   using Then = std::function<void(EndpointId home)>;
 
   // `balancer` has burst() and outlives the gate.

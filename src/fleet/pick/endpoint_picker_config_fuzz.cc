@@ -1,4 +1,4 @@
-// A picker's configuration: any text is one, or an error that says what is wrong with it.
+// Any text is a picker's configuration, or an error that names the fault.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,10 +1,9 @@
-// Requests at a fixed rate to a picker, as a gateway brings them, and how long it takes to say where each
-// goes.
+// Sends requests to a picker at a fixed rate, as a gateway does, and measures the time to its decision.
 //
 //     ext_proc_load_bench 127.0.0.1:9002 RATE TOKENS SECONDS
 //
-// prints "RATE P50 P99": requests a second that came to their end, milliseconds. A request is due at its time
-// whether or not earlier ones have been answered, and its time runs from then on.
+// prints "RATE P50 P99": completed requests per second, and milliseconds. A request is due at its time even
+// if earlier ones are unanswered, and its time starts then.
 #include <fmt/format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -118,7 +117,7 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
   double picked_ms_ = -1;
 };
 
-// A prompt whose first half is one of a few.
+// A prompt whose first half is one of a few texts.
 std::string body(std::uint64_t number, int tokens) {
   std::string text;
   for (int i = 0; i < tokens; ++i) {

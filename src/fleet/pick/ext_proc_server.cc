@@ -82,7 +82,7 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   std::vector<ProcessingResponse> answers_;
 };
 
-// Those that gateways and Kubernetes ask for.
+// Service names in health checks of gateways and Kubernetes.
 constexpr const char* kLiveness = "liveness";
 constexpr const char* kReadinessNames[] = {"", "readiness",
                                            "inference-extension",  // the last: llm-d's charts

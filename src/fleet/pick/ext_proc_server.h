@@ -22,7 +22,7 @@ struct GrpcOptions {
   std::uint16_t port = 9002;         // 0: any free one
   std::uint16_t health_port = 9003;  // grpc.health.v1, which the first port answers, too; without TLS
   std::optional<GrpcTls> tls = {};   // nothing: none
-  // 0: what the largest request body needs, which a gateway that buffers it sends in one message.
+  // 0: enough for the largest request body, which a gateway may send in one message.
   std::uint64_t message_bytes_max = 0;
 };
 

@@ -7,8 +7,8 @@ namespace octavo::fleet {
 
 class Parameters;
 
-// `estimate` of llm-d's token-producer. The sizes of images and the lengths of videos are not looked at: its
-// defaults for them count. Mistakes are left in the parameters.
+// `estimate` of llm-d's token-producer. Sizes of images and lengths of videos are ignored: its defaults are
+// used. Errors go to the parameters.
 void read_media_estimate(Parameters& estimate, MediaTokens& tokens);
 
 }  // namespace octavo::fleet

@@ -17,8 +17,8 @@ class ModelRestorer {
   ModelRestorer(std::string_view sent, std::string_view asked);
 
   bool active() const { return !patterns_[0].empty(); }
-  // What to pass on for the next piece. An end of it that may begin a model's name is kept for the next
-  // time, unless this piece is the last one.
+  // The bytes to forward for the next piece. Keeps back an end that may begin a model's name, except after
+  // the last piece.
   std::string push(std::string_view piece, bool last);
 
  private:

@@ -1,5 +1,5 @@
 // Sends a gateway's messages in any order. The picker answers or ends the stream, never crashes, and frees
-// all bookings. The first byte of each step says which message comes, the next ones what is in it.
+// all bookings. The first byte of each step selects the message, the next bytes its content.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// A prompt as its model tokenises it: asked of a server that renders, vLLM's or `octavo serve`.
+// Tokenises a prompt at a server that renders prompts: vLLM or `octavo serve`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace octavo::fleet {
 
 struct RenderSource {
-  // Nothing: an endpoint of the pool, which vLLM's and Octavo's servers can be asked as well.
+  // nullopt: an endpoint of the pool, since vLLM's and Octavo's servers can tokenise, too.
   std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
   std::string model = {};
   int timeout_ms = 5'000;

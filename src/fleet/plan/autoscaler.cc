@@ -45,8 +45,8 @@ const AutoscalerState& Autoscaler::read(std::int64_t now_us, std::span<const Rep
   return state_;
 }
 
-// What came is what was computed and what waits more than before: a fleet that is too small computes less
-// than it is asked for.
+// Arrived tokens are computed tokens plus the growth of the queue: a fleet that is too small computes less
+// than arrives.
 void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   if (finished_ > 0) tokens_per_request_ = tokens_ / finished_;
   const double tokens = std::max(0.0, tokens_ + (waiting - waiting_before_) * tokens_per_request_);
@@ -76,7 +76,7 @@ void Autoscaler::correct(std::int64_t now_us, std::span<const ReplicaReading> re
                 !over(one.tpot_ms, down * rules_.tpot_ms);
   }
   if (!all_early) not_idle_us_ = now_us;
-  // One that was added shows what it brings before another one is.
+  // After an addition, waits for its effect before the next one.
   if (all_late && state_.ready >= state_.replicas && state_.replicas < rules_.scaling.replicas_max) {
     ++extra_;
     decide("late");

@@ -1,7 +1,6 @@
-// How many replicas there shall be, from what they say of themselves. Two loops, as in NVIDIA Dynamo's
-// planner: at the beginning of each window, what the predicted load needs by the capacity table; in between,
-// a replica more where all of them are later than the SLO, one less, never below that need, where all are
-// well within it.
+// Decides the number of replicas from their metrics. Two loops, as in NVIDIA Dynamo's planner. At the start
+// of each window: the number that the predicted load needs by the capacity table. Within a window: one more
+// if all replicas exceed the SLO; one less, but never below that number, if all are well within it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ struct AutoscalerRules {
   double down_sensitivity = 0.8;    // below so large a share of it a replica is well within
 };
 
-// What was read and decided last, for those who look on.
+// Last inputs and decision, for observers.
 struct AutoscalerState {
   double load = 0, predicted = 0;     // tokens a second of the last window, and of this one
   int floor = 0;                      // needed by the capacity table
@@ -38,8 +37,8 @@ class Autoscaler {
   Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
              std::int64_t now_us);
 
-  // Of all that take requests. `silent` others did not answer: what they do is not known, so nothing is
-  // removed. Times ascend.
+  // replicas: all that take requests. silent: number of others that did not answer; their load is unknown, so
+  // none is removed. Times ascend.
   const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent);
   const AutoscalerState& state() const { return state_; }
 
@@ -54,7 +53,7 @@ class Autoscaler {
   SlowDescent descent_;
   AutoscalerState state_;
 
-  // Of this window.
+  // Start of the current window.
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;

@@ -22,7 +22,8 @@ struct Watched {
   std::int64_t now_us = 0;
   int ready = 1;
 
-  // What is decided after so many seconds in which each replica says this; `tokens` are of all together.
+  // The decision after this number of seconds in which each replica reports `each`; `tokens` is the total of
+  // all.
   AutoscalerState after(int seconds, double tokens, ReplicaReading each = {.ttft_ms = 900, .tpot_ms = 10},
                         int silent = 0) {
     AutoscalerState state;

@@ -1,4 +1,4 @@
-// How much load fleets of each size serve within an SLO, measured by simulation.
+// Load that fleets of each size serve within an SLO, measured by simulation.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace octavo::fleet {
 
-// Tokens a second, prompts and answers, of the requests that come in each window from the first arrival on.
-// Error: too many windows (field "window").
+// Tokens per second, prompts and answers, of the requests in each window from the first arrival on. Error:
+// too many windows (field "window").
 Result<std::vector<double>> window_loads(const Trace& trace, std::int64_t window_us);
 
 struct Capacity {
@@ -18,7 +18,7 @@ struct Capacity {
   double load = 0;  // tokens a second
 };
 
-// By replicas, loads ascending.
+// Capacity by number of replicas; loads ascend.
 class CapacityTable {
  public:
   explicit CapacityTable(std::vector<Capacity> rows);
@@ -35,9 +35,9 @@ class CapacityTable {
 // The table in a file that `octavo plan --window --output-json` wrote. Errors name the field.
 Result<CapacityTable> read_capacity(const std::string& path);
 
-// Simulates the traffic over fleets smaller than the one that is known to serve all of it, with the windows
-// set apart so that the queue of one does not reach the next. The capacity of a fleet is the greatest load L
-// such that the SLO holds over all requests of the windows whose load lies between L/2 and L.
+// Simulates the traffic over fleets smaller than one that serves all of it. Windows are separated, so that
+// the queue of one does not reach the next. The capacity of a fleet is the largest load L such that all
+// requests of windows with a load between L/2 and L meet the SLO.
 Result<CapacityTable> measure_capacity(SimulationOptions options, const Trace& trace, const Slo& slo,
                                        std::int64_t window_us, int enough, const TrialProgress& progress);
 

@@ -63,7 +63,8 @@ TEST(Capacity, NothingServedByFewMeansMore) {
 }
 
 TEST(Capacity, IsMeasuredWindowByWindow) {
-  // A prompt takes 210 ms, so a replica serves up to 4 a second: windows of 20 fit one, of 120 do not.
+  // A prompt takes 210 ms, so a replica serves up to 4 per second: it can serve windows of 20 requests, not
+  // of 120.
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 200};
   const Trace trace = windows_of({20, 120, 20, 60, 120, 20});

@@ -44,7 +44,7 @@ class Comparison {
     return best;
   }
 
-  // No fleet whose replicas are fewer than the oracle's on average will do.
+  // A fixed fleet needs at least the oracle's average number of replicas.
   Result<Contender> fixed(const Contender& oracle) {
     SimulationOptions options = options_;
     options.startup_us = 0;
@@ -84,7 +84,7 @@ class Comparison {
  private:
   const ScalingRules& scaling() const { return rules_.autoscaler.scaling; }
 
-  // Of the first window: all but the oracle begin with what it needs.
+  // Load of the first window: all except the oracle begin with its replicas.
   double first_load() const { return window_loads(trace_, scaling().window_us)->front(); }
 
   Result<Trial> planned(const std::vector<double>& loads, double trusted) {

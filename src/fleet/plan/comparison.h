@@ -1,4 +1,4 @@
-// Autoscalers beside each other, by simulation over the same traffic: what each attains, and what it costs.
+// Compares autoscalers by simulation over the same traffic: the SLO they reach, and their cost.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -21,14 +21,13 @@ struct ComparisonRules {
   std::int64_t interval_us = 5'000'000;
 };
 
-// progress: who is tried, requests ended, of how many.
+// progress: the current contender, finished requests, all requests.
 using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// The oracle first: the fewest replica hours found that meet the SLO when the number for each window is
-// chosen by the traffic that comes in it, in proportion, and is there when the window begins. Then the
-// smallest fixed fleet; the autoscaler; and an HPA on the requests of a replica, with the highest target of
-// 1, 2, 4 ... that meets the SLO, or 1. Replicas are paid for while they start, too.
-// Errors: those of simulate(); a fixed fleet of replicas_max that does not meet the SLO (field "slo").
+// First the oracle: the fewest replica hours that meet the SLO if the number of replicas follows each
+// window's load in proportion, without delay. Then the smallest fixed fleet; the autoscaler; and an HPA on
+// requests per replica, with the highest target of 1, 2, 4 ... that meets the SLO, or 1. Starting replicas
+// cost, too. Errors: those of simulate(); a fixed fleet of replicas_max does not meet the SLO (field "slo").
 Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,
                                                const Slo& slo, const ComparisonRules& rules,
                                                const CapacityTable& capacity, const Predictor& predictor,

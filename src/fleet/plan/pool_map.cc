@@ -68,7 +68,7 @@ Result<PoolCell> fill(PoolCell cell, SimulationOptions options, const Slo& slo, 
   for (int prefill = 1; prefill < rules.replicas; ++prefill) {
     options.replicas = rules.replicas - prefill;
     options.prefill.replicas = prefill;
-    // Most splits are no better than the best so far, which one simulation tells.
+    // Most splits are no better than the best so far, which one simulation shows.
     const double better = cell.apart * kNearEnough;
     if (cell.apart > 0) {
       TRY(const bool good, kind.serves(options, better));

@@ -1,5 +1,5 @@
-// Where it pays to compute prompts apart: what so many replicas serve within an SLO, all of them doing both,
-// or some computing prompts for the others; for prompts and answers of several lengths, by simulation.
+// Shows for which prompt and answer lengths separate prefill replicas pay off: the load that n replicas serve
+// within an SLO, all with both roles or divided into prefill and decode; by simulation.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -27,15 +27,15 @@ struct PoolCell {
   double gain() const { return together > 0 ? apart / together : 0; }
 };
 
-// Prompts share nothing; lengths vary by a fifth, arrivals are Poisson. `done` of `all` cells are told now
-// and then. Errors: those of simulate().
+// Prompts share nothing; lengths vary by a fifth; arrivals are Poisson. Reports progress as `done` of `all`
+// cells. Errors: those of simulate().
 Result<std::vector<PoolCell>> map_pools(
     SimulationOptions options, const Slo& slo, const PoolMapRules& rules,
     const std::function<void(std::size_t done, std::size_t all)>& progress);
 
 std::string pool_map_text(const std::vector<PoolCell>& cells);
 boost::json::object pool_map_json(const std::vector<PoolCell>& cells, const PoolMapRules& rules);
-// As a picture: how many times as much apart as together serves.
+// As a picture: throughput of separate replicas divided by that of common ones.
 std::string pool_map_svg(const std::string& title, const std::vector<PoolCell>& cells,
                          const PoolMapRules& rules);
 

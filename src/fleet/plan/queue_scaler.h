@@ -15,8 +15,8 @@ class QueueScaler {
  public:
   static constexpr std::int64_t kIntervalUs = 15'000'000;  // from one reading to the next
 
-  // So many requests, waiting and running, each replica shall have on average. Of the rules the bounds count,
-  // and scale_down_delay_us as the stabilisation of its way down.
+  // target: average number of waiting and running requests per replica. Of the rules, the bounds apply, and
+  // scale_down_delay_us as the stabilisation of scaling down.
   QueueScaler(const ScalingRules& rules, double target) : rules_(rules), target_(target) {}
 
   int read(std::int64_t now_us, std::span<const ReplicaReading> replicas);

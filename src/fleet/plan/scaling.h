@@ -25,8 +25,8 @@ class SlowDescent {
  public:
   explicit SlowDescent(const ScalingRules& rules) : rules_(rules) {}
 
-  // So many are needed in the window that begins now, within the limits: so many there shall be. Times
-  // ascend.
+  // Returns the number of replicas for the window that begins now, given the needed number and the limits.
+  // Times ascend.
   int decide(std::int64_t now_us, int needed);
 
  private:
@@ -45,7 +45,7 @@ struct WindowPlan {
   int replicas = 0;      // decided
 };
 
-// The first window begins with `first` replicas: nothing is known yet.
+// The first window begins with `first` replicas, since nothing is known.
 std::vector<WindowPlan> plan_windows(std::span<const double> loads, std::span<const double> predicted,
                                      const CapacityTable& capacity, const ScalingRules& rules, int first);
 

@@ -1,4 +1,4 @@
-// How many replicas some traffic needs, found by simulating it over fleets of several sizes.
+// Finds how many replicas some traffic needs, by simulating fleets of several sizes.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,7 +10,7 @@
 
 namespace octavo::fleet {
 
-// So large a share of all requests is answered within the limits. What is refused is not.
+// At least this share of all requests is within the limits. Refused requests are not.
 struct Slo {
   traffic::Goodput limits;
   double share = 0.99;
@@ -41,9 +41,9 @@ struct Sizing {
   const Trial& answer() const;
 };
 
-// Tries the least number of replicas, then twice as many each time until the SLO is met, and halves what lies
-// between. As long as more replicas serve no worse, this is the smallest number that will do. Errors: so many
-// as `most` do not meet the SLO (field "slo"), and those of simulate().
+// Tries the smallest number of replicas, doubles it until the SLO is met, then bisects. If more replicas
+// never serve worse, this is the smallest sufficient number. Errors: `most` replicas do not meet the SLO
+// (field "slo"), and those of simulate().
 Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const Slo& slo, int least, int most,
                           const TrialProgress& progress);
 

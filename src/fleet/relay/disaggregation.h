@@ -9,8 +9,8 @@
 
 namespace octavo::fleet {
 
-// The body for the replica that computes the prompt: one token and no stream. nullopt where the request has
-// not exactly one prompt to continue, or kv_transfer_params of its client.
+// The body for the prefill replica: one token, no stream. nullopt: the request does not have exactly one
+// prompt to continue, or the client sent kv_transfer_params.
 std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
 
 // The same with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV blocks.
@@ -20,8 +20,8 @@ std::string prefill_body(boost::json::object first_leg);
 // The kv_transfer_params of that replica's answer as JSON, if any.
 std::optional<std::string> kv_transfer_params(std::string_view answer);
 
-// For the replica that decodes: the body as it came, with the params. body: one that prefill_body() has
-// taken.
+// The body for the decode replica: the client's body with the params. body: accepted by prefill_body()
+// before.
 std::string decode_body(std::string_view body, std::string_view params);
 
 // Tokens of the prompt that the replica found in its cache, by the usage in its answer; 0 where it does not

@@ -13,8 +13,8 @@ inline constexpr std::size_t kGatheredBytesMax =
 inline constexpr std::size_t kUnsentBytesMax =
     256 << 10;  // unsent bytes to the client above which the replica waits
 
-// Those that are of the message, not of one connection (RFC 9110, 7.6.1: also what Connection names), and are
-// not written anew by this side.
+// Headers of the message, without those of one connection (RFC 9110, 7.6.1: also those that Connection names)
+// and without those that this side writes.
 http::Headers passed_on(const http::Headers& headers);
 
 // The target of a request as its client wrote it.
@@ -24,8 +24,8 @@ std::string target_of(const http::Request& request);
 bool asks_for_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);
-// An answer of which the client wants each piece as it comes: events, lines of JSON, sound. Its length is not
-// known beforehand.
+// A response whose pieces the client wants at once: events, lines of JSON, sound. Its length is unknown
+// beforehand.
 bool is_stream(const http::Response& answer);
 
 }  // namespace octavo::fleet

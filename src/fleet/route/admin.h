@@ -12,8 +12,8 @@ namespace octavo::fleet {
 // "http://host:port" as an endpoint. Errors: field "url".
 Result<Endpoint> endpoint_of_url(std::string_view url);
 
-// Where the endpoint tells its KV cache events: "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with
-// where they can be asked for again, or "none". Errors: on `field`.
+// Parses the address of an endpoint's KV cache events: "tcp://host:5557", "tcp://host:5557,tcp://host:5558"
+// with the replay address, or "none". Errors: on `field`.
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
 
 // nullopt: none of the router's own.

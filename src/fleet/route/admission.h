@@ -8,7 +8,7 @@ namespace octavo::fleet {
 class Admission {
  public:
   explicit Admission(int limit) : limit_(limit) {}  // below 0: none
-  // Who was admitted must leave().
+  // After true, call leave() at the end.
   bool admit() {
     if (++requests_ <= limit_ || limit_ < 0) return true;
     --requests_;

@@ -1,5 +1,5 @@
-// Requests that mean every worker, not the one that happens to be chosen: caches to empty, adapters and
-// weights to load, engines to pause. Each worker gets them; the answer says what each has said.
+// Requests for all workers instead of one: clear caches, load adapters or weights, pause engines. Each worker
+// gets them; the response has each worker's reply.
 #pragma once
 
 #include <functional>

@@ -58,7 +58,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !asks_for_one_answer(*request)) return std::nullopt;
-  // Hidden thoughts have hidden tokens; the other two are how somebody else drives the engine.
+  // Hidden thoughts have hidden tokens; with the other two, another program drives the engine.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;
@@ -131,7 +131,7 @@ std::string ResumableStream::chunk(std::string_view text, std::string_view data)
       finished_ = finished_ || (reason && reason->is_string());
       take_out(choice, "token_ids");
     }
-  // All events of an answer are of one id and time.
+  // All events of an answer have the same id and time.
   const json::value* id = chunk->if_contains("id");
   const json::value* created = chunk->if_contains("created");
   if (!begun() && id && id->is_string()) {

@@ -1,5 +1,5 @@
-// A streamed answer that continues at another replica when its own one fails (NVIDIA Dynamo's migration): the
-// tokens that the client has, and the body for the next replica.
+// A streamed answer that continues at another replica when its own one fails (NVIDIA Dynamo's migration):
+// keeps the tokens that the client has, and makes the body for the next replica.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace octavo::fleet {
 
-// Replicas are asked for the ids of the answer's tokens (return_token_ids), of which the client sees nothing
-// unless it has asked, too. The next replica gets the client's body with `resume_token_ids`, which `octavo
-// serve` understands.
+// Requests token ids from replicas (return_token_ids) and removes them from the events, unless the client
+// requested them, too. The next replica gets the client's body with `resume_token_ids`, which `octavo serve`
+// understands.
 class ResumableStream {
  public:
-  // nullopt where the request is not for a stream of one answer, or hides some of its tokens.
+  // nullopt: not a stream of one answer, or some tokens are hidden.
   static std::optional<ResumableStream> of(std::string_view path, std::string_view body);
 
   // For the next replica.
@@ -33,9 +33,9 @@ class ResumableStream {
   bool ended() const { return ended_; }    // the last event has come
   bool failed() const { return failed_; }  // the replica has reported that it cannot continue
 
-  // The replica is gone: what follows comes from another one.
+  // The replica has failed: the next events come from another one.
   void lost();
-  // Some replica has not told which tokens its text is made of.
+  // False: a replica sent text without token ids.
   bool knows_tokens() const { return knows_tokens_; }
   // The events that are missing where the answer itself was complete.
   std::optional<std::string> rest() const;

@@ -1,5 +1,5 @@
-// How much load retries may add (Finagle's retry budget): a share of the requests, and a few in any case. A
-// fleet that refuses because it has too much to do is not sent several times as much.
+// Limits the load that retries add (Finagle's retry budget): a share of the requests, and a few in any case.
+// So an overloaded fleet does not get several times its load.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class RetryBudget {
  public:
   explicit RetryBudget(double share) : share_(share) {}
 
-  // A request has come: it earns its share of a retry.
+  // Called for each new request: adds its share of a retry.
   void earn() {
     const std::lock_guard lock(mutex_);
     earned_ = std::min(earned_ + share_, kSavedMax);

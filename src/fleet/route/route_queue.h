@@ -1,4 +1,4 @@
-// Requests that wait until a worker has room, by priority and in fair turns (fleet/flow).
+// Requests that wait until a worker has room, by priority and fair between tenants (fleet/flow).
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 class RouteQueue {
  public:
-  // `balancer` learns places, see BalancerOptions; the arguments outlive the queue.
+  // `balancer` learns each worker's limit, see BalancerOptions. The arguments must outlive the queue.
   RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
 
   std::uint64_t new_id() { return gate_.new_id(); }

@@ -1,4 +1,4 @@
-// Which worker has a stored response (/v1/responses): the one that gave it its id.
+// Which worker stores a response (/v1/responses): the one that created its id.
 #pragma once
 
 #include <list>

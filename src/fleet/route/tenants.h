@@ -1,4 +1,4 @@
-// Who shares the router: keys, rates and how many requests at a time for each tenant.
+// Tenants of the router: keys, rates and maximum concurrent requests.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path);
 
 class Tenant;
 
-// One request's place among its tenant's, given back at its end.
+// A request's slot among its tenant's requests, freed by the destructor.
 class TenantShare {
  public:
   TenantShare() = default;  // of nobody
@@ -52,7 +52,7 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
-  // May one more request come now? Else in how many seconds it is worth while to ask again, 1 at least.
+  // Whether one more request is admitted; if not, seconds until a retry makes sense, at least 1.
   struct Answer {
     TenantShare share = {};
     std::int64_t retry_after_s = 0;  // 0: it may
@@ -78,7 +78,7 @@ class Tenants {
  public:
   explicit Tenants(const std::vector<TenantOptions>& options);
 
-  // Whose key is it? `authorization`: "Bearer KEY". null: nobody's.
+  // The tenant of a key. `authorization`: "Bearer KEY". null: none.
   Tenant* find(std::string_view authorization);
 
   // octavo_route_tenant_* in Prometheus' text format.

@@ -37,7 +37,7 @@ std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   return error == std::errc() && end == escape.data() + 6 ? std::optional(unit) : std::nullopt;
 }
 
-// The escape at this place, which is in a text: as it is, or U+FFFD for half of a surrogate pair.
+// The escape at this position of a text: unchanged, or U+FFFD for half of a surrogate pair.
 std::string_view repaired_escape(std::string_view text, std::size_t at, std::size_t& length) {
   constexpr unsigned kHigh = 0xD800, kLow = 0xDC00, kEnd = 0xE000;
   const std::optional<unsigned> unit = code_unit(text, at);

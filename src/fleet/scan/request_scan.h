@@ -1,4 +1,4 @@
-// What routing needs of a request, read from its body once. The body itself is passed on as it came.
+// Reads what routing needs of a request from its body, once. The body itself is forwarded unchanged.
 #pragma once
 
 #include <span>

@@ -98,7 +98,7 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
   });
 }
 
-// prompt: nothing where the engine beside does all.
+// prompt: nullopt if the decode engine does everything.
 void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
                            std::optional<boost::json::object> prompt) {
   loop.post([legs, prompt = std::move(prompt), run = connector.run]() mutable {

@@ -32,8 +32,8 @@ bool says_something(const json::value* value) {
   return value->is_object();
 }
 
-// Text, tokens, or anything of a delta but who speaks. Chunks of routes without choices have other
-// types, none of which is a refusal.
+// Text, tokens, or any delta beyond the role. Chunks of routes without choices have other types, none of
+// which is a refusal.
 bool is_answer(const json::object& chunk) {
   if (!chunk.contains("choices")) return true;
   const json::object* choice = first_choice(chunk);

@@ -1,4 +1,4 @@
-// What a simulated replica says of the time since it was read, as the /metrics page of a real one does.
+// Metrics of a simulated replica since the last read, like the /metrics page of a real one.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ class ReplicaMeter {
   void token() { reading_.tokens += 1; }
   void finished(const traffic::AnswerTimes& answer);
 
-  // Latencies are those that such a share of the requests did not exceed. Counts from here on anew.
+  // Latencies that `share` of the requests did not exceed. Starts a new count.
   ReplicaReading read(double share, int running, int waiting);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace octavo::fleet {
 
-// Those of traffic/figures.h, where a request is sent when it comes to the router, and what a fleet has
-// beside them: cached_input_tokens, prefix_cache_hit_rate, steps, preemptions, *_utilization, replica_hours.
+// The figures of traffic/figures.h, with a request sent when it reaches the router, and figures of the fleet:
+// cached_input_tokens, prefix_cache_hit_rate, steps, preemptions, *_utilization, replica_hours.
 boost::json::object report(const SimulationOptions& options, const SimulationResult& result,
                            const traffic::Goodput& goodput, std::span<const double> percentiles);
 

@@ -1,4 +1,4 @@
-// Users who share a few system prompts: the policies that look for prefixes keep all replicas at work.
+// Users who share a few system prompts: policies that use prefixes must keep all replicas busy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Outcome {
   int fewest = 0;  // requests of a replica
 };
 
-// 16 users for each replica, with five turns each.
+// 16 users per replica, with five turns each.
 Outcome outcome(const std::string& policy, int replicas, int groups, double think_seconds) {
   const TrafficShape shape{.users = 16.0 * replicas,
                            .turns = 5,

@@ -1,6 +1,6 @@
-// A fleet in virtual time: the scheduler and the KV cache of each replica and the policy of the router are
-// those that run in production, only the device is a formula. Events are handled in the order of their times,
-// equal ones in a fixed order, so that the same options and traffic always come to the same result.
+// A fleet in virtual time: each replica's scheduler and KV cache and the router's policy are those of
+// production; only the device is a formula. Events are handled in the order of their times, equal ones in a
+// fixed order, so equal options and traffic give equal results.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct FleetSize {
   int replicas = 0;          // 1 or more
 };
 
-// Who says while the traffic runs how many replicas there shall be, from what those that take requests say of
-// themselves. Added ones take requests startup_us later.
+// Decides the number of replicas during the simulation, from the metrics of those that take requests. Added
+// ones take requests startup_us later.
 struct ScalingLoop {
   std::int64_t interval_us = 5'000'000;  // from one reading to the next
   double share = 0.99;                   // of the requests that the latencies are of
@@ -42,7 +42,7 @@ struct PrefillPool {
   std::string policy = "cache_aware";
   // A prompt of which the replica that would decode has to compute no more tokens than this stays there.
   int local_tokens_max = 0;
-  // A replica that decodes takes over one prompt after the other, those blocks of it that it does not have.
+  // A decode replica fetches one prompt after the other, only the missing blocks.
   double kv_bytes_per_token = 0;
   double link_bytes_per_second = 1;
   std::int64_t link_latency_us = 0;
@@ -50,8 +50,8 @@ struct PrefillPool {
 
 struct SimulationOptions {
   int replicas = 8;  // at the beginning
-  // Later, by time. Replicas that are added have empty caches; the newest ones go first: no request is sent
-  // to them any more, and those that they have end there.
+  // Later sizes, by time. Added replicas have empty caches. The newest are removed first: they get no new
+  // requests and finish their running ones.
   std::vector<FleetSize> sizes = {};
   ScalingLoop scaling = {};         // in place of these; empty: the number does not change by itself
   std::int64_t startup_us = 0;      // that an added replica has been there when it takes its first requests
@@ -61,7 +61,7 @@ struct SimulationOptions {
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
   std::optional<PipelineConfig> pipeline = {};  // instead of the policy of this name
-  // The replicas tell the router what comes into their caches and goes, at the end of each step.
+  // Replicas report changes of their caches to the router at the end of each step.
   bool kv_events = false;
   std::int64_t metrics_interval_us = 1'000'000;  // how often the router reads the replicas' gauges
   std::uint64_t seed = 0;                        // of what policies draw
@@ -88,15 +88,15 @@ struct ReplicaUse {
 
 struct SimulationResult {
   std::int64_t duration_us = 0;  // from the first arrival to the last token
-  // In the trace's order. One that did not complete was refused: it never fits, or too many wait.
+  // In the trace's order. An incomplete one was refused: it can never fit, or too many wait.
   std::vector<traffic::AnswerTimes> answers = {};
   traffic::GapCounts gaps = {};           // between tokens
   std::vector<FleetSample> samples = {};  // one at each reading of the gauges, and one at the end
   std::vector<ReplicaUse> replicas = {};  // all that were ever there, in the order in which they went
 };
 
-// Errors: options that the scheduler refuses, a policy that nobody knows; a pool that computes prompts
-// without prefix caching. progress: requests ended, of how many; called now and then.
+// Errors: options that the scheduler refuses, an unknown policy, or a prefill pool without prefix caching.
+// progress: finished and all requests; called now and then.
 Result<SimulationResult> simulate(
     const SimulationOptions& options, const Trace& trace,
     const std::function<void(std::size_t, std::size_t)>& progress = [](std::size_t, std::size_t) {});

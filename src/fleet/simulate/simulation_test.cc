@@ -57,7 +57,7 @@ TEST(Simulation, WhatReplicasTellIsKnownLongerThanWhatTheyWereSent) {
   const double sent = cached_share(options, trace);
   options.kv_events = true;
   const double told = cached_share(options, trace);
-  // All but the last block of the turn before, of prompts of 2 to 7 blocks.
+  // All blocks of the previous turn except the last, of prompts with 2 to 7 blocks.
   EXPECT_GT(told, 0.7);
   EXPECT_LT(sent, told - 0.2);
 }
@@ -112,7 +112,7 @@ TEST(Simulation, IsTheSameEachTimeAndAnotherWithAnotherSeed) {
 }
 
 TEST(Simulation, CacheAwareFindsMorePromptsInCachesThanRoundRobin) {
-  // With 7 users and 4 replicas, turns of one user come to another replica each time.
+  // With 7 users and 4 replicas, each turn of a user goes to another replica.
   const Trace trace = conversations(7, 10, 2'000'000);
   const auto blind = *simulate(small_fleet(4, "round_robin"), trace);
   const auto aware = *simulate(small_fleet(4, "cache_aware"), trace);
@@ -153,7 +153,7 @@ TEST(Simulation, WhatNeverFitsOrComesInAFullQueueIsRefused) {
 TEST(Simulation, AFleetGrowsAndShrinksAndNoRequestIsLost) {
   const Trace trace = conversations(12, 10, 2'000'000);  // 20 s
   for (const Policy& policy : policies()) {
-    // Conversations go on where their beginnings are, as long as that one has not too much to do.
+    // Conversations continue at the replica of their prefix, unless it is overloaded.
     const bool goes_home = policy.name == "cache_aware" || policy.name == "kv_aware";
     SimulationOptions options = small_fleet(1, std::string(policy.name));
     options.timing.fixed_us = 50'000;  // a second for an answer: who drains has something to end
@@ -199,8 +199,7 @@ TEST(Simulation, AReplicaThatIsAddedHasAnEmptyCache) {
   EXPECT_EQ(simulate(options, trace)->samples.back().cached_tokens, 1008) << "one of them was new";
 }
 
-// One replica computes prompts and one decodes; a token has a kilobyte of KV, which goes at a megabyte a
-// second.
+// One prefill and one decode replica; a token has a kilobyte of KV, transferred at a megabyte per second.
 SimulationOptions apart() {
   SimulationOptions options = small_fleet(1, "round_robin");
   options.timing = {.fixed_us = 1000, .token_us = 10};
@@ -315,7 +314,7 @@ TEST(Simulation, SaysWhatIsWrong) {
   EXPECT_FALSE(simulate(options, trace)->answers[0].completed) << "refused";
 }
 
-// The scaling loop is told every second, and says one, three, two, three and one, a second each.
+// The scaling loop is called every second and returns one, three, two, three and one.
 TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
   SimulationOptions options = small_fleet(1, "round_robin");
   options.metrics_interval_us = 100'000;
@@ -336,8 +335,8 @@ TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
   const auto result = simulate(options, trace);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_THAT(std::vector(read.begin(), read.begin() + 9), testing::ElementsAre(1, 1, 1, 3, 3, 2, 2, 1, 1));
-  // Decided on after two seconds, there at 3.5; one goes after five, is wanted again after six, and not
-  // any more after seven, before it is there.
+  // Decided after two seconds, ready at 3.5. One is removed after five, wanted again after six, and no longer
+  // wanted after seven, before it is ready.
   std::vector<double> there;
   for (const ReplicaUse& use : result->replicas) there.push_back(static_cast<double>(use.there_us) * 1e-6);
   ASSERT_EQ(there.size(), 4);

@@ -42,7 +42,7 @@ struct Axis {
     return begin + ((log ? std::log10(value) : value) - low) / (high - low) * (end - begin);
   }
 
-  // Values with a tick: powers of ten, or 1, 2, 5 times one.
+  // Values with a tick: powers of ten, or 1, 2 and 5 times a power of ten.
   std::vector<double> ticks() const {
     std::vector<double> values;
     if (log) {
@@ -101,7 +101,7 @@ void put_curve(std::string& out, const Curve& curve, const Axis& x, const Axis& 
                      colour);
 }
 
-// The names of all curves, in the order in which they come up: their places choose their colours.
+// Names of all curves in order of appearance; the index selects the colour.
 std::vector<std::string> names_of(std::span<const Chart> charts) {
   std::vector<std::string> names;
   for (const Chart& chart : charts)

@@ -1,4 +1,4 @@
-// Line charts as SVG, for reports: axes with round numbers, a legend, one picture of several charts.
+// Line charts as SVG, for reports: axes with round numbers, a legend, several charts in one picture.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct Chart {
   std::vector<Curve> curves;
 };
 
-// Two charts beside each other, row under row. Long curves are thinned out to what can be seen.
+// Two charts per row. Long curves are thinned out to the visible points.
 std::string svg_plot(const std::string& title, std::span<const Chart> charts);
 
 }  // namespace octavo::fleet

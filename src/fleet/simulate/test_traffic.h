@@ -1,4 +1,4 @@
-// For tests: a small fleet, and conversations whose every turn brings the whole past, as a trace.
+// For tests: a small fleet, and a trace of conversations in which each turn contains all earlier ones.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline SimulationOptions small_fleet(int replicas, std::string policy) {
   return options;
 }
 
-// `users` of them at a time, each with a turn every `pause_us`; a prompt grows by a block a turn.
+// `users` at a time, each with a turn every `pause_us`; a prompt grows by a block per turn.
 inline Trace conversations(std::uint32_t users, std::uint32_t turns, std::int64_t pause_us) {
   Trace trace{.block_limit = users * (turns + 1)};
   for (std::uint32_t turn = 0; turn < turns; ++turn)

@@ -1,4 +1,4 @@
-// Traffic: when requests come, how long they are, and what their prompts have in common.
+// Traffic: arrival times, lengths, and common parts of prompts.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ struct TraceRequest {
   std::uint32_t follows = kNoRequest;  // comes when this one, which stands before it, has ended
 };
 
-// The prompt of a request is a run of blocks of `block_tokens` tokens, the last one cut off where the prompt
-// ends. Two blocks of one number in one copy hold the same tokens.
+// A request's prompt is a sequence of blocks of `block_tokens` tokens; the last one is cut at the prompt's
+// end. Blocks with equal numbers in one copy have equal tokens.
 struct Trace {
   int block_tokens = 512;
   std::vector<std::uint32_t> blocks = {};
@@ -35,16 +35,16 @@ struct Trace {
   bool closed = false;  // users wait for answers: requests follow others, and stand in no order of time
 };
 
-// Mooncake's format: a JSON object a line, {"timestamp": ms, "input_length": tokens, "output_length": tokens,
-// "hash_ids": [a number for each block of 512 tokens]}. Other fields are ignored; an output of 0 tokens
-// counts as one of 1. Errors name line and field.
+// Mooncake's format: a JSON object per line, {"timestamp": ms, "input_length": tokens, "output_length":
+// tokens, "hash_ids": [a number for each block of 512 tokens]}. Other fields are ignored; 0 output tokens
+// count as 1. Errors name line and field.
 Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens);
 Result<Trace> read_mooncake_trace(const std::string& path, int block_tokens);
 
 struct TraceChanges {
   std::size_t requests_max = 0;  // the first so many; 0: all
   double speedup = 1;            // they come so many times as fast
-  // So many times the traffic: each copy has prompts of its own, and comes up to a minute later, drawn from
+  // Number of copies of the traffic: each has its own prompts, and starts up to a minute later, drawn from
   // the seed.
   int copies = 1;
   std::uint64_t seed = 0;

@@ -34,7 +34,7 @@ constexpr NumberField<TrafficShape> kFields[] = {
     {"spread", &TrafficShape::spread, false, 0, 0.999},
 };
 
-// What of the average rate comes at this time.
+// Factor of the average rate at this time.
 double swing(const TrafficShape& shape, double seconds) {
   const double day = 2 * std::numbers::pi * seconds / shape.day_seconds;
   double factor = 1 - shape.daily_swing * std::cos(day);
@@ -55,7 +55,7 @@ class Generator {
   Result<Trace> run() {
     if (shape_.users > 0) return run_users();
     std::gamma_distribution<double> gap(shape_.burstiness, 1 / shape_.burstiness);
-    // The rate may be 0 for a moment: no gap is longer than it takes the rate to come back.
+    // The rate may be 0 for a moment: limits a gap to the time until it rises again.
     const double longest = shape_.day_seconds / 64;
     for (double now = 0; now < shape_.seconds;) {
       const double rate = shape_.session_rate * swing(shape_, now);
@@ -76,7 +76,7 @@ class Generator {
     return std::max(1, static_cast<int>(std::lround(mean * within(bits_))));
   }
 
-  // What a session has said so far.
+  // State of a session.
   struct Talk {
     std::uint32_t group = 0;  // its first block of those that the group shares
     std::uint32_t own = 0;    // the first one behind them
@@ -119,7 +119,7 @@ class Generator {
     return {};
   }
 
-  // The first requests come after a thought, too: not all users ask at once.
+  // Users also think before their first request, so they do not all start at once.
   Result<Trace> run_users() {
     std::exponential_distribution<double> think;
     trace_.closed = true;

@@ -1,5 +1,5 @@
-// Made-up traffic: sessions of several turns that come at a rate which changes over the day, in groups with a
-// system prompt each.
+// Generated traffic: sessions of several turns at a rate that changes over the day, in groups with a common
+// system prompt.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct TrafficShape {
   double burst_seconds = 60;    // length of one
   double burst_factor = 2;      // of the rate in it
 
-  // Instead of all above: so many users, each with one session after the other, who read an answer and think
-  // before they go on. 0: sessions come at the rate, and wait for no answer.
+  // Number of users, instead of all above: each has one session after the other, reads an answer and thinks
+  // before the next request. 0: sessions arrive at the rate and wait for no answer.
   double users = 0;
   double user_sessions = 1;  // of each
 
@@ -37,8 +37,8 @@ struct TrafficShape {
 // A JSON object with any of the fields above, in a file. Errors name the field and the limit.
 Result<TrafficShape> read_traffic_shape(const std::string& path);
 
-// The same shape, block size and seed give the same traffic. Errors: no request comes in this time, or more
-// than a trace holds.
+// Equal shape, block size and seed give equal traffic. Errors: no request in this time, or more than a trace
+// can hold.
 Result<Trace> generate_traffic(const TrafficShape& shape, int block_tokens, std::uint64_t seed);
 
 }  // namespace octavo::fleet

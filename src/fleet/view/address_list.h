@@ -7,7 +7,7 @@
 
 namespace octavo::fleet {
 
-// The items between the commas, without white space around them and without empty ones.
+// The items between commas, without white space around them and without empty ones.
 std::vector<std::string> read_address_list(std::string_view text);
 
 // "10.0.0.1:8000" names the endpoint of this name, "10.0.0.1" all endpoints of the address. An IPv6 address

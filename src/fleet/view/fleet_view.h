@@ -1,4 +1,4 @@
-// All endpoints at one moment, and the book that the moments are copied from.
+// Snapshots of all endpoints, and the table that they are copied from.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct FleetView {
 
 inline constexpr std::size_t kEndpointsMax = 4096;
 
-// Endpoints come, change and go. Writers take turns; view() never waits.
+// Endpoints are added, changed and removed. Writers exclude each other; view() never waits.
 class Fleet {
  public:
   Fleet();
@@ -34,15 +34,15 @@ class Fleet {
   // Errors: the name is taken (invalid_argument), kEndpointsMax are there (resource_exhausted).
   Result<EndpointId> add(Endpoint endpoint);
 
-  // Replaces what is known of who it is (models found out, role changed); its name stays.
+  // Replaces the endpoint's description (models found out, role changed); its name stays.
   void describe(EndpointId id, Endpoint endpoint);
 
-  // Changes states in one step; `change` gets each member in turn and says whether it touched it.
+  // Changes states in one step; `change` is called for each member and returns whether it changed it.
   void update(const std::function<bool(Member&)>& change);
   void update(EndpointId id, const std::function<void(EndpointState&)>& change);
 
-  // Gone from the view at once. The id stays taken until release(), which the owner calls when no request is
-  // in flight there and no index holds it.
+  // Removes it from the view at once. The id stays reserved until release(), which the owner calls when no
+  // request is in flight there and no index has it.
   bool remove(EndpointId id);
   void release(EndpointId id);
 

@@ -1,14 +1,14 @@
-// What those who decide how many replicas there shall be are told of each.
+// Metrics of a replica, for the programs that decide the number of replicas.
 #pragma once
 
 namespace octavo::fleet {
 
-// What a replica did since it was read the last time.
+// Work of a replica since the last read.
 struct ReplicaReading {
   double tokens = 0;                // of prompts and answers, computed
   double finished = 0;              // requests
   double running = 0, waiting = 0;  // now
-  // Such a share of its requests as the SLO asks for was no later than this. Negative: there was none.
+  // Latency that the SLO's share of requests did not exceed. Negative: there was no request.
   double ttft_ms = -1, tpot_ms = -1;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// {"rank": {"engine_id": ..}, ..}: one of them.
+// One entry of {"rank": {"engine_id": ..}, ..}.
 std::optional<std::pair<std::string, std::string>> rank_and_engine(std::string_view page,
                                                                    std::uint64_t draw) {
   const std::optional<json::object> ranks = json_object(page);

@@ -1,5 +1,5 @@
-// nixlv2: the engine that prefills keeps the prompt's KV blocks and says where; the one that decodes fetches
-// them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` speaks).
+// nixlv2: the prefill engine keeps the prompt's KV blocks and returns their location; the decode engine
+// fetches them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` supports).
 #include "base/log.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"

@@ -1,6 +1,5 @@
-// shared-storage: both engines read and write one store of KV blocks, so that a prompt computed on one is
-// found by the other. With cache_hit_threshold the engine beside is asked first, and refuses where it would
-// compute too much.
+// shared-storage: both engines use one store of KV blocks, so each finds prompts that the other computed.
+// With cache_hit_threshold the decode engine is tried first; it refuses if it would have to compute too much.
 #include "base/exact_json.h"
 #include "base/log.h"
 #include "fleet/relay/json_body.h"
@@ -13,7 +12,7 @@ namespace {
 
 constexpr std::string_view kThreshold = "cache_hit_threshold";
 
-// The prompt elsewhere, then all of the request here, whatever of it is cached by then.
+// First the prompt at the prefill engine, then the whole request here.
 void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
   legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
