@@ -48,7 +48,7 @@ class Client {
 
   // Raw bytes, for tests of malformed input and for clients that vanish.
   Result<> send_raw(std::string_view bytes);
-  Result<std::string> receive_raw();  // what is there, at least one byte; "" at the end
+  Result<std::string> receive_raw();  // available bytes, at least one; "" at the end
   void shutdown_send();
   void close();
 

@@ -18,7 +18,7 @@ class Headers {
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
   // Replaces all fields of that name.
   void set(std::string name, std::string value);
-  // The first value of that name; nullopt if there is none.
+  // The first value of that name; nullopt: none.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return fields_.size(); }

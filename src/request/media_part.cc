@@ -176,8 +176,8 @@ std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images) 
 
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes) {
   auto part = images.begin();
-  int saved = 0;              // tokens of what has begun, less the positions that it takes
-  int begin = 0, behind = 0;  // of the video or image that has begun: its position, that of what follows it
+  int saved = 0;              // tokens of the current video or image, less its positions
+  int begin = 0, behind = 0;  // position of the current video or image, and of the text after it
   const auto enter = [&] {
     if (!part->continues) begin = part->first - saved;
     const int rows = part->tokens / part->columns;

@@ -37,7 +37,7 @@ TEST(ImageIdentities, TellImagesAndPlacesApart) {
   EXPECT_NE(of({part(1, 0, 2), part(2, 2, 2)}), of({part(2, 0, 2), part(1, 2, 2)}));
 }
 
-// A sound is in the identity of all blocks, and in none of its own.
+// A sound is part of the identity of all blocks, not of single ones.
 TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
   EXPECT_THAT(media_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
   EXPECT_EQ(with_sources(kIdentity, {}), kIdentity);
@@ -81,7 +81,8 @@ TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
   EXPECT_EQ(pieces, axes);
 }
 
-// Three parts of 2 x 1 tokens, as far apart in time as Qwen2.5-VL has it: what follows stands behind the last of them.
+// Three parts of 2 x 1 tokens, at the distances in time of Qwen2.5-VL: the text after them follows the last
+// part.
 TEST(GridPositions, PartsOfAVideoBeginTogether) {
   std::vector<MediaPart> parts{part(1, 1, 2), part(2, 3, 2), part(3, 5, 2)};
   for (int i = 0; i < 3; ++i) {

@@ -20,7 +20,7 @@ template <class... Ts>
 using SamplingMember = std::variant<Ts SamplingParams::*...>;
 
 struct SamplingField {
-  // What the field affects.
+  // The stage that the field affects.
   enum class Part : std::uint8_t { draws, tokens, end, reports, prompt };
 
   std::string_view name;  // in JSON; flags spell it with '-'

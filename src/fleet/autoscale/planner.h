@@ -16,7 +16,7 @@ namespace octavo::fleet {
 class Connector;
 
 struct PlannerOptions {
-  std::vector<std::string> urls = {};  // of replicas, and of routers, which stand for theirs
+  std::vector<std::string> urls = {};  // URLs of replicas, and of routers, which list their replicas
   std::string api_key = {};
   AutoscalerRules rules = {};
   double share = 0.99;                         // of the requests that must be within the SLO
@@ -36,7 +36,7 @@ class Planner {
   ~Planner();  // stop(0)
 
   std::string address() const;
-  // Has the connector end what would end with this program, and waits for that at most so long.
+  // Lets the connector end its servers, and waits for this up to the given time.
   void stop(int grace_ms);
 
  private:

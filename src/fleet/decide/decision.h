@@ -14,8 +14,8 @@ struct Score {
 };
 
 struct Decision {
-  std::vector<Score> ranking = {};  // all who were left, best first; empty: there is none
-  std::size_t picked = 0;           // the ranking's first so many: the chosen one, and those to fall back on
+  std::vector<Score> ranking = {};  // all remaining endpoints, best first; empty: none
+  std::size_t picked = 0;           // number of the ranking's first: the chosen one and its fallbacks
   // For /explain: how each step of the profile saw it, filled when explain is set.
   struct Step {
     std::string plugin;

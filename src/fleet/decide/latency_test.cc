@@ -76,7 +76,7 @@ class Predicting : public testing::Test {
     policy.emplace(*Pipeline::make(config));
     config.steps[1].plugin = "most";
     roomy.emplace(*Pipeline::make(config));
-    for (const EndpointId id : {0, 1, 2}) fleet.inflight.book(id, 1, 1);  // nobody is idle
+    for (const EndpointId id : {0, 1, 2}) fleet.inflight.book(id, 1, 1);  // no endpoint is idle
   }
 
   static void teach(Pipeline& pipeline) {

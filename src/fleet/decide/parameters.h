@@ -17,8 +17,7 @@ namespace octavo::fleet {
 // Go's durations, "1.5s" or "1h30m", in microseconds; units ns, us, ms, s, m and h.
 std::optional<double> duration_us(std::string_view text);
 
-// Kubernetes' quantities, rounded up: "1k", "512Mi", "1.5G", "1e3"; units k M G T and Ki Mi Gi Ti. Nothing: no
-// such text, or more than 2^50.
+// nullopt: invalid text, or more than 2^50.
 std::optional<std::uint64_t> quantity(std::string_view text);
 
 class Parameters {

@@ -41,7 +41,7 @@ Result<std::optional<Pipeline::ByHeader>> Pipeline::make_by_header(PipelineConfi
   return made;
 }
 
-// Null: there is none of that name.
+// Null: unknown name.
 Profile* Pipeline::profile_of(const RouteRequest& request) {
   if (!by_header_) return &profile_;
   std::string_view name = request.header(by_header_->header).value_or("");

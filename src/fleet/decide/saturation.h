@@ -25,8 +25,7 @@ struct UtilizationDetector {
   bool full(const Member& member, std::int64_t now_us) const;
 };
 
-// llm-d's concurrency-detector: by the requests that were sent and have not ended, by their tokens, or by
-// what of both is scarcer.
+// llm-d's concurrency-detector: uses the requests in flight, their tokens, or the scarcer of both.
 struct ConcurrencyDetector {
   bool by_requests = true, by_tokens = false;
   std::int64_t requests_max = 100;  // of one endpoint

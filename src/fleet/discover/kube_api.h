@@ -13,7 +13,7 @@ namespace octavo::fleet {
 struct KubeApi {
   http::Url url = {};
   std::string ca_file = {};     // PEM; "": the system's certificates
-  std::string token_file = {};  // read again for each connection: such tokens last an hour; "": there is none
+  std::string token_file = {};  // "": none
   std::string space = "default";  // the namespace of this process
 };
 

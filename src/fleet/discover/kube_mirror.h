@@ -21,7 +21,7 @@ class KubeSink {
 
   virtual void put(const std::string& name, const boost::json::object& object) = 0;  // it is new or changed
   virtual void gone(const std::string& name) = 0;
-  virtual void settled() = 0;  // the list is whole, or a change behind it has been told
+  virtual void settled() = 0;  // the list is complete, or a later change was reported
 };
 
 class KubeMirror {

@@ -38,7 +38,7 @@ struct Record {
 // The library is begun once and stays.
 const int kBegun = ares_library_init(ARES_LIB_INIT_ALL);
 
-// One round of questions: c-ares over sockets of its own, driven here until all are answered.
+// One round of queries: c-ares with separate sockets, driven here until all are answered.
 class Questions {
  public:
   static Result<Questions> begin(const std::string& server) {

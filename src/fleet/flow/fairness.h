@@ -31,7 +31,7 @@ class FairnessPolicy {
  public:
   virtual ~FairnessPolicy() = default;
   virtual std::unique_ptr<Fairness> make() = 0;
-  // A request of the flow has ended, with so many tokens of prompt and answer.
+  // A request of the flow has ended, with these numbers of prompt and output tokens.
   virtual void ended(std::string_view /*flow*/, std::int64_t /*input*/, std::int64_t /*output*/,
                      std::int64_t /*now_us*/) {}
 };
@@ -41,8 +41,8 @@ struct FairnessRow {
   std::shared_ptr<FairnessPolicy> (*make)(Parameters& parameters);
 };
 
-const FairnessRow* find_fairness(std::string_view type);  // null: there is none
-// One with its defaults. Null: there is none of that type.
+const FairnessRow* find_fairness(std::string_view type);  // null: unknown type
+// Null: unknown type.
 std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
 std::shared_ptr<FairnessPolicy> default_fairness();  // whoever is first of all flows
 

@@ -32,10 +32,10 @@ struct FlowOptions {
   std::uint64_t bytes_max = 0;     // of all bands; 0: no limit
   std::uint64_t requests_max = 0;  // the same
   std::int64_t ttl_us = 60'000'000;  // how long a request waits; 0: for ever
-  std::optional<std::int64_t> no_endpoint_ttl_us = {};  // while there are no endpoints; nothing: the same
+  std::optional<std::int64_t> no_endpoint_ttl_us = {};  // without endpoints; nullopt: the same
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);  // saturation from which on bands wait
   std::map<int, BandOptions> bands = {};                            // by priority
-  BandOptions default_band = {};           // of priorities that have none of their own
+  BandOptions default_band = {};           // for priorities without a band
   BandOptions default_negative_band = {};  // of those below 0
 };
 
@@ -44,7 +44,7 @@ class FlowControl {
  public:
   explicit FlowControl(FlowOptions options) : options_(std::move(options)) {}
 
-  // Nothing: it waits. Else what has become of it at once. pool_empty: there are no endpoints at all.
+  // nullopt: it waits.
   std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
 
   // The request to dispatch now; nullopt: none waits, or the saturation (1: no room) forbids it. A band's
@@ -64,7 +64,7 @@ class FlowControl {
   };
   // Those that have waited for too long, oldest first.
   std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
-  // The client has gone. Nothing: it does not wait (any more).
+  // nullopt: it does not wait any more.
   std::optional<Ended> cancel(std::uint64_t id);
   // All that wait: the program stops.
   std::vector<Ended> drain();
@@ -103,7 +103,7 @@ class FlowControl {
   // Requests by their maximum waiting time, in the order of arrival: time, id.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t arrived_ = 0;    // so many so far
+  std::uint64_t arrived_ = 0;    // number so far
   std::vector<FlowHead> heads_;  // scratch
   std::vector<int> priorities_;
   std::vector<double> ceilings_;  // of next()'s last turn

@@ -14,7 +14,7 @@ struct Ordering {
   std::int64_t (*key)(const FlowItem& item, std::int64_t ttl_us);
 };
 
-const Ordering* find_ordering(std::string_view type);  // null: there is none
+const Ordering* find_ordering(std::string_view type);  // null: unknown type
 const Ordering& default_ordering();                    // first come, first served
 
 }  // namespace octavo::fleet

@@ -57,7 +57,7 @@ class TextTree {
   };
 
   static std::size_t cost(std::size_t edge_bytes);
-  Place child(const Node& node, char first) const;  // kNone: there is none
+  Place child(const Node& node, char first) const;  // kNone: no node
   Place add_node(Place parent, std::string_view edge);
   void split(Place place, std::size_t at);
   Place find(Place node, EndpointId endpoint) const;  // a holding

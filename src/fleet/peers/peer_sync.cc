@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t kTogetherUs = 2'000;      // changes that one message tells
 constexpr std::int64_t kAllUs = 1'000'000;       // from telling everything to telling it again
-constexpr std::int64_t kSilentUs = 5'000'000;    // a peer that says nothing for so long is gone
+constexpr std::int64_t kSilentUs = 5'000'000;    // a peer is gone after this silence
 constexpr int kResolveMs = 10'000;               // from one question for a name's addresses to the next
 constexpr int kQueuedMax = 1'000;                // messages that wait for one slow peer; those beyond are lost
 constexpr int kMessagesAtOnce = 64;              // of one peer before the next one's turn
@@ -126,7 +126,7 @@ struct PeerSync::State {
 
   std::optional<zmq::socket_t> telling;
   bool untold = false;           // something has changed
-  std::int64_t told_us = 0;      // when it was told last
+  std::int64_t told_us = 0;      // time of the last message to peers
   std::int64_t told_all_us = 0;
 
   std::vector<PolledOptions> names;
@@ -134,7 +134,7 @@ struct PeerSync::State {
   std::vector<std::set<std::string>> addresses;    // by names
   std::map<std::string, Peer> peers;               // by address
   std::uint64_t made = 0;
-  std::size_t known = 0;  // peers that the owner has been told of
+  std::size_t known = 0;  // peers that were reported to the owner
 
   std::thread thread;
   std::unique_ptr<Follower> resolving;

@@ -93,7 +93,7 @@ TEST(PeerSync, EachHearsWhatTheOthersHaveInFlight) {
   const std::vector<std::string> ports{free_port(), free_port(), free_port()};
   std::vector<std::string> all;
   for (const std::string& port : ports) all.push_back("127.0.0.1:" + port);
-  Book a(ports[0], all), b(ports[1], all);  // who is told of itself does not count itself
+  Book a(ports[0], all), b(ports[1], all);  // a router ignores its own messages
   auto c = std::make_unique<Book>(ports[2], all);
   for (Book* each : {&a, &b, c.get()}) EXPECT_TRUE(eventually([&] { return each->known() == 2; }));
   a.has("w", {.requests = 3});

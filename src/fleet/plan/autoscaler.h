@@ -33,7 +33,7 @@ struct AutoscalerState {
 
 class Autoscaler {
  public:
-  // Begins with so many replicas. The predictor must not foresee.
+  // Begins with this number of replicas.
   Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
              std::int64_t now_us);
 

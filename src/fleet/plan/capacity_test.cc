@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWindow = 10'000'000;
 
-// Requests of 1,000 + 10 tokens: in each window of 10 s so many, evenly.
+// Requests of 1,000 + 10 tokens: the given number in each window of 10 s, evenly.
 Trace windows_of(std::initializer_list<int> counts) {
   Trace trace;
   std::int64_t begin_us = 7'000'000;

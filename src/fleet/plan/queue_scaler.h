@@ -15,7 +15,7 @@ class QueueScaler {
  public:
   static constexpr std::int64_t kIntervalUs = 15'000'000;  // from one reading to the next
 
-  // target: average number of waiting and running requests per replica. Of the rules, the bounds apply, and
+  // target: average number of waiting and running requests per replica. Uses the bounds of the rules, and
   // scale_down_delay_us as the stabilisation of scaling down.
   QueueScaler(const ScalingRules& rules, double target) : rules_(rules), target_(target) {}
 

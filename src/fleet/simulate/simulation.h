@@ -20,7 +20,7 @@
 
 namespace octavo::fleet {
 
-// From this moment on so many replicas take requests.
+// From this time on, this number of replicas takes requests.
 struct FleetSize {
   std::int64_t time_us = 0;  // of the trace
   int replicas = 0;          // 1 or more
@@ -64,7 +64,7 @@ struct SimulationOptions {
   // Replicas report changes of their caches to the router at the end of each step.
   bool kv_events = false;
   std::int64_t metrics_interval_us = 1'000'000;  // how often the router reads the replicas' gauges
-  std::uint64_t seed = 0;                        // of what policies draw
+  std::uint64_t seed = 0;                        // random draws of policies
 };
 
 // The fleet at one moment.

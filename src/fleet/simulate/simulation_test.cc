@@ -310,7 +310,7 @@ TEST(Simulation, SaysWhatIsWrong) {
   options.scheduler.enable_prefix_caching = false;
   EXPECT_EQ(simulate(options, trace).error().field, "enable-prefix-caching");
   options = apart();
-  options.scheduler.max_model_len = 8;  // of who decodes
+  options.scheduler.max_model_len = 8;  // of the decode replica
   EXPECT_FALSE(simulate(options, trace)->answers[0].completed) << "refused";
 }
 

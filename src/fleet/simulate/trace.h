@@ -22,7 +22,7 @@ struct TraceRequest {
   int output_tokens = 0;
   std::uint32_t first_block = 0;  // of its prompt, in Trace::blocks
   std::uint32_t copy = 0;         // see change_trace
-  std::uint32_t follows = kNoRequest;  // comes when this one, which stands before it, has ended
+  std::uint32_t follows = kNoRequest;  // index of an earlier request, whose end starts this one
 };
 
 // A request's prompt is a sequence of blocks of `block_tokens` tokens; the last one is cut at the prompt's
@@ -32,7 +32,7 @@ struct Trace {
   std::vector<std::uint32_t> blocks = {};
   std::uint32_t block_limit = 0;            // all numbers are below
   std::vector<TraceRequest> requests = {};  // by arrival
-  bool closed = false;  // users wait for answers: requests follow others, and stand in no order of time
+  bool closed = false;  // users wait for answers: requests follow others and are not sorted by time
 };
 
 // Mooncake's format: a JSON object per line, {"timestamp": ms, "input_length": tokens, "output_length":
@@ -42,8 +42,8 @@ Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens);
 Result<Trace> read_mooncake_trace(const std::string& path, int block_tokens);
 
 struct TraceChanges {
-  std::size_t requests_max = 0;  // the first so many; 0: all
-  double speedup = 1;            // they come so many times as fast
+  std::size_t requests_max = 0;  // number of first requests; 0: all
+  double speedup = 1;            // factor of the rate
   // Number of copies of the traffic: each has its own prompts, and starts up to a minute later, drawn from
   // the seed.
   int copies = 1;

@@ -79,7 +79,7 @@ class Generator {
   // State of a session.
   struct Talk {
     std::uint32_t group = 0;  // its first block of those that the group shares
-    std::uint32_t own = 0;    // the first one behind them
+    std::uint32_t own = 0;    // the first session after them
     int tokens = 0;
   };
 

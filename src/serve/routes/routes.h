@@ -15,7 +15,7 @@ namespace octavo {
 // The OpenAPI document of all routes, without the limits of a model.
 boost::json::object api_of_all_routes();
 
-// Paths of the server's routes; a path that ends in '/' also stands for all below it.
+// Paths of the server's routes; a path that ends in '/' includes all paths below it.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
 // Adds the answer to the metrics, except for probes and /metrics, as in vLLM.

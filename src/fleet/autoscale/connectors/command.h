@@ -27,7 +27,7 @@ class CommandConnector final : public Connector {
   const CommandOptions options_;
   int there_;                              // that a command has made
   int asked_ = 0;                          // of the one that runs
-  std::optional<OwnedProcess> running_{};  // nothing: none does
+  std::optional<OwnedProcess> running_{};  // nullopt: none runs
   std::int64_t began_us_ = 0;
   std::int64_t next_us_ = 0;  // not again before
 };

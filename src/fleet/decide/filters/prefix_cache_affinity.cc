@@ -75,7 +75,7 @@ std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters& parameters
   parameters.read("maxTTFTPenaltyMs", plugin->penalty_ms_max, 0, 1e9);
   parameters.read("peakPrefillThroughput", plugin->tokens_per_second, 1, 1e12);
   parameters.read("maxTokensInFlightPenalty", plugin->penalty_tokens_max, 0, 1e12);
-  parameters.get("inFlightLoadProducerName");  // there is one book of what is in flight
+  parameters.get("inFlightLoadProducerName");  // requests in flight are counted in one place
   parameters.read("ttftSource", source);
   if (source == "latencyPredictor")
     plugin->predictor = find_predictor(parameters, plugins);

@@ -1,5 +1,4 @@
-// random-subset-filter: so many candidates, drawn at random. With 2, and the less loaded of them, this is the
-// power of two choices (Mitzenmacher 1996).
+// random-subset-filter: keeps a number of random candidates.
 #include <utility>
 
 #include "fleet/decide/parameters.h"

@@ -22,7 +22,7 @@ class P2pSource : public KvSource {
  public:
   std::size_t overlap = 0;  // whose
   std::string id_header;
-  std::int64_t more_min = 1;  // tokens that the peer holds beyond those of who computes
+  std::int64_t more_min = 1;  // tokens that the peer holds beyond the computing endpoint's
 
   const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) override {
     const auto held = [&](const Member* m) { return tokens(cycle.overlaps[overlap], m->id); };
@@ -66,7 +66,7 @@ std::unique_ptr<Plugin> make_p2p_source(Parameters& parameters, Plugins& plugins
   std::string producer = "approx-prefix-cache-producer", prefill;
   parameters.read("prefixMatchInfoProducerName", producer);
   parameters.read("minCachedTokenDelta", plugin->more_min, 1, std::int64_t{1} << 31);
-  parameters.read("prefillProfileName", prefill);  // who computes is known without it
+  parameters.read("prefillProfileName", prefill);  // the computing endpoint is known without it
   plugin->overlap = plugins.producer(producer, parameters, "prefixMatchInfoProducerName");
   plugin->id_header = plugins.reads_header("x-request-id");
   return plugin;

@@ -14,7 +14,7 @@ namespace {
 
 struct Settings {
   bool streaming = false;  // else an answer's end is its first token, and there is nothing between tokens
-  double slo_factor = 1;   // of what is allowed from token to token so much counts
+  double slo_factor = 1;   // share of the time per token that counts
   std::string role_label = {};
 };
 
@@ -93,8 +93,7 @@ std::unique_ptr<Plugin> make_predicted_latency_producer(Parameters& parameters, 
   parameters.read("streamingMode", settings.streaming);
   parameters.read("sloBufferFactor", settings.slo_factor, 0, 1e6);
   parameters.read("endpointRoleLabel", settings.role_label);
-  // Of llm-d's samples of the tokens of an answer, of which the mean counts here, and of what it keeps of
-  // requests.
+  // Parameters of llm-d's sampling of tokens (only the mean is used) and of its stored requests.
   double mean = 0;
   std::int64_t samples = 0;
   parameters.read("samplingMean", mean, 0, 1e9);
