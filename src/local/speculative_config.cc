@@ -120,7 +120,7 @@ Result<DraftModelOptions> draft_model_options(const Fields& fields) {
   return options;
 }
 
-// vLLM also has one method name per model family.
+// vLLM has a name for the predictors of each family, besides.
 bool is_mtp(std::string_view method) { return method == "mtp" || method.ends_with("_mtp"); }
 
 Result<HeadOptions> head_options(const Fields& fields, std::string_view method) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFile = "adapter_config.json";
 
-// What changes the product in ways that are not computed here.
+// Options that change the product in unsupported ways.
 constexpr std::string_view kUnsupported[] = {"use_dora",
                                              "use_qalora",
                                              "lora_bias",

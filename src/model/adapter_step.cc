@@ -47,7 +47,7 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
     scratch.take(activation, {n, rows});
     return scratch.bytes();
   };
-  Scratch low;  // of embeddings, before it is converted
+  Scratch low;  // embeddings' rows, before the conversion
   low.take(DType::f32, {tokens, max_rank});
   std::int64_t most = std::max(low.bytes() + product_bytes(tokens, max_rank, spec.dim),
                                product_bytes(logit_rows, max_rank, spec.vocab));
@@ -103,7 +103,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
 }
 
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places, const View& y) {
-  // Where none has such changes, adapters have no places for them.
+  // Without such changes, adapters have no slots for them.
   if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;
   const StepAdapters& all = *step.batch.adapters;

@@ -155,7 +155,7 @@ TEST(Adapter, OfATorchFileIsTheSame) {
     EXPECT_EQ(read.changes[i].a, expected.changes[i].a);
     EXPECT_EQ(read.changes[i].b, expected.changes[i].b);
   }
-  EXPECT_NE(read.digest, expected.digest);  // of other bytes
+  EXPECT_NE(read.digest, expected.digest);  // digest of other bytes
   const ScratchDirectory both;
   fs::copy(usual, both.path());
   fs::copy_file(pickled + "/adapter_model.bin", both / "adapter_model.bin");
@@ -285,7 +285,7 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is no linear layer of the base model"));
 }
 
-// As vLLM reads them, too.
+// vLLM reads such names, too.
 TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const AdapterFile usual = reader.read(directory_.path()).value();

@@ -69,11 +69,11 @@ struct EveryRow {};
 
 // Argument of reserve(): the largest step, and the allocators.
 struct Arena {
-  std::int64_t tokens;      // of a step
-  std::int64_t logit_rows;  // of a call of a head
+  std::int64_t tokens;      // maximum tokens of a step
+  std::int64_t logit_rows;  // maximum rows of a call of a head
   DType activation;
   DType sums;       // format of a half's output: f32 if ranks add it up, else the activations' format
-  Scratch scratch;  // of blocks; a block measures its inner block with a copy
+  Scratch scratch;  // workspaces of blocks; a block measures its inner block with a copy
   Slots& slots;
 
   // A row for each token.

@@ -57,7 +57,7 @@ class NetworkBuilder {
   const std::string& prefix_;
   const Namer top_;
   Network network_;
-  std::map<int, const SharedTransformerBlock*> shared_;  // by the layer that owns its tensors
+  std::map<int, const SharedTransformerBlock*> shared_;  // by the layer that owns the tensors
 };
 
 }  // namespace octavo

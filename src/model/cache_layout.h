@@ -33,16 +33,16 @@ struct LayerGroup {
 struct CacheLayer {
   int group = -1;  // -1: the layer keeps nothing in the cache
   int plane = 0;
-  std::int64_t state = -1;  // where the layer's state begins in a sequence's; -1: it has none
-  int entries = -1;  // where CacheLayout::layers has its entries; -1: it has none
+  std::int64_t state = -1;  // offset of the layer's state in a sequence's states; -1: no state
+  int entries = -1;  // index of its entries in CacheLayout::layers; -1: none
 };
 
 struct CacheLayout {
   std::vector<LayerGroup> groups;
-  std::vector<CacheLayer> layers;  // one for each layer of the network, then those of entries
+  std::vector<CacheLayer> layers;  // one per layer of the network, then those of entries
   int planes = 0;
   int block_size = 0;             // tokens: CacheOptions::block_size, or the next multiple of KvSpec::rate
-  std::int64_t state_floats = 0;  // of a sequence, all layers; 0: no layer is recurrent
+  std::int64_t state_floats = 0;  // floats of a sequence's states, all layers; 0: no recurrent layer
 
   std::int64_t state_bytes() const { return state_floats * static_cast<std::int64_t>(sizeof(float)); }
   // Bytes of a block of the pool, all planes.

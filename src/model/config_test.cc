@@ -59,7 +59,7 @@ TEST(Config, TextConfigIsLookedUpFirst) {
   EXPECT_EQ(spec->vocab, 100);
 }
 
-// As LLaVA's, SmolVLM's and Kimi K2.5's files have it.
+// Like the files of LLaVA, SmolVLM and Kimi K2.5.
 TEST(Config, TheArchitectureIsThatOfTheWholeFile) {
   const std::string text = with("architectures", R"(["VLlama3ForCausalLM"])");
   const auto spec = spec_of(fmt::format(R"({{"architectures":["MistralForCausalLM"],"text_config":{}}})", text));

@@ -87,7 +87,7 @@ class Decoder {
   RowKeeper keeper_;
   Workspaces workspaces_;
   ResidualSum residual_;
-  std::int64_t tokens_ = 0;  // of the last step
+  std::int64_t tokens_ = 0;  // tokens of the last step
 };
 
 // Limits that the attention plan of a group must have room for.

@@ -1,4 +1,4 @@
-// What is derived from a spec: cache layout, rotary tables, parameter names, costs.
+// Values derived from a spec: cache layout, rotary tables, parameter names, costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -126,7 +126,7 @@ Result<std::vector<int>> read_layers(const Config& config, int layers) {
   TRY(const std::optional<Config> nested, config.object("eagle_config"));
   TRY(std::vector<int> ids,
       (nested && nested->has(kLayers) ? *nested : config).integers(kLayers, {0, layers - 1}));
-  if (ids.empty()) ids = {2, layers / 2, layers - 3};  // as its authors do
+  if (ids.empty()) ids = {2, layers / 2, layers - 3};  // EAGLE-3's default
   if (ids.size() > 8 || std::ranges::any_of(ids, [&](int id) { return id < 0 || id >= layers; }))
     return field_failure(kField, ErrorCode::unsupported, "an EAGLE-3 head of layers {}, the model has {}",
                          fmt::join(ids, ", "), layers);

@@ -7,7 +7,7 @@ namespace octavo {
 
 struct Ends {
   MatrixParameter embedding;
-  MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
+  MatrixParameter lm_head;  // absent if tied, and in models that do not generate
   NormParameter final_norm;
   float embed_scale = 1;
   const Ends* other = nullptr;  // its matrices replace missing ones; outlives this

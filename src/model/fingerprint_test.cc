@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBytes =
-    (std::size_t{40} << 20) + 12'345;  // of the weights: pieces, and the last one cut
+    (std::size_t{40} << 20) + 12'345;  // bytes of weights: several pieces, the last one shorter
 
 struct Folder {
   ScratchDirectory scratch;

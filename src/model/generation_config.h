@@ -1,4 +1,4 @@
-// How a model's makers want it sampled, and which tokens end its texts.
+// Sampling defaults of a model, and the tokens that end its texts.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,7 +19,7 @@ struct GenerationConfig {
   // For models that transcribe sound:
   std::vector<std::int32_t> suppress_tokens;        // must not be said
   std::vector<std::int32_t> begin_suppress_tokens;  // must not be said first
-  bool multilingual = true;                         // it knows other languages than English
+  bool multilingual = true;                         // false: the model knows only English
 };
 
 // Reads generation_config.json of a directory, and the end tokens of config.json beside it; missing files

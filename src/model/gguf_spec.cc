@@ -112,7 +112,7 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   return {};
 }
 
-// That the file's router scores experts as the family does.
+// Checks that the file's router scores experts as the family does.
 Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;  // another one: softmax over those chosen
   const std::string key = fmt::format("{}.expert_gating_func", architecture);

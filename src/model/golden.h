@@ -23,7 +23,7 @@ struct Golden {
   std::vector<float> bf16_kl;
   std::vector<float> bf16_logits = {};  // transformers', as `logits`; empty when not kept
   std::optional<int> max_model_len;
-  std::vector<float> next_logits = {};  // of drafters: see tools/goldens/make_drafter_goldens.py
+  std::vector<float> next_logits = {};  // for drafters: see tools/goldens/make_drafter_goldens.py
 };
 
 inline constexpr const char* kModels = "tests/data/models";

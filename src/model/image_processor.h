@@ -1,4 +1,4 @@
-// How a checkpoint wants its images: the configuration of transformers' image processor.
+// Reads the configuration of transformers' image processor.
 #pragma once
 
 #include <boost/json/object.hpp>

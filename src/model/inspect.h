@@ -12,13 +12,13 @@ namespace octavo {
 
 struct ParameterCount {
   std::int64_t total = 0;   // a tied matrix counts once
-  std::int64_t active = 0;  // what a token is multiplied with: no embeddings, norms, biases
+  std::int64_t active = 0;  // parameters in matrices that a token uses: no embeddings, norms, biases
 };
 ParameterCount count_parameters(const ModelSpec& spec);
 
-// Least traffic and work of one forward pass of one sequence: `tokens` new tokens, `context` in all. Every
-// matrix and every cached key and value that somebody sees is read once; a multiplication and an addition are
-// two operations; logits for the last token only.
+// Minimum traffic and work of one forward pass of one sequence: `tokens` new tokens, `context` in all. Reads
+// every matrix and every visible cached key and value once; a multiplication and an addition are two
+// operations; computes logits only for the last token.
 struct PassCost {
   double bytes = 0;
   double operations = 0;

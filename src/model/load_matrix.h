@@ -8,7 +8,7 @@ namespace octavo {
 
 struct MatrixFormats {
   DType plain = DType::f32;                 // plain matrices are converted to it
-  Encoding quantization = Encoding::plain;  // not plain: plain matrices are quantised
+  Encoding quantization = Encoding::plain;  // not plain: quantises plain matrices to it
   DType activation = DType::f32;
 };
 

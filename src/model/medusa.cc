@@ -33,7 +33,7 @@ class Medusa final : public PlaceHeads {
     copy_hidden(n, residual);
     const std::span all(parameters().products);
     const std::size_t blocks = all.size() / static_cast<std::size_t>(places());
-    View delta;  // of the block before
+    View delta;  // output of the previous block
     for (const LinearParameter& block : all.subspan(static_cast<std::size_t>(place) * blocks, blocks)) {
       ops.add_norm(stream, {.residual = residual, .delta = delta, .out = x});
       ops.matmul(stream, {.x = x, .w = *block.weight.weight, .bias = block.bias.value, .y = product});
@@ -52,12 +52,12 @@ class Medusa final : public PlaceHeads {
     return *own[std::min(static_cast<std::size_t>(place), own.size() - 1)].weight;
   }
 
-  float scale_;               // of the logits
+  float scale_;               // factor of the logits
   View residual_;             // f32 [sequences, dim]
   View x_, product_, delta_;  // act
 };
 
-// How a checkpoint calls its tensors.
+// Names of the tensors in a checkpoint.
 struct Layout {
   std::string prefix;
   bool authors;

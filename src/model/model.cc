@@ -150,7 +150,7 @@ std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
 }
 
-// How pixels become numbers, from the files beside config.json.
+// Conversion of pixels to numbers, from the files beside config.json.
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.tower;
@@ -263,7 +263,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   if (packed.packing != Packing::none)
     return field_failure("load_format", ErrorCode::unsupported, "dummy weights are plain, config.json has those of {}",
                          name(packed.packing));
-  ModelSpec whole = spec;  // as files have it
+  ModelSpec whole = spec;  // in the form of the files
   whole.shard = {};
   whole.stage = {};
   std::vector<Slot> slots = network_of(whole).parameters().slots();
@@ -312,7 +312,7 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
   return checkpoint;
 }
 
-// Where the folder of the weights says of which model they are.
+// Checks the model's architecture if the folder of the weights names it.
 Result<> check_architecture(const std::string& path, const std::string& weights, const Reading& reading) {
   std::error_code unknown;
   if (!is_gguf(weights) && !std::filesystem::exists(std::filesystem::path(weights) / "config.json", unknown)) return {};
@@ -370,7 +370,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
     return invalid("runner", "tokens of {} see those that come after them, too: it needs --runner pooling",
                    spec.architecture);
-  // As vLLM has it for models that say no more.
+  // vLLM's default for other models.
   if (runner == Runner::pooling && !spec.head) {
     if (reading.convert == Convert::none)
       return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
@@ -417,7 +417,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
   const auto loaded = load_weights(checkpoint, backend, options, *model);
-  TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
+  TRY_VOID(checkpoint.intact());  // checked first: a damaged file can cause all later errors
   TRY_VOID(loaded);
   if (model->spec.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   if (options.whole_ends && model->spec.shard.size > 1)

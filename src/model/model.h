@@ -39,7 +39,7 @@ enum class Convert : std::uint8_t { automatic, none, embed, classify };
 struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
-  std::optional<Pool> pool = {};       // of models that read texts
+  std::optional<Pool> pool = {};       // for pooling models
   bool each_token = false;             // they make a vector of each token
   boost::json::object overrides = {};  // fields of config.json
 };
@@ -76,9 +76,9 @@ struct Model {
   std::vector<Frequencies> ropes;  // beside spec.ropes
   View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
   Buffer vectors;                  // holds all norms, biases and frequencies
-  std::size_t weight_bytes = 0;    // of all matrices and vectors, as prepared, the tower's included
+  std::size_t weight_bytes = 0;    // bytes of all prepared matrices and vectors, the tower's included
   std::unique_ptr<Model> tower;    // encoder of images or sound; null: the model has no encoder
-  // On a rank, the whole embedding and output matrix for draft heads; null: the model has no draft heads.
+  // On a rank: the whole embedding and output matrix, for draft heads; null: no draft heads.
   std::unique_ptr<Model> ends;
 
   // Whose embedding and output matrix are whole.
@@ -104,8 +104,8 @@ Result<> check_weights(const std::string& path, const LoadOptions& options);
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {},
                                    const std::string& weights = {});
 
-// How the checkpoint's matrices are packed, as configurations name it: "gptq", "awq", "compressed-tensors",
-// "fp8", "gguf"; "none" where they are plain numbers.
+// Packing of the checkpoint's matrices, by its name in configurations: "gptq", "awq", "compressed-tensors",
+// "fp8", "gguf"; "none": plain numbers.
 Result<std::string_view> quantization_method(const std::string& path);
 
 // The spec of a directory's config.json and the files of Sentence Transformers beside it, or of a GGUF file's

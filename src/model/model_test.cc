@@ -162,7 +162,7 @@ TEST_F(ModelLoad, TenMillionPositionsCostNoMemory) {
   EXPECT_LT((*model)->weight_bytes, std::size_t{1} << 20);
 }
 
-// As in open_llama_3b, whose heads are of 100 elements.
+// Like open_llama_3b, whose heads have 100 elements.
 TEST_F(ModelLoad, HeadsOfOtherThanAMultipleOfEightAreRefusedByInspectToo) {
   replace("config.json", "\"head_dim\": 16", "\"head_dim\": 4");  // the same matrices
   replace("config.json", "\"num_attention_heads\": 3", "\"num_attention_heads\": 12");

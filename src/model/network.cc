@@ -66,7 +66,7 @@ ParameterList Network::parameters() {
 
 namespace {
 
-// Numbers products as adapters know them: as in the whole network, whatever stage this is of.
+// Numbers products as in adapters: by their position in the whole network, also in a stage.
 void number_products(const ModelSpec& spec, const std::string& prefix, Network& network) {
   const ParameterList own = network.parameters();
   std::size_t linear = kFirstLinearIndex, expert = kFirstLinearIndex + own.linears.size();
@@ -111,7 +111,7 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   whole.shard = {};
   whole.stage = {};
   if (const std::string& bias = spec.names.logits_bias; !bias.empty() && checkpoint.find(bias) == nullptr)
-    whole.logits_bias = false;  // where it is not stored, it is zeros
+    whole.logits_bias = false;  // zeros, since it is not stored
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
   network.plain = plain_format(network, checkpoint);

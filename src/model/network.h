@@ -19,28 +19,28 @@ namespace octavo {
 
 struct Layer {
   std::vector<std::unique_ptr<Phase>> phases;
-  std::int64_t state_floats = 0;  // of all blocks together
+  std::int64_t state_floats = 0;  // floats of all blocks' states
 
-  // In the order of the forward pass.
+  // Blocks in the order of the forward pass.
   std::vector<Block*> blocks() const;
-  // At most one of its blocks keeps something in the cache, and at most one something of an encoder's rows.
+  // At most one of the blocks has cached keys and values, and at most one stores an encoder's rows.
   std::optional<CacheNeed> cache() const;
   std::optional<CacheNeed> entries() const;
   std::optional<CacheNeed> source() const;
-  // That whose block is in the cache.
+  // The phase with the cached block.
   const Phase& caching_phase() const;
 };
 
 struct Network {
   std::unique_ptr<Ends> ends = std::make_unique<Ends>();  // which other parts refer to
-  std::vector<std::unique_ptr<Phase>> inputs;             // of the first stage; angles, of all
+  std::vector<std::unique_ptr<Phase>> inputs;             // inputs of the first stage; angles: of every stage
   std::unique_ptr<ResidualScheme> residual;
-  std::vector<Layer> layers;  // of this stage
+  std::vector<Layer> layers;  // layers of this stage
   // Heads, each null where the network has none, or another stage has it.
   std::unique_ptr<LogitsHead> logits;
   std::unique_ptr<PoolHeads> pool;
   std::unique_ptr<ProjectHead> project;
-  DType plain = DType::f32;            // of the checkpoint's plain matrices, other ranks' included
+  DType plain = DType::f32;            // format of the checkpoint's plain matrices, other ranks' included
   std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
   std::vector<NetworkPart*> parts() const;  // all but the ends

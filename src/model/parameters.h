@@ -32,22 +32,22 @@ enum class MatrixUse : std::uint8_t {
 // A matrix [rows, cols]: the tensors stacked by rows, or those of their rows that `order` lists.
 struct MatrixParameter {
   std::vector<Slot> parts;      // empty: the network has no such matrix
-  std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
+  std::int64_t slice = -1;      // >= 0: index in a stack [slices, ..]
   std::int64_t slices = 0;      // if not 0: the number of tensors in such a stack, whose rows are consecutive
   bool transposed = false;      // each tensor is stored [cols, rows]
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
   // If not 0: each run of stored_run_cols columns of a tensor is padded with zeros to `run_cols`.
   std::int64_t stored_run_cols = 0, run_cols = 0;
-  std::int64_t channels = 0;    // not 0: each row is stored [channels, cols / channels] and counts transposed
+  std::int64_t channels = 0;    // not 0: each row is stored [channels, cols / channels] and used transposed
   std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
-  std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
+  std::vector<RowRange> order;  // not empty: these rows in this order, each range in one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  bool difference = false;     // of the two rows of `order`: the first less the second, the only row
-  bool sharded = false;        // a rank's part, which is all that is read of plain tensors where it stands together
+  bool difference = false;     // a single row: the first row of `order` minus the second
+  bool sharded = false;        // a rank's part; if it is contiguous in a plain tensor, only it is read
   std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
   MatrixUse use = MatrixUse::layer;
-  std::size_t index = 0;  // of an expert's: as LinearParameter::index
+  std::size_t index = 0;  // for an expert: LinearParameter::index
   WeightPtr weight;  // null until it is loaded
 
   std::int64_t elements() const { return rows * cols; }
@@ -75,9 +75,9 @@ struct VectorParameter {
   std::optional<Slot> scale = {};  // another one as long, by which it is multiplied
   std::vector<Factor> factors;
   std::int64_t size = 0;
-  std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
-  std::vector<RowRange> kept_rows;  // not empty: only these rows of them
-  std::int64_t below = 0;           // not 0: the elements are whole numbers from 0 on below it
+  std::int64_t row = 0;  // not 0: length of rows, tensors side by side; `order` per row
+  std::vector<RowRange> kept_rows;  // not empty: only these rows
+  std::int64_t below = 0;           // not 0: the elements are integers in [0, below)
   // the tensor is one number, which may be infinite and fills all `size` elements
   bool repeated = false;
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
@@ -96,7 +96,7 @@ struct BoundsParameter {
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
-  BoundsParameter input, output;  // of its input and output; empty: no bounds
+  BoundsParameter input, output;  // bounds of its input and output; empty: none
   std::size_t index = 0;  // among the network's, from kFirstLinearIndex on
 
   // Its outputs are multiplied by a vector that the checkpoint has beside it.
@@ -125,7 +125,7 @@ void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns); 
 struct ParameterList {
   std::vector<MatrixParameter*> matrices;
   std::vector<VectorParameter*> vectors;
-  std::vector<LinearParameter*> linears;  // whose parts are among the others
+  std::vector<LinearParameter*> linears;  // their parts are among the other parameters
   // A product of experts: a matrix for each, which are among the others, and how many of them a token passes.
   struct ExpertProduct {
     std::vector<MatrixParameter>* matrices;

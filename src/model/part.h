@@ -28,7 +28,7 @@ class NetworkPart {
   virtual Result<> splits(const Shard&) const { return {}; }
   // Requirements beyond the operators that all backends have (operators/list.h).
   virtual std::vector<Need> needs() const { return {}; }
-  // It reads what a part of another layer has made or kept, so that both must be in one stage.
+  // Whether it reads results of another layer, so that both must be in one stage.
   virtual bool spans_layers() const { return false; }
 };
 
@@ -46,7 +46,7 @@ class Phase : public NetworkPart {
   bool spans_layers() const override;
   // Allocates nothing.
   virtual void run(const Step& step) const = 0;
-  // In the first phase that keeps keys and values: Block::store_rows() of its block's input.
+  // In the first phase with keys and values: Block::store_rows() of its block's input.
   virtual void store_rows(const Step&) const {}
 };
 

@@ -17,7 +17,7 @@ namespace octavo {
 
 // If a list is shorter than the number of positions, its last entry serves all later positions.
 struct PlaceParameters {
-  NormParameter input_norm;  // of the row
+  NormParameter input_norm;  // norm of the row
   std::vector<MatrixParameter> tables;
   std::vector<LinearParameter> products;  // Medusa: one for each block of each position
   std::vector<NormParameter> norms;
@@ -30,7 +30,7 @@ struct PlaceParameters {
 struct LoadedPlaces {
   PlaceParameters parameters;
   Model model;         // holds the vectors; its vocabulary are the columns of the logits
-  const Model* other;  // that they propose for
+  const Model* other;  // the model for which they propose
 };
 
 class PlaceHeads {

@@ -368,7 +368,7 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
   EXPECT_EQ(olmo3.ropes[0].scaling.kind, RopeScalingKind::yarn);
   EXPECT_EQ(olmo3.ropes[1].scaling.kind, RopeScalingKind::none);
   const ModelSpec hunyuan = spec("tencent/Hunyuan-A13B-Instruct");
-  EXPECT_NEAR(hunyuan.ropes[0].theta, 11158839.9, 1);  // as its card says
+  EXPECT_NEAR(hunyuan.ropes[0].theta, 11158839.9, 1);  // from its model card
   EXPECT_EQ(hunyuan.max_positions, 32768);
   const ModelSpec scout = spec("meta-llama/Llama-4-Scout-17B-16E-Instruct (text)");
   EXPECT_EQ(without_rope(scout), 12);
@@ -421,11 +421,11 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   const ModelSpec minimax = spec("MiniMaxAI/MiniMax-Text-01");
   EXPECT_TRUE(has(minimax, LightningAttention{}, 6) && has(minimax, Attention{}, 7));
   EXPECT_EQ(minimax.ropes[0].rotary_dim, 64);
-  // As vLLM and transformers have it: the first head of the first layer forgets at 2^(-8/64).
+  // As in vLLM and transformers: the first head of the first layer decays by 2^(-8/64).
   EXPECT_NEAR(std::get<LightningAttention>(minimax.layers[0].mixer).rates[0], 0.917004 * (1 + 1e-5), 1e-6);
   const ModelSpec gemma = spec("google/gemma-3n-E4B-it (text)");
   EXPECT_NEAR(std::get<Mlp>(gemma.layers[9].feed_forward).tail.value(), 1.6448536,
-              1e-6);  // below it lie 0.95 of a bell curve
+              1e-6);  // 0.95 of a normal distribution is below it
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.layer_inputs->vocab, 262144);

@@ -26,7 +26,7 @@ namespace octavo {
 // kernels/ops.h.
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len);
 
-// At each position in [0, positions).
+// Factor at each position in [0, positions).
 std::vector<float> temperatures(const Temperature& temperature, int positions);
 
 }  // namespace octavo

@@ -17,8 +17,8 @@ enum class RopeScalingKind : std::uint8_t {
   ntk
 };
 
-// How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas.
-// Fields that a kind does not use keep their defaults.
+// Scaling of a rotary embedding beyond its trained length; formulas in rope.h. Fields that a kind does not
+// use keep their defaults.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
@@ -41,8 +41,8 @@ struct RopeScaling {
 
 // Which frequencies the pairs of a rotary embedding of several axes have.
 enum class AxisFrequencies : std::uint8_t {
-  in_line,      // pair after pair, whatever their axes
-  anew,         // those of each axis as if there were no others
+  in_line,      // pairs are numbered across all axes
+  anew,         // pairs are numbered per axis
   alternating,  // the axes, with equal numbers of pairs, alternate: the first has the first frequency
 };
 

@@ -50,7 +50,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   std::vector<Stage> found;
   int first = 0;
   for (int i = 0; i < stages; ++i) {
-    // Up to the layer that begins nearest to where the next stage should; every stage has one at least.
+    // A stage ends at the layer boundary nearest to its share of the cost; every stage has at least one
+    // layer.
     const double wanted = all * (i + 1) / stages;
     int end = first + 1;
     while (end < layers - (stages - 1 - i) &&

@@ -35,7 +35,7 @@ struct Split {
 };
 constexpr int kAdapterRank = 8;
 
-// Where they go: each expert somewhere.
+// A random placement: each expert has a slot.
 ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t places) {
   ExpertPlacement placement;
   for (std::size_t i = 0; i < places; ++i)

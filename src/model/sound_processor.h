@@ -1,4 +1,4 @@
-// How a checkpoint wants its sound: the configuration of transformers' feature extractor.
+// Reads the configuration of transformers' feature extractor.
 #pragma once
 
 #include <string>

@@ -28,19 +28,19 @@ namespace octavo {
 
 struct LayerSpec {
   std::string prefix = {};  // prefix of its tensors' names, after its number
-  int number = -1;          // that number; -1: its index among the layers
+  int number = -1;          // number of the layer in names; -1: its index
   std::string part = {};    // replacement of '#' in these names
   std::optional<Blend> blend = {};
-  std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
+  std::optional<SharedTransformer> shared = {};  // before the mixer, in serial layers
   Mixer mixer = {};
-  Mixer second_mixer = {};                   // beside the mixer, after the same norm; for serial layers
+  Mixer second_mixer = {};                   // second mixer after the same norm; for serial layers
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
   // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // of kind none: no norm before the half
+  NormSpec pre_norm = {};    // norm before the half; kind none: no norm
   bool mixer_normed = true;  // the mixer has pre_norm, too
   // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
   // norm.
@@ -69,7 +69,7 @@ struct Shard {
   int size = 1;
   bool whole_experts = false;  // expert parallelism: a rank has some whole experts instead of a part of each
   std::uint16_t redundant_experts =
-      0;  // then: additional slots, for replicas of experts (expert_placement.h)
+      0;  // additional slots, for replicas of experts (expert_placement.h)
 
   // First of this rank's part of n items, and their number. Parts differ by at most one item.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }
@@ -97,13 +97,13 @@ struct ModelSpec {
   int vocab = 0;
   int max_positions = 0;  // longest supported sequence, including rope scaling
   float embed_scale = 1;
-  bool embed_scale_rounds = false;  // to the format of the weights, before it is used
+  bool embed_scale_rounds = false;  // rounded to the format of the weights before use
   int learned_positions = 0;        // rows of a table [rows, dim] that is added to the embeddings; 0: none
   int first_position = 0;           // the row of that table for the first token
   int token_types = 0;              // rows of another, by the part of the text that a token is in; 0: none
-  NormSpec embedding_norm = {};     // of the sum
+  NormSpec embedding_norm = {};     // norm of the sum
   std::vector<RopeSpec> ropes;
-  Temperature temperature = {};  // of the layers that have one
+  Temperature temperature = {};  // for the layers that use one
   std::vector<LayerSpec> layers;
   std::optional<LayerInputs> layer_inputs = {};
   std::optional<Streams> streams = {};
@@ -119,12 +119,12 @@ struct ModelSpec {
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead
   std::optional<Predictor> predictor = {};  // in the same checkpoint
-  std::optional<HiddenInput> hidden = {};   // it proposes for another network
+  std::optional<HiddenInput> hidden = {};   // proposes for another network
   Shard shard = {};                         // all numbers above are the whole network's (shard.h)
   Stage stage = {};                         // and all layers
-  std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
-  std::optional<SoundInput> sound = {};     // it encodes sound, likewise
-  std::optional<SourceInput> source = {};   // it encodes prompts
+  std::optional<ImageInput> image = {};     // an image encoder without a vocabulary
+  std::optional<SoundInput> sound = {};     // a sound encoder without a vocabulary
+  std::optional<SourceInput> source = {};   // an encoder of prompts
   // For vision and audio models, or models with cross attention to their prompts: the encoder, and the
   // placeholder token of its rows. Models with cross attention have no such token.
   std::shared_ptr<const ModelSpec> tower = {};

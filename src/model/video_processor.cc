@@ -14,7 +14,7 @@ struct Found {
   std::string type;
 };
 
-// The processor of Qwen3-VL may be told by the class of the whole.
+// The class of the whole model may select Qwen3-VL's processor.
 std::string type_of(const Config& images) {
   const auto whole = images.text("processor_class", "");
   return whole && whole->starts_with("Qwen3") ? "Qwen3VLVideoProcessor" : "Qwen2VLVideoProcessor";
@@ -84,7 +84,7 @@ Result<media::VideoRule> read_video_processor(const std::string& directory, cons
   TRY(const int patch, config.integer("patch_size", {1, 1024}, rule.stamped ? 16 : 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
   TRY(rule.frames, config.integer("temporal_patch_size", {1, 64}, rule.frames));
-  const int unit = rule.stamped ? 32 : 28;  // of the real models, by which the absent limits are
+  const int unit = rule.stamped ? 32 : 28;  // unit of the published models, for default limits
   rule.size = {.unit = patch * merge, .pixels_min = 128 * unit * unit, .pixels_max = 768 * unit * unit};
   TRY_VOID(read_pixels(config, rule.size));
   TRY_VOID(read_sampling(config, rule));

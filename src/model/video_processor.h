@@ -1,4 +1,4 @@
-// How a checkpoint wants videos.
+// Reads the configuration of transformers' video processor.
 #pragma once
 
 #include <optional>

@@ -191,7 +191,7 @@ class Loader {
     return bytes;
   }
 
-  // As transformers does: 73.5 in bf16 for the 73.32 of 5376 columns.
+  // As in transformers: 73.5 in bf16 instead of 73.32 for 5376 columns.
   void round_embed_scale() {
     if (!model_.spec.embed_scale_rounds || options_.dtype == ModelDType::float32) return;
     float& scale = model_.spec.embed_scale;

@@ -7,8 +7,8 @@
 namespace octavo {
 
 // Fills model.activation, everything below it and the values of all parameters. model.spec and
-// model.max_model_len are set, and model.network has been checked against the checkpoint. Errors: corrupt,
-// naming the tensor, when one is not finite; whatever the backend says.
+// model.max_model_len are set, and model.network was checked against the checkpoint. Errors: corrupt if a
+// tensor is not finite, with its name; or the backend's error.
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       Model& model);
 

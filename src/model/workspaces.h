@@ -12,8 +12,8 @@
 namespace octavo {
 
 struct DecoderLimits {
-  int max_tokens = 0;        // of a step
-  int max_logit_rows = 0;    // of one call of a head
+  int max_tokens = 0;        // per step
+  int max_logit_rows = 0;    // per call of a head
   int max_adapter_rank = 0;  // 0: no adapters
   std::vector<int> kept_layers =
       {};  // before each of these layers the residual is kept (HiddenInput::layers)

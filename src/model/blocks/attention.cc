@@ -380,7 +380,7 @@ class AttentionBlock final : public Block {
     struct Part {
       View rows;
       const NormParameter& norm;
-      double share;  // of the rank's squares that others do not count as well
+      double share;  // share of the rank's squares that no other rank counts
       std::int64_t all;
     };
     const Part parts[] = {
@@ -451,9 +451,9 @@ class AttentionBlock final : public Block {
   VectorParameter sinks_, slopes_, distance_bias_;
   BoundsParameter bounds_;     // of Attention::clip
   LinearParameter head_gate_;  // of Attention::head_gate
-  LinearParameter q_down_, q_up_;  // of Attention::q_rank; qkv_ then makes keys and values
+  LinearParameter q_down_, q_up_;  // with Attention::q_rank; qkv_ then has keys and values
   LinearParameter qkv_, out_;
-  std::vector<LinearParameter> apart_;  // of Names::bounded: queries, keys and values, in place of qkv_
+  std::vector<LinearParameter> apart_;  // with Names::bounded: queries, keys and values, instead of qkv_
 };
 
 }  // namespace

@@ -48,8 +48,8 @@ struct Attention {
   QkNorm qk_norm = QkNorm::none;
   NormSpec qk_norm_spec = {};
   bool qk_norm_turned = false;  // the norm comes after the rotation, else before it
-  float scale = 1;              // of the scores
-  float soft_cap = 0;           // of the scores; 0: none
+  float scale = 1;              // factor of the scores
+  float soft_cap = 0;           // limit of the scores; 0: none
   bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
   bool causal = true;  // a token sees no later tokens
   // Window in tokens: the query and those before it and, if not causal, the same number after it; 0: all.
@@ -69,9 +69,9 @@ struct Attention {
   bool head_gate = false;  // the output of each head is multiplied by the sigmoid of one number
   float clip = 0;          // queries, keys and values are clipped to [-clip, clip]; 0: no clipping
   int value_dim =
-      0;  // of a head's values, where they are narrower than its keys, and zeros follow; 0: as wide
-  NormSpec v_norm = {};          // of each head's values; its weight is not stored
-  bool keys_are_values = false;  // one projection makes both, before their norms
+      0;  // width of a head's values, if narrower than its keys (zeros follow); 0: equal
+  NormSpec v_norm = {};          // norm of each head's values; its weight is not stored
+  bool keys_are_values = false;  // one projection gives both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own
   // Width of the latent from which queries are made (multi-matrix factorization attention: Step-3, 2025),
   // which has q_latent_norm; 0: queries are made of the input.

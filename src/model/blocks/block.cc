@@ -37,7 +37,7 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
   linear(step, x, w, gates);
   const std::int64_t heads = gates.elements(), dim = values.elements() / heads;
   const View rows = View::of(values.data, values.dtype, {heads, dim});
-  // As a shared expert beside which none is chosen.
+  // Like a shared expert without chosen ones.
   step.backend.ops.combine(*step.backend.stream,
                            {.y = View::of(nullptr, values.dtype, {0, dim}),
                             .places = View::of(nullptr, DType::i32, {heads, 0}),

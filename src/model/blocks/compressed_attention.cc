@@ -277,7 +277,7 @@ class CompressedAttentionBlock final : public Block {
   }
 
   CompressedAttention spec_;
-  LinearParameter down_;  // to the queries' latent, then the key
+  LinearParameter down_;  // rows for the queries' latent, then for the key
   NormParameter q_latent_norm_, q_norm_, kv_norm_;
   LinearParameter q_, index_q_, index_weights_, out_;
   std::optional<Compressor> compressor_, index_compressor_;

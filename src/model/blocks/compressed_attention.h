@@ -20,13 +20,13 @@ class Namer;
 struct CompressedAttention {
   int heads = 0;
   int head_dim = 0;
-  int q_rank = 0;      // of the latent that queries are made of
+  int q_rank = 0;      // width of the queries' latent
   int out_groups = 1;  // groups of heads; each has a matrix, and the last matrix mixes their products
   int out_rank = 0;    // numbers of each of these products
   int window = 0;      // last tokens that a query sees, itself included
   NormSpec norm =
-      {};  // of the latent, of each head of queries (stored there: no weight), of keys and of entries
-  float scale = 1;                      // of the scores
+      {};  // norms of the latent, of each head of queries (no weight), of keys and of entries
+  float scale = 1;                      // factor of the scores
   int rope = -1;                        // index into ModelSpec::ropes: rotates the ends of heads
   int rate = 0;                         // tokens of an entry; 0: no entries
   bool overlaps = false;                // an entry also covers the tokens of the entry before it
@@ -35,7 +35,7 @@ struct CompressedAttention {
   int sets() const { return overlaps ? 2 : 1; }
   int index_dim() const { return indexer ? indexer->head_dim : 0; }
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string prefix = "attn.";
     static Names of_gguf(const GgufLayers& layers);

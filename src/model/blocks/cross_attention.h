@@ -16,13 +16,13 @@ class Namer;
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
-  float scale = 1;   // of the scores
-  bool bias = true;  // of the products; of keys, `k_bias`
+  float scale = 1;   // factor of the scores
+  bool bias = true;  // biases of the products; of keys: `k_bias`
   bool k_bias = false;
 
   int rows() const { return heads * head_dim; }
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string norm = {};
     std::string post_norm = {};

@@ -5,8 +5,8 @@
 namespace octavo {
 namespace {
 
-// Where one matrix holds all, its rows come key head by key head, each with `counts` rows of every kind in
-// turn; here all rows of the first kind are wanted first, then all of the second ...
+// A single matrix has its rows ordered by key head, each with `counts` rows of every kind. Returns the order
+// by kind: all rows of the first kind, then all of the second ..
 std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t> counts) {
   std::int64_t head_rows = 0;
   for (const std::int64_t count : counts) head_rows += count;

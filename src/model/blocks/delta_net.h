@@ -20,17 +20,17 @@ struct DeltaNet {
   int key_heads = 0;
   int value_heads = 0;  // a multiple of key_heads
   bool tiled = false;   // GatedDeltaArgs::tiled
-  int key_dim = 0;      // of a head
+  int key_dim = 0;      // per head
   int value_dim = 0;
   int conv_width = 0;
   float beta_scale = 1;  // GatedDeltaArgs::beta_scale
-  NormSpec norm = {};    // of the output of each value head, before its gate
+  NormSpec norm = {};    // norm of each value head's output, before its gate
 
   std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
   // Channels of the convolution: queries, keys and values.
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     // Queries, keys and values, then gates: in two tensors, in four, or in one, key head by key head. ba
     // likewise.

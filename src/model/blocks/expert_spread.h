@@ -42,11 +42,12 @@ class ExpertSpread {
 
   // Called once, when the matrices of this rank's slots are loaded: matrices[place] are all of one slot's.
   void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
-  // That of all places of this rank; two ranks where it is the same can move experts. 0: they differ.
+  // Hash of the format of this rank's slots; experts can move between ranks with equal formats. 0: the slots
+  // differ.
   std::uint64_t format() const;
-  std::int64_t place_bytes() const;  // of a slot's matrices
-  // On all ranks alike, between two steps: experts go where `next` has them, over the group. staging: as
-  // large as all own places. A group that fails leaves the weights undefined.
+  std::int64_t place_bytes() const;  // bytes of a slot's matrices
+  // Called on all ranks, between two steps: moves experts to the slots in `next`, over the group. staging: as
+  // large as all own slots. If the group fails, the weights are undefined.
   void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);
 
  private:
@@ -58,7 +59,7 @@ class ExpertSpread {
   std::vector<std::vector<std::int32_t>> places_of_;  // each expert's, ascending
   std::vector<std::int64_t> loads_;
   std::vector<std::vector<const Weight*>> matrices_;
-  std::vector<std::int64_t> place_rows_, rank_rows_;  // of the step: where they begin
+  std::vector<std::int64_t> place_rows_, rank_rows_;  // first row of each slot and rank in the step
   std::vector<std::size_t> rank_bytes_;
 };
 

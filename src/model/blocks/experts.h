@@ -17,7 +17,7 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// How a checkpoint holds the matrices of experts.
+// Layout of the experts' matrices in a checkpoint.
 enum class ExpertStorage : std::uint8_t {
   each,                // a tensor for each; '{}' in its name is the expert's number
   stacked,             // one tensor [experts, outputs, inputs]
@@ -33,9 +33,9 @@ struct Experts {
   bool choice_bias = false;  // RouteArgs::bias
   int identities = 0;        // identity experts, after the others, whose output is their input
   int vocab =
-      0;  // not 0: ids in a table that chooses the experts of a token; the router gives only their weights
+      0;  // not 0: a table of token ids chooses the experts; the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
-  // of the residual, for the router; without it the router reads the experts' input
+  // norm of the residual, for the router; none: the router reads the experts' input
   NormSpec router_norm = {};
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // a shared expert, which every token passes
@@ -46,7 +46,7 @@ struct Experts {
   // network's width (Nemotron 3, 2026).
   int latent = 0;
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string router = "mlp.gate";
     // These two are whole names.

@@ -17,13 +17,13 @@ class Namer;
 // row of a state. Rates and output gates are products of two matrices with `head_dim` numbers between them.
 struct KimiDelta {
   int heads = 0;
-  int head_dim = 0;  // of queries, keys and values
+  int head_dim = 0;  // width of queries, keys and values
   int conv_width = 0;
-  NormSpec norm = {};  // of the output of each head, before its gate
+  NormSpec norm = {};  // norm of each head's output, before its gate
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string prefix = "self_attn.";
     static Names of_gguf(const GgufLayers& layers);

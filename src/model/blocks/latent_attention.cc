@@ -275,7 +275,7 @@ class LatentAttentionBlock final : public Block {
   LinearParameter down_;  // into the latents: of queries where they have one, then of keys and values
   LinearParameter q_, gate_, out_;
   MatrixParameter up_key_, up_value_;  // W_UK_h^T and W_UV_h of all heads
-  std::optional<IndexerPart> indexer_;  // of the layer itself; each rank has all of it
+  std::optional<IndexerPart> indexer_;  // the layer's own; complete on each rank
 };
 
 }  // namespace

@@ -18,14 +18,14 @@ class Namer;
 // Multi-head latent attention: see blocks/latent_attention.cc.
 struct LatentAttention {
   int heads = 0;
-  int q_rank = 0;            // of the latent that queries are made of; 0: they are made of the input
-  int kv_rank = 0;           // of the latent that keys and values are made of
-  int nope_dim = 0;          // of a head's query and key, the part that is not rotated
-  int rope_dim = 0;          // and the part that is; all heads share one such key
-  int value_dim = 0;         // of a head
-  NormSpec norm = {};        // of the latents
-  bool bias = false;         // of the projections to the latents, and of the last
-  float scale = 1;           // of the scores
+  int q_rank = 0;            // width of the queries' latent; 0: queries come from the input
+  int kv_rank = 0;           // width of the latent of keys and values
+  int nope_dim = 0;          // unrotated part of a head's query and key
+  int rope_dim = 0;          // rotated part; all heads share one such key
+  int value_dim = 0;         // per head
+  NormSpec norm = {};        // norm of the latents
+  bool bias = false;         // biases of the projections to the latents, and of the last
+  float scale = 1;           // factor of the scores
   int rope = -1;             // index into ModelSpec::ropes
   float latent_scale = 1;    // factor of the latent of keys and values, after its norm
   bool head_gate = false;    // as Attention's
@@ -33,9 +33,9 @@ struct LatentAttention {
   std::optional<Indexer> indexer = {};  // nullopt: a query sees all tokens; with q_rank
 
   int q_dim() const { return nope_dim + rope_dim; }
-  int key_dim() const { return kv_rank + rope_dim; }  // as it is cached, beside an indexer's
+  int key_dim() const { return kv_rank + rope_dim; }  // cached width, without an indexer's
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string q = "self_attn.q_proj";
     std::string q_down = "self_attn.q_a_proj";

@@ -18,7 +18,7 @@ struct Laurel {
   int rank = 0;
   NormSpec norm = {};
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string prefix = "laurel.";
     static Names of_gguf(const GgufLayers& layers);

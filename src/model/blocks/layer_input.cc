@@ -39,7 +39,7 @@ class LayerInputBlock final : public Block {
 
  private:
   LayerInputs spec_;
-  std::int64_t first_column_;  // of LayerInputRows: the layer's
+  std::int64_t first_column_;  // this layer's first column in LayerInputRows
   LinearParameter gate_, out_;
 };
 

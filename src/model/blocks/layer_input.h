@@ -18,12 +18,12 @@ class Namer;
 // Gemma 3n, 2025). After the halves of a layer it is multiplied by a gate of the residual, and its
 // projection is added. See blocks/layer_input.cc.
 struct LayerInputs {
-  int size = 0;                                   // of a layer's vector
+  int size = 0;                                   // width of a layer's vector
   int vocab = 0;                                  // ids with vectors; others have the first one's
-  NormSpec norm = {};                             // of the part that is made of the embedding
-  Activation activation = Activation::gelu_tanh;  // of the gate
+  NormSpec norm = {};                             // norm of the part made from the embedding
+  Activation activation = Activation::gelu_tanh;  // activation of the gate
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string table = "embed_tokens_per_layer";
     std::string projection = "per_layer_model_projection";

@@ -82,7 +82,7 @@ class LightningAttentionBlock final : public Block {
     heads.rank = 3;
     heads.shape = {step.tokens(), spec_.heads, spec_.head_dim};
     heads.stride = {rows.stride[0], spec_.head_dim, 1};
-    KvLayer cache;  // nothing goes there
+    KvLayer cache;  // unused
     cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = 1};
     cache.blocks = std::numeric_limits<std::int64_t>::max();
     step.backend.ops.qkv_store(*step.backend.stream, {.qkv = rows,
@@ -107,7 +107,7 @@ class LightningAttentionBlock final : public Block {
   LightningAttention spec_;
   LinearParameter in_, gate_, out_;
   NormParameter norm_, q_norm_, k_norm_;
-  VectorParameter rates_, none_;  // as ScanArgs has them: logarithms, and no share of the values themselves
+  VectorParameter rates_, none_;  // in the form of ScanArgs: logarithms, and no share of the values
 };
 
 }  // namespace

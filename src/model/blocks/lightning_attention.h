@@ -19,17 +19,17 @@ class Namer;
 struct LightningAttention {
   int heads = 0;
   int head_dim = 0;
-  std::vector<float> rates;  // of each head
-  NormSpec norm = {};        // of the output of all heads, or of each group's, before its gate
+  std::vector<float> rates;  // decay per head
+  NormSpec norm = {};        // norm of the output of all heads, or of each group's, before its gate
   int norm_groups = 1;
   bool silu = true;       // queries, keys and values pass silu
-  NormSpec qk_norm = {};  // of each head's queries and keys
-  float scale = 1;        // of queries; with qk_norm
+  NormSpec qk_norm = {};  // norm of each head's queries and keys
+  float scale = 1;        // factor of queries; with qk_norm
   int rope = -1;          // index into ModelSpec::ropes; -1: none
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string in = "self_attn.qkv_proj";
     QkvOrder order = QkvOrder::by_head;

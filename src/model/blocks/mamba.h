@@ -21,10 +21,10 @@ struct Mamba {
   int step_rank = 0;
   int conv_width = 0;
   bool conv_bias = false;
-  bool bias = false;   // of the first and the last projection
-  NormSpec norm = {};  // of dt, b and c
+  bool bias = false;   // bias of the first and the last projection
+  NormSpec norm = {};  // norm of dt, b and c
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string prefix = "mamba.";
     static Names of_gguf(const GgufLayers& layers);

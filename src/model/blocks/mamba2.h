@@ -17,14 +17,14 @@ class Namer;
 struct Mamba2 {
   int heads = 0;
   int head_dim = 0;
-  int groups = 0;     // of heads that share B and C
-  int state_dim = 0;  // of each column of a head
+  int groups = 0;     // groups of heads that share B and C
+  int state_dim = 0;  // state width of each column of a head
   int conv_width = 0;
   bool conv_bias = false;
-  bool bias = false;  // of the projections
+  bool bias = false;  // bias of the projections
   float least_step = 0;
   float most_step = std::numeric_limits<float>::infinity();
-  NormSpec norm = {};      // of the output of the heads of a group; kind none: only the gate
+  NormSpec norm = {};      // norm of a group's output; kind none: only the gate
   bool gate_first = true;  // the norm comes after the gate
   // Factors of gate, x, B, C and dt.
   std::array<float, 5> multipliers = {1, 1, 1, 1, 1};

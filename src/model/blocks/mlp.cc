@@ -103,7 +103,7 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
-  std::vector<LinearParameter> apart_;  // of Names::bounded: gate and up, in place of up_
+  std::vector<LinearParameter> apart_;  // with Names::bounded: gate and up, instead of up_
   BoundsParameter bounds_;              // of Mlp::limit
   VectorParameter slopes_;
 };

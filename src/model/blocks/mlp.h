@@ -17,18 +17,18 @@ struct Mlp {
   int hidden = 0;
   Activation activation = Activation::silu;
   bool gated = true;
-  bool up_bias = false;  // of gate and up
+  bool up_bias = false;  // bias of gate and up
   bool down_bias = false;
   float alpha = 1;  // of swigluoai
   // Limit of swigluoai. For other activations, if above 0: gates are cut above it, and their factors on
   // both sides.
   float limit = 0;
-  float gate_limit = 0;  // of gates, in place of limit; 0: limit
+  float gate_limit = 0;  // limit of gates; 0: `limit`
   // Factor of the activation's input; unused by swigluoai. If it is not 1, an ungated MLP gates itself:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
   std::optional<float> tail = {};  // KeepTailArgs::deviations: of gates, no more goes into the activation
-  std::optional<std::array<float, 2>> slopes = {};  // of xielu; nullopt: from the checkpoint (Names::slopes)
+  std::optional<std::array<float, 2>> slopes = {};  // xIELU's; nullopt: from the checkpoint (Names::slopes)
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

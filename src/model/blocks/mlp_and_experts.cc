@@ -35,7 +35,7 @@ class MlpAndExpertsBlock final : public Block {
   std::string text() const override { return fmt::format("{}, beside {}", mlp_->text(), experts_->text()); }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    Step rest = step;  // what is left of the workspaces is the halves'
+    Step rest = step;  // the halves use the rest of the workspaces
     const auto [sum, read, put_out] = take(rest.scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;

@@ -17,9 +17,9 @@ class Namer;
 struct MlpAndExperts {
   Mlp mlp;
   Experts experts;
-  NormSpec norm = {};  // of the input of the experts, and of both outputs
+  NormSpec norm = {};  // norm of the experts' input, and of both outputs
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     // Norms of the experts' input, of their output, and of the MLP's output.
     std::string norm = {};

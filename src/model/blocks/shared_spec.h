@@ -15,12 +15,12 @@ namespace octavo {
 struct SharedTransformer {
   int heads = 0;
   int head_dim = 0;
-  float scale = 1;  // of the scores
+  float scale = 1;  // factor of the scores
   int rope = -1;    // index into ModelSpec::ropes; -1: none
   Mlp mlp;
-  int mlp_rank = 0;        // of the products beside the MLP's first matrix
-  int attention_rank = 0;  // of the products beside queries, keys and values; 0: no such products
-  NormSpec norm = {};      // of the input of attention and MLP
+  int mlp_rank = 0;        // rank of the products added to the MLP's first matrix
+  int attention_rank = 0;  // rank of the products added to queries, keys and values; 0: none
+  NormSpec norm = {};      // norm of the input of attention and MLP
   int owner = 0;           // the first layer with this block; its tensors are used
   int use = 0;             // the number of this use, among those of all such blocks
 

@@ -15,9 +15,9 @@ class Namer;
 // as the network; out = C * conv(B * x).
 struct ShortConv {
   int width = 0;
-  bool bias = false;  // of the projections and of the convolution
+  bool bias = false;  // bias of the projections and of the convolution
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     std::string in = "conv.in_proj";
     std::string conv = "conv.conv";

@@ -114,7 +114,7 @@ class TimeMixBlock final : public Block {
   }
 
  private:
-  enum Part : std::int64_t { kR, kW, kK, kV, kA, kG };  // of the mixtures
+  enum Part : std::int64_t { kR, kW, kK, kV, kA, kG };  // parts of the mixtures
 
   // up * activation(down * x) + bias
   struct LowRank {

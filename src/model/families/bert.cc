@@ -71,7 +71,7 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
                  config.where("max_position_embeddings"), spec.learned_positions, spec.first_position);
 }
 
-// As a model without the files of Sentence Transformers is taken: the first token's vector, of length 1.
+// The default without files of Sentence Transformers: the first token's vector, with length 1.
 void embed_first(ModelSpec& spec, const std::string& before) {
   spec.head = Head{.pool = Pool::first, .normalise = true};
   spec.names.ignorable.push_back(before + "pooler.*");

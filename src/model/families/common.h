@@ -50,7 +50,7 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
 // n_shared_experts that are one MLP. Nothing changes where n_routed_experts is null.
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores);
 
-// Where shared experts are not as wide as the others together: moe_shared_expert_intermediate_size each.
+// For shared experts with another width than the others: moe_shared_expert_intermediate_size each.
 Result<> set_shared_width(ModelSpec& spec, const Config& config);
 
 // A dense network with DeepSeek's latent attention.

@@ -86,7 +86,7 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
                      config.where("q_lora_rank"));
     attention.indexer = indexer;
     if (indexed[i]) {
-      if (spec.predictor) spec.predictor->like = i;  // it has an indexer
+      if (spec.predictor) spec.predictor->like = i;  // the layer with an indexer
       continue;
     }
     attention.indexer->heads = 0;

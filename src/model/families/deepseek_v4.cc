@@ -40,7 +40,7 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
                            : type == "compressed_sparse_attention" ? rates.chosen
                                                                    : all);
   }
-  // Where nothing says it: two layers with entries of many tokens, then these and those with an indexer in turns.
+  // Default: two layers with entries of many tokens, then these and layers with an indexer alternate.
   for (std::size_t i = 0; !listed && types.empty() && i < layers; ++i)
     rates.layers.push_back(i > 2 && i % 2 == 1 ? rates.chosen : all);
   if (rates.layers.size() < layers)
@@ -57,7 +57,7 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
 Result<std::vector<RopeSpec>> read_ropes(const Config& config, int rotary_dim, int positions) {
   constexpr std::string_view kCompressTheta = "compress_rope_theta";
   TRY(const std::optional<Config> parameters, config.object("rope_parameters"));
-  const bool by_kind = parameters && parameters->has("main");  // else the scaling is of the second alone
+  const bool by_kind = parameters && parameters->has("main");  // otherwise the scaling is only for the second
   TRY(const RopeSpec plain,
       read_rope(config, {}, rotary_dim, positions, by_kind ? "main" : "sliding_attention"));
   TRY(RopeSpec compressed, read_rope(config, {.theta = kCompressTheta}, rotary_dim, positions, "compress"));

@@ -126,8 +126,7 @@ Result<ModelSpec> describe_internvl_encoder(Config config) {
   return spec;
 }
 
-// What is taken of the encoder is its last output, without the class token, in squares of 1 /
-// downsample_ratio.
+// Uses the encoder's last output, without the class token, in squares of 1 / downsample_ratio.
 Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));

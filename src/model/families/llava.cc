@@ -35,8 +35,7 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
     "patch_size": 14,
     "vocab_size": 1})";
 
-// What is taken of the encoder is the output of one of its layers, counted from the end, without the class
-// token.
+// Uses the output of one of the encoder's layers, counted from the end, without the class token.
 Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   const std::string_view whole = tower.image->class_token ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));

@@ -78,7 +78,7 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
                                  .bias = "use_bias"},
                                 {}, spec.final_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // as transformers has it, whatever time_step_limit says
+  mamba.least_step = static_cast<float>(least);  // as in transformers, which ignores time_step_limit
   mamba.most_step = std::numeric_limits<float>::infinity();
   spec.layers.clear();
   for (const std::string& kind : kinds) {

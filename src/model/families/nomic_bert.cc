@@ -126,7 +126,7 @@ static Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.down = "mlp.fc2";
   names.mlp_post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
-  // As transformers stores what it has read of the first files. Adapters have the names above.
+  // Names that transformers writes after it has read the first files. Adapters have the names above.
   Names& first = spec.other_names.emplace(names);
   first.embedding_norm = "emb_ln";
   first.layers = "encoder.layers.";

@@ -73,7 +73,7 @@ static Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
 // Qwen2.5-Math-RM (Yang et al., 2024) and InternLM2-Reward (Cai et al., 2024): one score of each token.
 static Result<ModelSpec> describe_qwen2_reward(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2_process_reward(config));
-  spec.head->labels = {"LABEL_0"};  // whatever the file says
+  spec.head->labels = {"LABEL_0"};  // independent of the file
   spec.head->label_activation = LabelActivation::sigmoid;
   spec.head->layers.back().outputs = 1;
   return spec;

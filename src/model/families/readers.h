@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// What is left of a decoder's spec where it makes a vector of the last token.
+// A decoder's spec as an embedder of the last token.
 ModelSpec as_embedder(ModelSpec spec);
 
 // Scores of labels by the last token's vector: a matrix "score" without biases or, with classifier_token_ids,

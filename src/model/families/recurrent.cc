@@ -84,7 +84,7 @@ Result<ModelSpec> describe_attention_free(
   if (activation != "silu")
     return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
                          config.where("hidden_act"));
-  spec.max_positions = 1 << 20;  // nothing grows with the length
+  spec.max_positions = 1 << 20;  // no part grows with the length
   spec.final_norm = {.kind = NormKind::rms, .eps = static_cast<float>(eps)};
   LayerSpec layer{.pre_norm = spec.final_norm};
   TRY(layer.mixer, mixer(spec.dim, spec.final_norm));

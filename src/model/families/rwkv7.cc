@@ -41,7 +41,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   TRY(const bool normed_embedding, config.boolean("norm_first"));
   TRY(const bool fused, config.boolean("fuse_norm"));
   TRY(const double ratio, config.number("hidden_ratio", {1.0 / 64, 64}));
-  spec.max_positions = 1 << 20;  // nothing grows with the length
+  spec.max_positions = 1 << 20;  // no part grows with the length
   spec.final_norm = {.kind = NormKind::layer, .eps = static_cast<float>(eps), .bias = bias};
   if (normed_embedding) spec.embedding_norm = spec.final_norm;
 

@@ -80,7 +80,7 @@ static Result<ModelSpec> describe_step3(const Config& config) {
   return spec;
 }
 
-// As it is published, beside eyes.
+// The published form, with a vision tower.
 static Result<ModelSpec> describe_step3_text(const Config& config) {
   TRY(ModelSpec spec, describe_step3(config));
   for (const char* other :

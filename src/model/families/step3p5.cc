@@ -71,8 +71,8 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A base, and a share of each head that turns, for each layer; those of a kind are alike. Layers with windows are not
-// stretched, unless rope_parameters say so.
+// Base and rotated share of each head, per layer; equal for layers of one kind. Layers with windows are not
+// stretched, unless rope_parameters says so.
 Result<> set_ropes(ModelSpec& spec, const Config& config) {
   const std::size_t layers = spec.layers.size();
   constexpr std::string_view kStretched = "yarn_only_types";

@@ -18,7 +18,7 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
     return field_failure("num_key_value_heads", ErrorCode::unsupported,
                          "{} is {}, not num_attention_heads {}", config.where("num_key_value_heads"),
                          dense.attention().kv_heads, shared.heads);
-  shared.head_dim = 2 * spec.dim / shared.heads;  // it reads twice the width
+  shared.head_dim = 2 * spec.dim / shared.heads;  // its input has twice the width
   shared.scale = static_cast<float>(1 / std::sqrt(shared.head_dim / 2.0));
   TRY(shared.mlp.up_bias, config.boolean("add_bias_linear"));
   shared.mlp.down_bias = shared.mlp.up_bias;
@@ -52,7 +52,7 @@ static Result<ModelSpec> describe_zamba2(const Config& config) {
                                  .bias = "add_bias_linear"},
                                 inner, gate_norm));
   TRY(const double least, config.number("time_step_min", {0, 1e6}));
-  mamba.least_step = static_cast<float>(least);  // as transformers has it
+  mamba.least_step = static_cast<float>(least);  // as in transformers
   constexpr std::string_view kKinds[] = {"linear_attention", "hybrid"};
   TRY(const std::vector<std::string> kinds,
       read_layer_kinds(config, kKindsField, kKinds, spec.layers.size()));

@@ -89,8 +89,8 @@ Result<> add_key(GgufFields& fields, const Key& key) {
   return {};
 }
 
-// Where a file does not say whether the weights of those chosen are divided by their sum, llama.cpp does
-// what the published models of the family want.
+// If a file does not say whether to normalise the chosen experts' weights, follows llama.cpp's rule for the
+// family.
 Result<> add_experts(GgufFields& fields) {
   TRY(const auto normed, fields.stored_boolean("expert_weights_norm"));
   const GgufTraits& traits = fields.architecture().traits;
@@ -128,7 +128,7 @@ Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architectur
       if (key.of_shape && !field.empty() && fields.find(field) == nullptr) fields[field] = nullptr;
   if (fields.number("sliding_window") == 0) fields["sliding_window"] = nullptr;
   fields["tie_word_embeddings"] = gguf.find("output.weight") == nullptr;
-  for (const char* field : {"use_qk_norm", "qk_layernorm"})  // of Command R and StableLM
+  for (const char* field : {"use_qk_norm", "qk_layernorm"})  // for Command R and StableLM
     fields[field] = gguf.find("blk.0.attn_q_norm.weight") != nullptr;
   TRY_VOID(add_experts(fields));
   TRY_VOID(add_vocabulary(fields));

@@ -36,7 +36,7 @@ class GgufFields {
   const GgufArchitecture& architecture() const { return architecture_; }
   const std::string& what() const { return gguf_.metadata.what(); }  // the file's name, for errors
 
-  // What is in the file. A key as it is called there:
+  // Contents of the file. The full name of a key:
   std::string key(std::string_view name) const;
   Result<std::optional<double>> stored(std::string_view key_name) const;
   Result<std::optional<bool>> stored_boolean(std::string_view key_name) const;
@@ -53,7 +53,7 @@ class GgufFields {
   const boost::json::value* find(std::string_view field) const { return fields_.if_contains(text_of(field)); }
   std::optional<double> number(std::string_view field) const;
   double head_dim() const;
-  // Where there is a value, the field is it; errors of the field name the key.
+  // Sets the field if there is a value; errors of the field name the key.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
   // Likewise; `source` is where the value comes from.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
@@ -62,7 +62,7 @@ class GgufFields {
 
   // Keeps the numbers of layers under a key. Returns the greatest.
   Result<double> keep_list(std::string_view key_name);
-  // Those of all layers; nullptr where the file has one number, or none.
+  // Values of all layers; nullptr: the file has one number, or none.
   const std::vector<double>* list(std::string_view key_name) const;
   // The number of a layer, or, where there is no list, the field.
   std::optional<double> of_layer(std::string_view key_name, std::size_t layer, std::string_view field) const;

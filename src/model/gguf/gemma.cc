@@ -85,8 +85,7 @@ Result<> translate_gemma3n(GgufFields& fields) {
   fields["altup_correct_scale"] = fields.gguf().find("blk.0.altup_correct_scale.weight") != nullptr;
   if (const StoredTensor* left = fields.gguf().find("blk.0.laurel_l.weight"); left != nullptr)
     fields.set_from("laurel_rank", static_cast<double>(left->shape[0]), "the rows of blk.0.laurel_l.weight");
-  // How many standard deviations above the mean a gate must be to count: as the share of those that are
-  // not.
+  // The number of standard deviations above the mean that a gate needs, as the share of gates below.
   constexpr std::string_view kSparsity = "activation_sparsity_scale";
   if (!fields.gguf().metadata.is_list(fields.key(kSparsity))) return {};
   TRY(const std::vector<double> deviations, fields.layer_numbers(kSparsity));

@@ -46,7 +46,7 @@ Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architec
                  .outputs = static_cast<int>(scores->shape[0]),
                  .bias = gguf.find("cls.output.bias") != nullptr};
   if (std::ranges::equal(labels, std::array{"yes", "no"}) && last.outputs == 2 && !last.bias) {
-    last.rows = {0, 1};  // Qwen3's rerankers: how much rather the model says yes than no
+    last.rows = {0, 1};  // Qwen3's rerankers: the logit of "yes" minus that of "no"
     last.table = 2;
     last.outputs = 1;
     last.difference = true;

@@ -1,4 +1,4 @@
-// How a GGUF file's model makes vectors or scores of texts.
+// Pooling heads of GGUF models.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Where the file says it: files of models that generate have no such key. Errors: unsupported or corrupt,
-// naming key or tensor.
+// If the file has a pooling key: generating models have none. Errors: unsupported or corrupt, naming key or
+// tensor.
 Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture);
 
 }  // namespace octavo

@@ -45,7 +45,7 @@ void be_mistral4(GgufFields& fields, double growth) {
 
 }  // namespace
 
-// Where a file does not say how its router scores experts, llama.cpp goes by the size.
+// If a file does not name its router's scoring, follows llama.cpp: by size.
 Result<> translate_deepseek2(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   constexpr double kSigmoid = 2;

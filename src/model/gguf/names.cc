@@ -8,7 +8,7 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
-  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // whose second norm is the MLP's
+  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // its second norm is the MLP's
   const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
     return std::holds_alternative<LightningAttention>(layer.mixer);  // which has a second norm inside
   });
@@ -20,7 +20,7 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
                          : layers.have("attn_output_norm.weight")    ? "attn_output_norm"  // DBRX
                                                                      : "attn_norm";  // layers of one half
-  const bool hybrid = layers.have("ssm_a") || lightning;  // whose fused projections are not attention's
+  const bool hybrid = layers.have("ssm_a") || lightning;  // its fused projections are not attention's
   const bool gates = layers.have("attn_gate.weight");
   const bool head_gates = gates && std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
                             const auto* attention = std::get_if<Attention>(&layer.mixer);

@@ -22,7 +22,7 @@ class LogitsHead final : public NetworkPart {
 
  private:
   const Ends& ends_;
-  std::int64_t dim_, first_, count_;     // of the vocabulary: this rank's part
+  std::int64_t dim_, first_, count_;     // this rank's part of the vocabulary
   std::vector<std::size_t> part_bytes_;  // [ranks + 1]: where the ranks' parts of a row of logits begin
   float scale_, soft_cap_;
   VectorParameter bias_;

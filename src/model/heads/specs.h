@@ -36,10 +36,10 @@ struct HeadLayer {
 // Output of a model that reads texts instead of continuing them: a vector or, with labels, their scores.
 struct Head {
   Pool pool = Pool::mean;
-  bool each_token = false;  // it makes a vector of each token, not of the text
+  bool each_token = false;  // one vector per token instead of one per text
   bool normalise = false;   // a vector's length becomes 1
   std::vector<HeadLayer> layers = {};
-  std::vector<std::string> labels = {};  // of the last layer's outputs; empty: they are a vector
+  std::vector<std::string> labels = {};  // labels of the last layer's outputs; empty: a vector
   LabelActivation label_activation = LabelActivation::none;
   // With each_token: tokens that get no vector at the beginning or end of a text; -1: none.
   int left_out_first = -1;

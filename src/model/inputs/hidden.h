@@ -17,12 +17,12 @@ struct JointRows {};      // act [tokens, both]: embedding and row side by side
 // them.
 struct KeptRows {};
 
-// Where rows are read from, all f32 [tokens, dim].
+// Sources of the rows, all f32 [tokens, dim].
 struct HiddenSource {
   std::vector<View> kept;  // empty: the residual is read
   View residual;
   Norm final_norm;
-  bool own = false;  // it is the network itself that has made them
+  bool own = false;  // the network itself has made them
 };
 
 class HiddenRowsInput final : public Phase {

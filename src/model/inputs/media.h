@@ -18,7 +18,7 @@ class PatchInput final : public Phase {
   std::int64_t class_rows() const { return class_token_.weight ? 1 : 0; }
   const Weight& positions() const { return *positions_.weight; }
   const View& newline() const { return newline_.value; }      // of ImageInput::tiled
-  const View& separator() const { return separator_.value; }  // and of whole_last
+  const View& separator() const { return separator_.value; }  // also of whole_last
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;

@@ -22,7 +22,7 @@ class ResidualSum {
   ResidualSum(Backend& backend, View all) : backend_(backend), all_(all) {}
 
   const View& all() const { return all_; }
-  const View& rows() const { return rows_; }  // of the step
+  const View& rows() const { return rows_; }  // rows of the step
   void see(StepRows rows) { rows_ = all_.rows(rows.first, rows.count); }
 
   void put(const Pending& pending) { pending_ = pending; }

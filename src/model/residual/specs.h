@@ -29,10 +29,10 @@ struct Blend {
 // products of the embedding, are as large as it, and are added to the first at the end, likewise.
 struct Streams {
   int count = 0;
-  NormSpec norm = {};        // of the input of the router that mixes them
-  bool scales_input = true;  // of LayerInputs: it sees the first one times a vector
+  NormSpec norm = {};        // norm of the router's input
+  bool scales_input = true;  // for LayerInputs: its input is the first stream times a vector
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     // '{}': index of the stream; without it, one stack of all. These two are whole names.
     std::string in = "altup_projections.{}";
@@ -50,9 +50,9 @@ struct HyperConnections {
   float eps = 0;
   float norm_eps = 0;
 
-  int rows() const { return count * (2 + count); }  // of a half's matrix
+  int rows() const { return count * (2 + count); }  // rows of a half's matrix
 
-  // In the checkpoint.
+  // Names in the checkpoint.
   struct Names {
     // Prefixes of the names of its tensors: of a layer's mixer, of its feed-forward, and at the end, without
     // a layer.

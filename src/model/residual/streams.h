@@ -48,7 +48,7 @@ class PredictStreams final : public Phase {
 
   Streams spec_;
   std::int64_t dim_;
-  NormParameter norm_;  // what the router reads is divided by the width of the network
+  NormParameter norm_;  // the router's input is divided by the width of the network
   MatrixParameter router_;
   VectorParameter predict_, correct_, scale_;
 };
