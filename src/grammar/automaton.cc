@@ -181,7 +181,7 @@ class WordAutomaton {
   std::vector<State> states_;
   std::vector<StateId> path_{0};
   std::string last_;
-  KeyTable register_;                // what tells a state apart
+  KeyTable register_;                // signature of a state
   std::vector<StateId> registered_;  // the state of each number
   std::vector<std::uint32_t> key_;
 };

@@ -28,7 +28,7 @@ struct Edge {
   auto operator<=>(const Edge&) const = default;
 };
 
-// Most states of a grammar stand inside literal text and have one edge.
+// Most states of a grammar are inside literal text and have one edge.
 using Edges = boost::container::small_vector<Edge, 2>;
 
 struct State {
@@ -62,7 +62,7 @@ struct Nfa {
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 
-// Merges states that no continuation tells apart; of a deterministic automaton.
+// Merges states with the same continuations; the automaton must be deterministic.
 Automaton minimize(const Automaton& automaton);
 
 // Drops states that cannot be reached or from which no accepting state can be reached. The start state stays.
@@ -94,7 +94,7 @@ class Incoming {
   }
 
  private:
-  std::vector<std::size_t> begin_;  // in sources_; one more than there are states
+  std::vector<std::size_t> begin_;  // index in sources_; one more entry than states
   std::vector<Source> sources_;
 };
 

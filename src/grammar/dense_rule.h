@@ -57,7 +57,7 @@ class DenseRule {
   }
 
   std::vector<std::uint32_t> next_;  // [state - first][byte class]
-  std::vector<ByteSet> bytes_;       // that may come next
+  std::vector<ByteSet> bytes_;       // bytes that may come next
   std::vector<bool> accepting_, ends_;
   bool prefix_free_ = false;
 };

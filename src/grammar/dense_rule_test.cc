@@ -1,4 +1,4 @@
-// Masks told by those of other states, against masks that are walked in full.
+// Masks derived from those of other states, compared with masks from a full walk.
 #include "grammar/dense_rule.h"
 
 #include <gtest/gtest.h>

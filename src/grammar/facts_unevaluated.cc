@@ -8,7 +8,7 @@ namespace octavo::grammar {
 Result<void> FactsBuilder::find_whole(const Goals& goals) {
   if (goals.size() != 1 || goals[0].kind != Kind::holds) return {};
   for (const Json* schema = goals[0].schema;;) {
-    TRY_VOID(reader_.check(schema));  // it has no loops of references
+    TRY_VOID(reader_.check(schema));  // checks for loops of references
     whole_.push_back(schema);
     const bool refers = schema->find("$ref") && std::ranges::all_of(schema->members, [&](const auto& member) {
                           return member.first == "$ref" || !reader_.counts(*schema, member.first);

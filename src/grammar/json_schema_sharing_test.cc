@@ -1,4 +1,4 @@
-// What is shared between the parts of a schema, or counted instead of written out, says the same as before.
+// Schemas with shared parts, and with counted instead of repeated parts, accept the same texts as before.
 #include <gtest/gtest.h>
 
 #include <bit>

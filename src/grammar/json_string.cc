@@ -98,7 +98,7 @@ class Spelling {
   }
 
  private:
-  // Where the characters lead that must be escaped.
+  // States after characters that must be escaped.
   struct Escaped {
     StateId quote = kNoState, backslash = kNoState;
     std::array<StateId, 0x20> control = [] {

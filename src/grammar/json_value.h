@@ -18,9 +18,9 @@ struct Json {
   std::string text;  // a string's content, a number as written
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
-  std::size_t offset = 0;  // in the source
+  std::size_t offset = 0;  // position in the source
 
-  // In the source file, where members are of a complete type.
+  // Defined in the .cc file, where the members' types are complete.
   Json();
   Json(const Json&);
   Json(Json&&) noexcept;

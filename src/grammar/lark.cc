@@ -32,7 +32,7 @@ class LarkParser : NotationReader {
 
   Result<RuleId> parse() {
     TRY_VOID(readable());
-    // Before each terminal of a rule stands a call of this one, whose body is known at the end.
+    // This rule is called before each terminal of a rule; its body is known at the end.
     if (text_.contains("%ignore")) ignored_rule_ = g_.rule("%ignore");
     for (skip(true); !done(); skip(true)) TRY_VOID(statement());
     for (const auto& [name, entry] : names_)
@@ -51,7 +51,7 @@ class LarkParser : NotationReader {
     RuleId id;
     bool defined;
     std::size_t first_use;
-    std::vector<std::string> uses;  // of a terminal: the terminals in it
+    std::vector<std::string> uses;  // for a terminal: the terminals in it
   };
 
   // Over spaces and comments; over line ends, too, when they mean nothing.
@@ -198,7 +198,7 @@ class LarkParser : NotationReader {
     return parts.empty() ? g_.empty() : g_.sequence(std::move(parts));
   }
 
-  // A terminal in a rule, behind what is ignored.
+  // A terminal in a rule, after ignored ones.
   ExprId terminal(ExprId text) {
     if (!ignored_rule_ || in_terminal_ || ignoring_) return text;
     return g_.sequence({g_.call(*ignored_rule_), text});
@@ -375,7 +375,7 @@ bool is_lark(std::string_view text) {
     const bool comment = text[at] == '#' || text.substr(at).starts_with("//");
     if (comment) at = std::min(text.find('\n', at), text.size() - 1);
     if (comment || std::string_view(" \t\r\n").contains(text[at])) continue;
-    // The first definition: what comes behind its name?
+    // The character after the name of the first definition.
     const std::size_t colon = text.find_first_of(":\"'/|", at);
     return colon == std::string_view::npos || !text.substr(colon).starts_with("::=");
   }

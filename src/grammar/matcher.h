@@ -18,8 +18,8 @@
 
 namespace octavo::grammar {
 
-// Draft tokens for speculation, as a tree: node i comes behind node parents[i] < i, or behind the text so far
-// where that is -1.
+// Draft tokens for speculation, as a tree: node i follows node parents[i] < i, or the text so far if that is
+// -1.
 struct DraftTree {
   std::span<const TokenId> tokens;
   std::span<const int> parents;
@@ -58,7 +58,7 @@ class Matcher {
   // Takes back the last `tokens` accepted tokens; as many as there are at most.
   void rollback(std::size_t tokens);
 
-  // The bytes that must come next, whatever is sampled; "" when there is a choice or the text may end.
+  // The bytes that must come next; "" if there is a choice or the text may end.
   std::string jump_forward();
   // The token that must come next, or -1: appending it without a forward pass changes nothing.
   TokenId forced_token();
@@ -116,7 +116,7 @@ class Matcher {
   std::vector<TokenId> tokens_;
   std::vector<ConfigId> configs_;       // before the first token and after each
   std::vector<ConfigId> tree_configs_;  // scratch of fill_tree
-  UniqueItems items_;                   // where the grammar has such arrays
+  UniqueItems items_;                   // for grammars with such arrays
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
   bool too_large_ = false;  // reading the text so far again needs more work or memory than there is

@@ -72,7 +72,7 @@ TEST(Matcher, TreeMasksAreThoseOfReplay) {
         if (matcher.is_terminated()) matcher.rollback(1);
         std::vector<TokenId> tokens;
         std::vector<int> parents;
-        std::vector<Matcher> forks{matcher};  // what fill_tree must equal; a refused node has its parent's
+        std::vector<Matcher> forks{matcher};  // expected result of fill_tree; a refused node has its parent's
         std::vector<bool> alive{true};
         for (int i = 0; i < 20; ++i) {
           const auto before = random.below(forks.size());
@@ -127,7 +127,7 @@ TEST(Matcher, BatchMasksAreThoseOfOneAtATime) {
   }
 }
 
-// Whoever must not wait gets the same masks or none, and those that wait leave behind what the others lacked.
+// Calls that must not wait get the same masks or none; calls that may wait compute the missing ones.
 TEST(Matcher, TriesSayTheSameOrNothing) {
   std::vector<std::string> pairs;
   for (char a = 'a'; a <= 'z'; ++a)
@@ -168,7 +168,7 @@ TEST(Matcher, TriesSayTheSameOrNothing) {
   EXPECT_GT(found, 20u);
 }
 
-// Where the masks of all states are there, what may follow each of thousands of open nodes is still work.
+// Even if the masks of all states exist, thousands of open nodes need work.
 TEST(Matcher, TriesCountOpenNodes) {
   std::vector<std::string> words;
   for (char a = 'a'; a <= 'z'; ++a)

@@ -1,4 +1,4 @@
-// Minimal automata: states that no continuation tells apart become one.
+// Minimal automata: states with the same continuations are merged.
 #include <algorithm>
 #include <optional>
 #include <ranges>
@@ -130,10 +130,10 @@ class Refinement {
   const Automaton& in_;
   Blocks& block_;
   std::vector<StateId> order_;        // the states, those of a block side by side
-  std::vector<std::uint32_t> place_;  // of a state in order_
+  std::vector<std::uint32_t> place_;  // index of a state in order_
   std::vector<std::uint32_t> key_of_;
   std::optional<Incoming> sources_;
-  std::vector<Range> ranges_, parts_;  // of the blocks; of the one that is split
+  std::vector<Range> ranges_, parts_;  // ranges of the blocks; of the block that is split
   std::vector<StateId> renumbered_;
   Signature signature_;
   KeyTable keys_;

@@ -41,7 +41,7 @@ class NotationReader {
   Result<std::uint32_t> character();
   // A literal's content and its closing quote.
   Result<std::string> quoted(char quote);
-  // A special token, behind its '<'.
+  // A special token, after its '<'.
   Result<ExprId> special_token();
   // A repetition of `part` within bounds that were read.
   Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);

@@ -420,7 +420,7 @@ class PatternParser {
   std::size_t at_ = 0;
   bool unbounded_ = false;  // the last {m,n} had no n
   RegexTree tree_;
-  std::size_t ranges_ = 0;  // of all general categories
+  std::size_t ranges_ = 0;  // number of ranges of all general categories
 };
 
 }  // namespace

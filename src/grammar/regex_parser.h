@@ -25,7 +25,7 @@ struct RegexTree {
 };
 
 struct RegexFlags {
-  bool ignore_case = false;  // of ASCII letters; characters beyond ASCII are refused with it
+  bool ignore_case = false;  // for ASCII letters; other characters are refused with it
   bool dot_all = false;      // . also takes line terminators
 };
 

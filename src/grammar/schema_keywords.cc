@@ -76,7 +76,7 @@ constexpr Keyword kKeywords[] = {
     {"$dynamicAnchor", serves, draft2020},
     {"$defs", serves},
     {"definitions", serves},
-    {"nullable", serves},  // of OpenAPI 3.0, with `type`
+    {"nullable", serves},  // OpenAPI 3.0's, with `type`
     {"$vocabulary", annotates},
     {"$comment", annotates},
     {"title", annotates},

@@ -10,7 +10,7 @@ namespace octavo::grammar {
 // Drafts in their order; the numbers are those of the table of keywords.
 enum class Dialect : std::uint8_t { draft4, draft6, draft7, draft2019, draft2020 };
 
-// By the text of a `$schema`; others and none are read as the latest.
+// Dialect of a `$schema` value; the latest for others and none.
 Dialect dialect_of(std::string_view schema_uri);
 
 enum class KeywordRole : std::uint8_t {

@@ -12,7 +12,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Where subschemas are, by keyword; in_place: they apply to the same value.
+// Form in which a keyword contains subschemas; in_place: they apply to the same value.
 enum class Holds : std::uint8_t { schema, schemas, map };
 struct Applicator {
   std::string_view keyword;

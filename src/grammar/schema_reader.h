@@ -38,7 +38,7 @@ struct Goal {
   Kind kind = Kind::holds;
   std::string_view keyword = {};
   std::size_t index = 0;
-  // By the place in the document, never by address: the order of goals is that of an object's members.
+  // Compares positions in the document, not addresses: goals are in the order of an object's members.
   auto operator<=>(const Goal& other) const {
     return std::tie(schema->offset, kind, keyword, index) <=>
            std::tie(other.schema->offset, other.kind, other.keyword, other.index);
@@ -116,7 +116,7 @@ class SchemaReader {
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
   // The contents that satisfy all conditions on strings except their length; nullptr: no conditions.
   Result<const Automaton*> contents(const Facts& facts);
-  // Those of the lengths that are asked for; nullopt: nothing but lengths is said.
+  // Contents with these lengths; nullopt: the schema only limits lengths.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
   // The error where they are too many.
   std::unexpected<Error> too_many_lengths(const Facts& facts) const;

@@ -26,7 +26,7 @@ bool holds_named(std::string_view keyword) {
          keyword == "definitions" || keyword == "dependentSchemas" || keyword == "dependencies";
 }
 
-// Where the path of a URI begins: behind its scheme and authority.
+// Start of a URI's path: after scheme and authority.
 std::size_t path_begin(std::string_view uri) {
   const auto colon = uri.find(':');
   std::size_t at = colon != std::string_view::npos && colon < uri.find('/') ? colon + 1 : 0;

@@ -1,4 +1,4 @@
-// Where the references of a schema document lead: JSON pointers, anchors, and the `$id` of its parts.
+// Resolves references in a schema document: JSON pointers, anchors, and the `$id` of its parts.
 #pragma once
 
 #include <expected>
@@ -33,7 +33,7 @@ class References {
   std::unordered_map<const Json*, const std::string*> base_of_;  // of schemas with a reference
 };
 
-// A reference against the base that it stands under (RFC 3986, 5.2), as far as schemas use it.
+// Resolves a reference against its base (RFC 3986, 5.2), as far as schemas need it.
 std::string resolved_uri(std::string_view base, std::string_view reference);
 
 }  // namespace octavo::grammar

@@ -24,7 +24,7 @@ std::size_t piece_at(std::string_view text, std::size_t at) {
   return end + 1 - at;
 }
 
-// The first place outside of groups where one of these characters stands, or the end.
+// The first position outside of groups with one of these characters, or the end.
 std::size_t find_outside_groups(std::string_view text, std::string_view wanted) {
   int depth = 0;
   for (std::size_t at = 0; at < text.size(); at += piece_at(text, at)) {

@@ -323,7 +323,7 @@ class Writer {
     const WordFinder finder(triggers);
     Graph graph = text_graph(finder);
     const auto text_nodes = graph.nodes;
-    std::uint32_t after = 0;  // where a tag leads
+    std::uint32_t after = 0;  // state after a tag
     if (stop_after_first) {
       after = graph.nodes++;
     } else if (at_least_one) {

@@ -154,7 +154,7 @@ class LengthCut {
   }
 
  private:
-  // How often lengths of parts may be tried one by one.
+  // Maximum number of lengths of parts to try one by one.
   static constexpr int kTriesMax = 32;
 
   std::optional<ExprId> cut_sequence(std::vector<ExprId> parts, std::vector<LengthRange> lengths,

@@ -21,7 +21,7 @@ struct Tool {
 
 enum class ToolChoice : std::uint8_t {
   free,      // text, in which calls of strict tools have valid arguments (`auto`)
-  required,  // one call at least, and nothing else
+  required,  // at least one call, and nothing else
 };
 
 // The structural tag (as JSON, for structural_tag_grammar) of calls of these tools, for a vocabulary with

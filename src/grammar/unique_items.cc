@@ -73,7 +73,7 @@ bool UniqueItems::end_item(Place& place, std::size_t end) const {
 bool UniqueItems::close(Place& place) const {
   if (!end_item(place, place.text.size() - (place.text.empty() ? 0 : 1))) return false;
   place.frames.pop_back();
-  if (!place.frames.empty()) return end_item(place, place.text.size());  // it was an item itself
+  if (!place.frames.empty()) return end_item(place, place.text.size());  // the place itself was an item
   place.text.clear();
   return true;
 }

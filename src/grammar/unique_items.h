@@ -37,7 +37,8 @@ class UniqueItems {
     Place next = now_;
     return follow(next, bytes, opens);
   }
-  // Whether the text behind the bytes is inside a string item that equals an item of its array if it ends there.
+  // Whether the text after the bytes is inside a string item that would equal another item of its array if it
+  // ended there.
   template <class Opens>
   bool repeats(std::string_view bytes, Opens&& opens) const {
     Place next = now_;
@@ -52,11 +53,11 @@ class UniqueItems {
   struct Frame {  // an array or object that is open
     bool unique = false;
     std::uint32_t number = 0;  // of arrays whose items must differ
-    std::size_t item = kNone;  // where the item under way begins in `text`
+    std::size_t item = kNone;  // start of the current item in `text`
   };
   struct Place {
     std::vector<Frame> frames;        // the outermost one is an array whose items must differ
-    std::string text;                 // of its item under way
+    std::string text;                 // text of the current item
     std::vector<std::string> ended;   // keys of items, not in seen_ yet
     std::uint32_t arrays = 0;
     bool in_string = false, escaped = false;

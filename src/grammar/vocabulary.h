@@ -32,7 +32,7 @@ struct TrieNode {
 
 class Vocabulary {
  public:
-  // How the tokenizer writes a text (UTF-8); empty where it cannot.
+  // Tokenizes a text (UTF-8); empty if impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
   // tokens[id]: the bytes that the token adds to the text, "" if none. special: tokens that text never
@@ -58,8 +58,8 @@ class Vocabulary {
   // The special token with this text, or -1.
   TokenId special_named(std::string_view text) const;
 
-  // The tokens with which the tokenizer begins this text, whatever may follow it: all but the last, which
-  // could become a part of a longer one. Empty where the tokens do not spell the text.
+  // The first tokens of this text that do not depend on later text: all except the last, which could become
+  // part of a longer token. Empty if the tokens do not spell the text.
   std::vector<TokenId> settled_tokens(std::string_view text) const;
   // The same where it was asked for before.
   std::optional<std::vector<TokenId>> known_settled_tokens(std::string_view text) const;
@@ -87,7 +87,7 @@ class Vocabulary {
   std::vector<TokenId> eos_;
   std::vector<TokenId> sorted_;
   std::vector<TrieNode> trie_;
-  std::vector<std::uint32_t> children_;  // of node i: from children_[i] on, up to children_[i + 1]
+  std::vector<std::uint32_t> children_;  // node i has children_[i] up to children_[i + 1]
   std::vector<std::uint8_t> child_bytes_;
   std::vector<std::uint32_t> child_nodes_;
   std::size_t token_bytes_max_ = 0;
@@ -95,7 +95,7 @@ class Vocabulary {
 
   Encode encode_;
   mutable std::mutex settled_mutex_;
-  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;  // what was asked for before
+  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;  // earlier results
 };
 
 }  // namespace octavo::grammar

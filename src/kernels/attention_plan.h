@@ -11,7 +11,7 @@ namespace octavo {
 // The format of one layer's KV cache.
 struct KvSpec {
   int kv_heads = 0;
-  int head_dim = 0;           // of keys, and of values unless they are in the keys; a multiple of 8
+  int head_dim = 0;           // width of keys, and of values unless in the keys; a multiple of 8
   int block_size = 16;        // tokens; a multiple of 16
   DType dtype = DType::bf16;  // f32, f16, bf16, f8_e4m3, or i8 with scales (kv_quant.h)
   // > 0: a token's values are the first values_in_keys numbers of its keys, and have no separate memory
@@ -64,7 +64,7 @@ struct AttentionLimits {
   KvSpec kv;
   // > 0: every layer that reads the plan has this window, and the plan omits tokens before it. 0: any window.
   int window = 0;
-  bool causal = true;  // of every layer that reads the plan
+  bool causal = true;  // for every layer that uses the plan
 };
 
 // Backend-defined; made once (make_attention_plan), filled every step (plan_attention), read by every layer.

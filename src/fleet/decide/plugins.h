@@ -33,7 +33,7 @@ class Plugins {
 
   // Runs all producers and leaves what they found in cycle.overlaps, which stays good until the next call.
   void produce(Cycle& cycle);
-  // Why a request is refused; nothing: it is not. Producers run where anybody may refuse.
+  // Reason to refuse a request; nullopt: it is admitted. Runs producers if an admitter exists.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates);
   void sent(const Cycle& cycle, EndpointId endpoint);
   HeaderFields answer_headers(const Member& endpoint) const;

@@ -39,7 +39,7 @@ struct CacheEventsSource {
   LabelSelector pods = {};  // of those with these labels
 };
 
-// queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3 and max-score-picker to begin with.
+// Defaults: queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3 and max-score-picker.
 struct EndpointPickerConfig {
   EndpointPickerConfig();
 

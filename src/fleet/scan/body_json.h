@@ -12,8 +12,8 @@
 
 namespace octavo::fleet {
 
-// Memory for one parsed body, limited to a multiple of its size: many tiny values would need much more.
-// Beyond it: bad_alloc.
+// Memory for one parsed body: so many times its size, since a body of a few bytes for each value would take
+// much more. Beyond that: bad_alloc.
 class BodyMemory : public boost::json::memory_resource {
  public:
   // parsed: given and true, there is no limit any more; what is added to a body is not its sender's.

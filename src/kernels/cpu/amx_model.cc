@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kTiles = 8;
 constexpr int kRows = 16;
-constexpr int kFloats = 16;  // of a row; or pairs of bf16
+constexpr int kFloats = 16;  // floats per row; or pairs of bf16
 
 struct alignas(64) Tile {
   std::byte data[kRows][kMatrixBytes];

@@ -9,7 +9,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitsPerThread = 6;  // so that threads finish together
+constexpr std::int64_t kUnitsPerThread = 6;  // lets threads finish together
 constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32}
                                                << 20;  // touched only where prefixes are shared
 
@@ -206,7 +206,7 @@ void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pi
     jobs_.back().rows += rows;
     shared_[index(s)] = pieces;
   }
-  // Those that have yet more in common.
+  // Sequences with more in common.
   for (std::size_t first = begin, past = begin; first < end; first = past) {
     for (past = first + 1; past < end && common_[past] > pieces;) ++past;
     if (past - first > 1) share(first, past, pieces);

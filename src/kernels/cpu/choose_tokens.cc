@@ -25,9 +25,9 @@ struct Choice : ScratchPieces {
     order = take<std::int32_t>(tokens);
   }
 
-  std::byte* q;     // as tiles want it
+  std::byte* q;     // in the layout of tiles
   float* products;  // [rows of a tile][tokens of a piece]
-  float* scores;    // of all tokens
+  float* scores;    // for all tokens
   std::int32_t* order;
 };
 

@@ -7,7 +7,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 64;  // at a time
+constexpr std::int64_t kColumns = 64;  // columns at a time
 
 // Running means of some columns: the greatest weight so far, as a power of e; the sum of weights relative to
 // it; and the sum of values. A sum of weights of 0 means no tokens yet.

@@ -10,8 +10,8 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 1024;      // of a row's sum, at a time
-constexpr std::int64_t kGrainLogits = 4096;  // that make it worth waking another thread
+constexpr std::int64_t kColumns = 1024;      // columns of a row's sum at a time
+constexpr std::int64_t kGrainLogits = 4096;  // logits for which another thread pays off
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -55,8 +55,7 @@ void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   }
 }
 
-// The `count` greatest of all keys, in order, into `chosen`. The result never has duplicates, whatever the
-// keys are.
+// Puts the indices of the `count` largest keys into `chosen`, in order. They never repeat, also with NaN.
 void choose(const float* keys, std::int64_t experts, int count, std::int32_t* chosen) {
   for (int k = 0; k < count; ++k) {
     std::int32_t best = -1;

@@ -61,7 +61,7 @@ struct QuantTileArgs {
   const std::byte* w;         // the first block
   std::int64_t blocks;
   std::int64_t block_bytes;
-  std::int64_t first_group;  // of each block
+  std::int64_t first_group;  // first group of each block
   std::int64_t groups;
   float* c;
   std::int64_t c_stride;  // floats

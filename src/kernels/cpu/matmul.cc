@@ -16,10 +16,10 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchBytes = 2048;     // of one row of W
+constexpr std::int64_t kStretchBytes = 2048;     // bytes of one row of W
 constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
 
-constexpr std::int64_t kPieceUnits = 128;  // of a tile of x, laid out at a time
+constexpr std::int64_t kPieceUnits = 128;  // units of a tile of x, laid out at a time
 
 // Maximum over all instruction sets.
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
@@ -56,7 +56,7 @@ struct Product {
   const MatrixTiles* matrix;     // nullptr: on vectors
   std::int64_t units;            // 4-byte units of a row of x: f32, or pairs of bf16
   std::int64_t outputs;          // columns of y
-  std::int64_t first_panel = 0;  // of w, that these are of
+  std::int64_t first_panel = 0;  // first panel of w
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
   // Matrix tiles multiply 8-bit numbers that are widened to bf16, one stretch of a panel at a time.
   bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }

@@ -13,7 +13,7 @@
 
 namespace octavo::cpu {
 
-constexpr std::int64_t kMatrixRows = 16;   // of x per tile
+constexpr std::int64_t kMatrixRows = 16;   // rows of x per tile
 constexpr std::int64_t kMatrixSteps = 16;  // bf16 pairs per row of a tile
 constexpr std::int64_t kShortSteps = 8;    // per half row
 constexpr std::int64_t kMatrixBytes = 64;  // per row of a tile
@@ -34,8 +34,8 @@ struct QuantJoinArgs {
   const std::int32_t* sums;  // [rows][32]
   const std::byte* x;        // QuantX of the first row, and of the first group in the sums
   std::int64_t x_row_stride;
-  const std::byte* block;  // of W, whose header has the scales
-  const std::byte* group;  // of W, if its scales are separate
+  const std::byte* block;  // block of W, with the scales in its header
+  const std::byte* group;  // group of W, if its scales are separate
   int sub;                 // the part of the group
   std::int64_t rows;
   float* c;

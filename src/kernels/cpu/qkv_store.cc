@@ -13,7 +13,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kElementsAtOnce = 512;  // of heads of a token
+constexpr std::int64_t kElementsAtOnce = 512;  // elements of a token's heads at a time
 
 // Writes a head's numbers, in the cache's format, to the slot of a token's keys or values; keys in words of
 // one unit.
@@ -39,8 +39,8 @@ struct CacheWriter {
 
   struct Place {
     std::byte* block;
-    std::int64_t group;  // of the block
-    std::int64_t token;  // of the group
+    std::int64_t group;  // group in the block
+    std::int64_t token;  // token in the group
   };
   Place place(std::int64_t slot) const {
     const std::int64_t in_block = slot % cache.spec.block_size;

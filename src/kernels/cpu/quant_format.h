@@ -18,14 +18,14 @@
 namespace octavo::cpu {
 
 enum class QuantScales : std::uint8_t {
-  f16,          // one f16 a block
+  f16,          // one f16 per block
   bf16,         // one bf16
   f16_min,      // two: scale * code - min
   bytes,        // f16 times a signed byte for each part
   bytes_min,    // the same twice, unsigned: scale and min
   nibbles_min,  // the same with both in one byte, scale in the low half
-  f32,          // one f32 a block
-  f32_zero,     // and a byte: scale * (code - zero)
+  f32,          // one f32 per block
+  f32_zero,     // f32 and a byte per block: scale * (code - zero)
 };
 
 // Values of four-bit codes, named as in tensor/dequantize.h.

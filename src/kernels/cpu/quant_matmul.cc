@@ -13,14 +13,14 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchGroups = 64;      // of one row: what passes through the first-level cache
+constexpr std::int64_t kStretchGroups = 64;      // groups of one row that fit the first-level cache
 constexpr std::int64_t kGroupsAhead = 8;         // fetched by a single tile of some rows and few bits
 constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
 constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x
 // Rows that make tiles worth it: fewer take fewer instructions on vectors than unpacking codes and joining
 // sums.
 constexpr std::int64_t kLeastOnTiles = 16;
-constexpr std::int64_t kTileGroups = 16;  // of a panel, on matrix tiles: 16 KB of codes
+constexpr std::int64_t kTileGroups = 16;  // groups of a panel on matrix tiles: 16 KB of codes
 constexpr std::int64_t kTileWidth = 2 * kMatrixRows;
 
 // Stride of rows of quantised x, in bytes. Not a power of two, because such rows would share cache sets.
@@ -42,7 +42,7 @@ struct QuantisedRows {
   std::int64_t rows;
   std::int64_t tile_rows;
   std::int64_t shared;     // groups that share a scale
-  const std::byte* codes;  // of the rows; nullptr: not on matrix tiles
+  const std::byte* codes;  // codes of the rows; nullptr: not on matrix tiles
   std::int64_t code_stride;
 };
 
@@ -60,7 +60,7 @@ struct TilePiece {
   std::int64_t groups;
   const std::byte* block;
   const std::byte* group;
-  const std::byte* codes;  // as tiles meet them
+  const std::byte* codes;  // codes in the order of the tiles
 };
 
 // Multiplies rows from `row` on by a piece, into c; groups that share their scales are multiplied together.

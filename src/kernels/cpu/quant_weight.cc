@@ -59,7 +59,7 @@ T get(const std::byte* from) {
 // Addresses of one row's items in a panel's block or group. Fields follow each other, with one item per row.
 struct RowOf {
   const QuantLayout& layout;
-  std::int64_t row;  // in the panel
+  std::int64_t row;  // row in the panel
 
   std::int64_t scale() const { return row * layout.scale_bytes(); }
   std::int64_t min() const { return layout.width * layout.scale_bytes() + row * layout.min_bytes(); }
@@ -229,7 +229,7 @@ Result<WeightPtr> prepare_quantised(CpuDevice& device, const MatrixSource& sourc
   CpuStream& stream = device.stream();
   const std::int64_t cols = source.parts[0].cols();
   std::vector<QuantBand> bands;
-  std::vector<std::vector<const MatrixPart*>> parts;  // of each band
+  std::vector<std::vector<const MatrixPart*>> parts;  // parts of each band
   std::int64_t rows = 0;
   for (const MatrixPart& part : source.parts) {
     QuantLayout layout{

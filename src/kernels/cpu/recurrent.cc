@@ -9,14 +9,14 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kChannels = 256;  // of a convolution, at a time; a multiple of every vector's lanes
-constexpr std::int64_t kColumns = 64;    // of a state, per call: 32 KiB with 128 keys
+constexpr std::int64_t kChannels = 256;  // channels at a time; a multiple of every vector's lanes
+constexpr std::int64_t kColumns = 64;    // columns of a state per call: 32 KiB with 128 keys
 constexpr std::int64_t kScanned = 64;    // channels of a state, at a time
 constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), of WkvArgs
 
 struct Tokens {
   std::int64_t slot, begin, end;
-  bool begins;  // at position 0
+  bool begins;  // whether the sequence is at position 0
 };
 
 Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {

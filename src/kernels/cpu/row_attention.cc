@@ -14,7 +14,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitHeads = 16;   // of a query, on one thread
+constexpr std::int64_t kUnitHeads = 16;   // heads of a query per unit, on one thread
 constexpr std::int64_t kPieceRows = 128;  // a multiple of every tile's width
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }

@@ -21,9 +21,9 @@ constexpr std::int64_t kBlocksPerPiece = 64;
 
 // The working memory of one row, carved out of a stream's scratch.
 struct Workspace {
-  std::span<float> maxima;          // of each block
+  std::span<float> maxima;          // maximum of each block
   std::span<float> sorted_maxima;   // a copy to select from
-  std::span<std::uint64_t> masses;  // of each block
+  std::span<std::uint64_t> masses;  // mass of each block
   std::span<Candidate> listed;      // tokens at hand, by id
   std::span<Candidate> selection;   // a copy to select from
   std::span<float> raw;             // the logits before processing
@@ -326,8 +326,8 @@ class RowSampler {
   Workspace& work_;
   ThreadPool* const pool_;
 
-  float max_ = 0;          // of the logits as they are now
-  Softmax softmax_;        // of the kept tokens
+  float max_ = 0;          // maximum of the current logits
+  Softmax softmax_;        // softmax of the kept tokens
   float least_ = 0;        // exponent bound from min_p
   Candidate last_ = kEnd;  // the last that is kept, in order
   std::size_t listed_ = 0;

@@ -44,7 +44,7 @@ struct Avx512 {
   static Pairs pairs_e4m3(const void* p) {
     const __m512i x = _mm512_cvtepu8_epi16(half_of(p));
     const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi16(0x7f));
-    // What is below the least normal number comes from a table.
+    // Numbers below the smallest normal one come from a table.
     const __m512i small =
         _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
     __m512i y = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));

@@ -190,7 +190,7 @@ struct Neon {
   static F as_floats(uint32x4x2_t bits) {
     return {{vreinterpretq_f32_u32(bits.val[0]), vreinterpretq_f32_u32(bits.val[1])}};
   }
-  // To bf16: to nearest, ties to even; NaN stays NaN.
+  // Converts to bf16: to nearest, ties to even; NaN stays NaN.
   static uint16x4_t narrowed(float32x4_t x) {
     const uint32x4_t bits = vreinterpretq_u32_f32(x);
     const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));

@@ -8,7 +8,7 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 256;  // of each stream, at a time
+constexpr std::int64_t kColumns = 256;  // columns of each stream at a time
 
 // Product of each row of coefs and the tanh of token t's router.
 void coefficients(const View& coefs, const View& router, std::int64_t t, float* out) {
@@ -69,7 +69,7 @@ void correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
 
 namespace {
 
-constexpr std::int64_t kSums = 16;  // of a product, side by side
+constexpr std::int64_t kSums = 16;  // partial sums of a product
 
 float dot(const float* a, const float* b, std::int64_t n) {
   float sums[kSums] = {}, sum = 0;

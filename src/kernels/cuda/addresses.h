@@ -18,7 +18,7 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int6
 // Layout of a KV block, as in kv_exchange.h: [keys, values][kv_heads][block_size][head_dim]; without values
 // if they are in the keys. With scales, f32 [keys, values][kv_heads][block_size] follows.
 struct KvLayout {
-  std::int64_t stride_bytes;  // from block to block
+  std::int64_t stride_bytes;  // distance between blocks
   int kv_heads;
   int head_dim;
   int block_size;

@@ -22,11 +22,11 @@ struct Tile {
   static constexpr int kRows = (kShared ? 1 : kWarps) * kTileRows;
   static constexpr int kSharers = kShared ? kWarps : 1;
   static_assert(kSharers == 1 || kSharers == kParts);
-  static constexpr int kMyTiles = kTokenTiles / kSharers;  // of a warp's tokens
+  static constexpr int kMyTiles = kTokenTiles / kSharers;  // token tiles of a warp
   // Columns of the values that a block mixes. A warp's sums for 256 of them would not fit into its registers:
   // two blocks share such heads, and both work the scores out.
   static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
-  static constexpr int kMyMixed = kMixed / kSharers;  // of a warp
+  static constexpr int kMyMixed = kMixed / kSharers;  // output tiles of a warp
   static constexpr int kMixedAtOnce = kMyMixed < 32 ? kMyMixed : 32;
   // Whether values have separate memory, and are copied together with the keys.
   static constexpr bool kApart = kDim <= 128;
@@ -34,23 +34,23 @@ struct Tile {
   struct Shared {
     union {
       T queries[kRows][kStride];
-      uint4 probabilities[kShared ? kPieceTokens / 16 : 1][kWarp];  // of the rows' only copy of the queries, which are in registers then
+      uint4 probabilities[kShared ? kPieceTokens / 16 : 1][kWarp];  // instead of the queries, which are in registers then
     };
     T keys[kPieceTokens][kStride];
     T values[kApart ? kPieceTokens : 1][kStride];
-    const std::byte* tokens[2][kPieceTokens];  // of a piece, by turns: the keys; null: a token that no row sees
-    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // of a piece's parts, if warps share it
+    const std::byte* tokens[2][kPieceTokens];  // keys of two pieces, alternating; null: a token that no row sees
+    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // for the parts of a piece, if warps share it
   };
 
   const AttentionParams& p;
   const AttentionUnit unit;
   const SequenceRows rows;
-  const int first_token, past_token;  // that any row of the unit sees
-  const int head, first_column;  // of the block's values
+  const int first_token, past_token;  // range of tokens that any row of the unit sees
+  const int head, first_column;  // head and first column of the block's values
   Shared& shared;
   std::uint32_t queries[kShared ? kDim / 16 : 1][4];
 
-  const LaneRows mine;  // of the warp's rows
+  const LaneRows mine;  // the warp's rows
   LaneState<kMyMixed / 8> state;
 
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit)

@@ -15,7 +15,7 @@ namespace {
 constexpr int kSharers = 4;                             // warps
 constexpr int kSharedTokens = kPieceTokens / kSharers;  // of each
 constexpr int kTokenTiles = kSharedTokens / 8;
-constexpr int kSlots = 3;    // of the ring
+constexpr int kSlots = 3;    // slots of the ring
 constexpr int kLocated = 3;  // pieces whose token addresses are computed at a time
 constexpr int kValueChunks = kMaxTiledLatent / kTileColumns;
 
@@ -28,24 +28,24 @@ struct LatentTile {
   static constexpr int kSlotBytes = kTokenBytes + kRows * kTileRowBytes;
   static constexpr int kProbabilityBytes = kPieceTokens / kTileColumns * kRows * kTileRowBytes;
   static constexpr int kCopiedRows =
-      kThreads / 8;  // at a time: a row's chunks of 16 bytes are eight threads'
+      kThreads / 8;  // rows at a time: eight threads copy a row's chunks of 16 bytes
 
   struct Shared {
     unsigned char slots[kSlots][kSlotBytes];  // tokens, then queries
     unsigned char probabilities[kProbabilityBytes];
     const std::byte* keys[kLocated][kPieceTokens];  // null: a token that no row sees, zeros
     float scales[kLocated][kPieceTokens];
-    int begin[kRows], end[kRows];                      // what a row sees
-    float max[kSharers][kRows], sum[kSharers][kRows];  // of a piece's part
+    int begin[kRows], end[kRows];                      // range of tokens that a row sees
+    float max[kSharers][kRows], sum[kSharers][kRows];  // for the parts of a piece
     bool bad[kGroups][kSharers];                       // some number of the piece is not finite
   };
 
   const AttentionParams& p;
   const AttentionUnit unit;
   Shared& shared;
-  const int group, part;  // of the warp
+  const int group, part;  // the warp's
   const int chunks, value_chunks;
-  const T* queries[kRows / kCopiedRows];  // of the rows that this thread copies; null: none
+  const T* queries[kRows / kCopiedRows];  // queries of the rows that this thread copies; null: none
   int first_piece, past_piece;
   // The next chunk to copy, and the next to use.
   int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;
@@ -54,7 +54,7 @@ struct LatentTile {
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
   float values[2 * kValueChunks][4];
   float of_state[2], of_piece[2];         // weights
-  float* states[2] = {nullptr, nullptr};  // where a piece's go, if to memory
+  float* states[2] = {nullptr, nullptr};  // memory for a piece's states, if they go to memory
   std::uint32_t probabilities[kPieceTokens / 16][4];
   bool bad = false;
 
@@ -114,7 +114,7 @@ struct LatentTile {
       const bool there = column < p.cache.layout.score_dim();
       unsigned char* to = shared.slots[coming_slot];
       const std::byte* const* from = shared.keys[coming_piece % kLocated];
-#pragma unroll 1  // of which there are ten copies
+#pragma unroll 1  // this loop is inlined ten times
       for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
         const bool real = there && from[i] != nullptr;
         const std::byte* numbers = real ? from[i] + column * (kBytes ? 1 : 2) : p.cache.data;
@@ -144,10 +144,10 @@ struct LatentTile {
     commit_copies();
   }
 
-  // The next chunk, when it is there.
+  // Waits for the next chunk.
   __device__ const unsigned char* next_chunk() {
     wait_copies<kSlots - 2>();
-    __syncthreads();  // nor does anybody use the chunk before it any more
+    __syncthreads();  // and until the previous chunk is no longer used
     begin_chunk();
     slot = (slot + 1) % kSlots;
     return shared.slots[slot];
@@ -212,7 +212,7 @@ struct LatentTile {
     for (int i = 0; i < 2; ++i) {
       const int row = row_of(i);
       const float most = piece_max(row);
-      const float shift = most == kMinusInfinity ? 0 : most;  // of a row that sees nothing here
+      const float shift = most == kMinusInfinity ? 0 : most;  // 0 for a row that sees no token here
       float total = 0;
 #pragma unroll
       for (int n = 0; n < kTokenTiles; ++n) {
@@ -257,7 +257,7 @@ struct LatentTile {
     for (int w = 1; w < kSharers; ++w) total += shared.sum[w][row];
     return total;
   }
-  // Those of eight tokens.
+  // Probabilities of eight tokens.
   __device__ unsigned char* probabilities_of(int row, int eight) const {
     return shared.probabilities + eight / 8 * kRows * kTileRowBytes + swizzled(row, eight % 8);
   }

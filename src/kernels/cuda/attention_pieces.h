@@ -11,7 +11,7 @@
 namespace octavo::cuda {
 
 constexpr int kTokenTiles = kPieceTokens / 8;
-constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
+constexpr int kParts = 4;  // parts of a piece; each sums its probabilities separately
 constexpr int kPartTiles = kTokenTiles / kParts;
 constexpr int kAllTokens = 0x7fffffff;  // tokens of a missing row: no piece is processed for it
 
@@ -80,7 +80,7 @@ __device__ inline void make_probabilities(float (&scores)[kTiles][4], const floa
                                           float (&sum)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const float shift = most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // of a row that sees nothing here
+    const float shift = most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // 0 if the row sees no token here
     sum[i] = 0;
 #pragma unroll
     for (int first = 0; first < kTiles; first += kPartTiles) {
@@ -219,7 +219,7 @@ struct LaneState {
   }
 };
 
-// Where a piece's states of a lane's rows go; null: not to memory, or the row is not there.
+// Memory for the states of a lane's rows; null: not to memory, or no such row.
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
   OCTAVO_SHARED(float, query, [kMaxDim]);
   OCTAVO_SHARED(float, probabilities, [kThreads]);
   OCTAVO_SHARED(float, value_scales, [kThreads]);
-  OCTAVO_SHARED(int, tokens, [kThreads]);  // of the sequence
+  OCTAVO_SHARED(int, tokens, [kThreads]);  // tokens of the sequence
   OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.units[block_x()];
   const SequenceRows rows(p, unit.sequence);

@@ -8,7 +8,7 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kMostTurns = 3;  // of blocks: tiles are not shared out into more
+constexpr std::int64_t kMostTurns = 3;  // turns of blocks; tiles are not divided into more
 constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, in pieces
 // For this number of rows, one write and one read of a piece's states costs the same bytes as the piece's
 // keys and values.
@@ -95,7 +95,7 @@ std::int32_t AttentionSchedule::pieces_to_a_unit() const {
       std::max<std::int64_t>(blocks_at_a_time_ / (wide && wide_by_wgmma_ ? kBlocksPerProcessor : 1), 1);
   std::int32_t best = most;
   std::int64_t best_time = std::numeric_limits<std::int64_t>::max();
-  for (std::int32_t units = 1; units <= most; ++units) {  // of the longest tile
+  for (std::int32_t units = 1; units <= most; ++units) {  // units of the longest tile
     const auto pieces = static_cast<std::int32_t>(quotient_up(most, units));
     std::int64_t blocks = 0, shared_rows = 0;
     for (const Tile& tile : tiles_) {

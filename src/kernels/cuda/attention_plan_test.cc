@@ -36,7 +36,7 @@ void expect_complete(const AttentionSchedule& schedule, const Step& step, int gr
   std::map<std::tuple<int, int, int>, int> covered;
   for (std::size_t u = 0; u < schedule.units().size(); ++u) {
     const AttentionUnit& unit = schedule.units()[u];
-    if (unit.row_begin == unit.row_end) continue;  // of a recorded step: nothing to do
+    if (unit.row_begin == unit.row_end) continue;  // padding of a recorded step: no work
     if (static_cast<std::int64_t>(u) < schedule.narrow_units()) {
       EXPECT_LE(unit.row_end - unit.row_begin, kNarrowRows);
     }
@@ -122,7 +122,7 @@ TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
   Step step;
   step.add(1, 1 << 17);  // 1,024 pieces
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 43u);  // of 24 pieces: 344 blocks, all at once
+  EXPECT_EQ(schedule.units().size(), 43u);  // 24 pieces each: 344 blocks in one turn
   EXPECT_EQ(schedule.merges().size(), 1u);
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
 }
@@ -181,7 +181,7 @@ TEST(CudaAttentionSchedule, SharesTheEndOfALongPromptOut) {
   Step step;
   step.add(20, 16384);
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 16u);  // for each key head: one turn of 132 blocks
+  EXPECT_EQ(schedule.units().size(), 16u);  // per key head: one turn of 132 blocks
 }
 
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {

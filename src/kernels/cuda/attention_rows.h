@@ -28,7 +28,7 @@ __device__ inline float exponential(float x) { return power_of_2(x * kLog2E); }
 // The rows of one sequence for one key head, flat: row = query * group + head in the group. In 32 bits, for divisions of 64
 // are slow.
 struct SequenceRows {
-  int first_query;  // of the step
+  int first_query;  // index in the step
   int first_position, length;
   int group, window, chunk;
   bool causal;
@@ -120,7 +120,7 @@ __device__ inline const std::byte* cached(const AttentionParams& p, const Sequen
          layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
 }
 
-// By which the numbers of a vector are multiplied.
+// Factor of a vector's numbers.
 __device__ inline float cached_scale(const AttentionParams& p, const SequenceRows& rows, int which,
                                      std::int64_t head, int token) {
   const KvLayout& layout = p.cache.layout;

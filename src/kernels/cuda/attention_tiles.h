@@ -6,7 +6,7 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 16;  // of a warp
+constexpr int kTileRows = 16;  // rows of a warp
 
 // Two numbers of fp8, the lower 16 bits, in T, which holds them exactly; NaN stays NaN.
 template <class T>

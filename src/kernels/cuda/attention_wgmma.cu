@@ -13,14 +13,14 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr int kGroupRows = 64;  // of a warpgroup
+constexpr int kGroupRows = 64;  // rows of a warpgroup
 constexpr int kGroups = kWgmmaRows / kGroupRows;
 constexpr int kStages = 2;  // pieces in shared memory
 
 template <class T, int kDim>
 struct Tile {
   static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
-  static constexpr int kTiles = kDim / kTileColumns;  // of 64 columns, side by side
+  static constexpr int kTiles = kDim / kTileColumns;  // tiles of 64 columns, side by side
   static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;  // of a tile
 
   struct Shared {
@@ -33,12 +33,12 @@ struct Tile {
   const AttentionParams& p;
   const AttentionUnit unit;
   const SequenceRows rows;
-  const int first_token, past_token;  // that any row of the unit sees
+  const int first_token, past_token;  // range of tokens that any row of the unit sees
   const int past_piece;
   const int head;
   const int group, groups;  // the thread's warpgroup; those that have rows
   Shared& shared;
-  const LaneRows mine;  // of the warp's rows
+  const LaneRows mine;  // the warp's rows
   LaneState<kDim / 8> state;
 
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit, int past)
@@ -81,7 +81,7 @@ struct Tile {
   // read.
   __device__ void begin_piece(int piece) {
     if (piece < past_piece) {
-      constexpr int kChunks = kDim / 8;           // of 16 bytes, of a vector
+      constexpr int kChunks = kDim / 8;           // chunks of 16 bytes per vector
       constexpr int kApart = kThreads / kChunks;  // tokens, of a thread's copies
       static_assert(kThreads % kChunks == 0 && kApart % 8 == 0);
       const KvLayout& layout = p.cache.layout;
@@ -184,7 +184,7 @@ struct Tile {
       if (group > 0) begin_next();
       if (group < groups) {
         float scores[kTokenTiles][4];
-        if (group > 0) named_barrier(group, 2 * kWarpgroup);  // it is the warpgroup's turn
+        if (group > 0) named_barrier(group, 2 * kWarpgroup);  // waits for the warpgroup's turn
         begin_scores(piece, scores);
         if (group + 1 < groups) named_arrival(group + 1, 2 * kWarpgroup);
         if (group == 0) begin_next();

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
 
 void choose_tokens(StreamHandle stream, const ChooseParams& p) {
   const auto pieces = static_cast<unsigned>((p.longest + kScoreThreads - 1) / kScoreThreads);
-  constexpr std::int64_t kMostRows = 65535;  // of a grid's second axis
+  constexpr std::int64_t kMostRows = 65535;  // maximum of a grid's second axis
   const std::int64_t most = p.queries_at_once < kMostRows ? p.queries_at_once : kMostRows;
   for (std::int64_t first = 0; first < p.n; first += most) {
     const auto count = static_cast<unsigned>(p.n - first < most ? p.n - first : most);

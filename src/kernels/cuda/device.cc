@@ -39,7 +39,7 @@ Format format_of(DType type) {
       return Format::bf16;
     case DType::f8_e4m3:
       return Format::f8;
-    case DType::i8:  // of KV caches
+    case DType::i8:  // for KV caches
       return Format::q8;
     default:
       CHECK(false, "no numbers of {} on this device", name(type));
@@ -177,7 +177,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   staged_ = 0;
   step_ = {};
   sequences_ = std::ssize(shape.lengths);
-  longest_ = limits_.max_length;  // of a recorded step, any of this size
+  longest_ = limits_.max_length;  // a recorded step may have any length
   if (!shape.recorded && sequences_ > 0) longest_ = *std::ranges::max_element(shape.lengths);
   step_.query_starts = stage(shape.query_starts);
   step_.lengths = stage(shape.lengths);

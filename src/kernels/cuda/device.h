@@ -78,7 +78,7 @@ class CudaDevice final : public Device {
   int processors() const { return info_.processors; }
   bool hopper() const { return info_.wgmma; }
   CudaStream& stream() { return stream_; }
-  // On which weights travel.
+  // Buffer through which weights are copied.
   Staging& weight_staging() { return weight_staging_; }
 
  private:
@@ -116,7 +116,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   void describe(AttentionParams& params) const;
   // Memory for an indexer's scores. Its choice ends before attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
-  std::int64_t sequences() const { return sequences_; }  // of the step, padding included
+  std::int64_t sequences() const { return sequences_; }  // sequences of the step, padding included
   int window() const { return limits_.window; }
   bool causal() const { return limits_.causal; }
 
@@ -133,7 +133,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // of the step
+  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
   Buffer device_;
   AttentionParams step_{};  // the addresses of this step's tables
   std::vector<std::int32_t> tables_;

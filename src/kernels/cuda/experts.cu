@@ -9,7 +9,7 @@ constexpr int kSortThreads = 256, kCombineThreads = 256;
 
 __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-// By one warp.
+// Called by one warp.
 __device__ inline float greatest(const float* logits, std::int64_t experts) {
   float most = -INFINITY;
   for (std::int64_t e = lane(); e < experts; e += kWarp) most = fmaxf(most, logits[e]);
@@ -93,7 +93,7 @@ __global__ void choose_kernel(RouteParams p) {
         expert = other_expert;
       }
     }
-    float near = 0;  // of sparsemixer: the sum that divides
+    float near = 0;  // sparsemixer's divisor
     for (std::int64_t e = lane(); sparse && e < p.experts; e += kWarp) {
       const float logit = logits[e];
       const bool far = (best - logit) / fmaxf(fabsf(logit), best) > 2 * p.jitter;

@@ -98,7 +98,7 @@ void add_norm(StreamHandle stream, const AddNormParams& p);
 
 struct ActivateParams {
   std::int64_t n, hidden;
-  Rows x, y;  // of one format
+  Rows x, y;  // equal formats
   Activation activation;
   bool gated;
   float alpha, limit;   // of swigluoai
@@ -115,7 +115,7 @@ void keep_tail(StreamHandle stream, const KeepTailParams& p);
 
 struct ScaleRowsParams {
   std::int64_t n, dim;
-  Rows x, y;  // of one format
+  Rows x, y;  // equal formats
   const float* factors;
   const std::int32_t* rows;  // optional
 };
@@ -123,16 +123,16 @@ void scale_rows(StreamHandle stream, const ScaleRowsParams& p);
 
 struct ClampParams {
   std::int64_t n, dim;
-  Rows x, y;  // of one format
+  Rows x, y;  // equal formats
   const float *least, *most;
 };
 void clamp(StreamHandle stream, const ClampParams& p);
 
 struct GateParams {
   std::int64_t n, heads, dim;
-  Rows x, gate, y;  // of one format
+  Rows x, gate, y;  // equal formats
   NormParams norm;  // kind none: heads may be of any size
-  std::int64_t weight_stride;  // of the norm, from head to head
+  std::int64_t weight_stride;  // distance of the norm's weights from head to head
   bool gate_first;
   Activation activation;
   float gate_scale;
@@ -150,37 +150,37 @@ struct StateParams {
 struct ConvParams {
   std::int64_t inputs, channels;
   int width;
-  Rows x, y;            // of one format, as are the gates
+  Rows x, y;            // equal formats, also of the gates
   Rows x_gate, y_gate;  // optional
   Rows weight;
   const float* bias;  // or nullptr
   bool silu;
-  StateParams state;  // of each slot [width - 1, inputs]
+  StateParams state;  // per slot [width - 1, inputs]
 };
 void causal_conv(StreamHandle stream, const ConvParams& p);
 
 struct GatedDeltaParams {
   int key_heads, value_heads, key_dim, value_dim;
   bool tiled;
-  Rows qkv, out;  // of one format
+  Rows qkv, out;  // equal formats
   Rows ba;
   const float *a_log, *dt_bias;
   bool by_row;        // a and dt_bias are of each row of a state
   float beta_scale;
-  StateParams state;  // of each slot [value_heads, key_dim, value_dim]
+  StateParams state;  // per slot [value_heads, key_dim, value_dim]
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
 
 struct WkvParams {
   int heads, head_dim;
-  Rows r, k, v, rate, gate, out;  // of one format
+  Rows r, k, v, rate, gate, out;  // equal formats
   Rows mix, first;                // likewise; optional
   Rows decay;
   const float *k_k, *k_a, *r_k;
   float eps;
   const float *norm_weight, *norm_bias;
   float norm_eps;
-  StateParams state;  // of each slot [heads, head_dim, head_dim]
+  StateParams state;  // per slot [heads, head_dim, head_dim]
 };
 void wkv(StreamHandle stream, const WkvParams& p);
 
@@ -192,10 +192,10 @@ struct TimeStepParams {
 
 struct ScanParams {
   int heads, groups, state_dim, head_dim;
-  Rows xbc, dt, out;  // of one format; dt is optional
+  Rows xbc, dt, out;  // equal formats; dt is optional
   TimeStepParams time_step;
   const float *a_log, *d;
-  StateParams state;  // of each slot [heads, state_dim, head_dim]
+  StateParams state;  // per slot [heads, state_dim, head_dim]
 };
 void scan(StreamHandle stream, const ScanParams& p);
 
@@ -223,11 +223,11 @@ void match_size(StreamHandle stream, const MatchSizeParams& p);
 struct ChannelScanParams {
   std::int64_t channels;
   int state_dim;
-  Rows x, bc, dt, out;  // of one format
+  Rows x, bc, dt, out;  // equal formats
   TimeStepParams time_step;
   Rows a_log;
   const float* d;
-  StateParams state;  // of each slot [state_dim, channels]
+  StateParams state;  // per slot [state_dim, channels]
 };
 void channel_scan(StreamHandle stream, const ChannelScanParams& p);
 
@@ -267,7 +267,7 @@ void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 // A device with Hopper's instructions, and memory through which blocks with a common tile synchronise.
 struct Hopper {
   int processors = 0;               // 0: it is none
-  float* sums = nullptr;            // of the tiles' slices
+  float* sums = nullptr;            // sums of the tiles' slices
   std::int64_t sums_room = 0;
   std::int32_t* arrived = nullptr;  // kMostSharedTiles numbers, which are 0 between kernels
 };
@@ -287,7 +287,7 @@ struct MatmulParams {
   WeightRows w;       // numbers of x's format, or codes
   const float* bias;  // optional
   Rows y;
-  const std::int32_t* x_rows = nullptr;  // row i of y is of row x_rows[i] of x; optional: of row i
+  const std::int32_t* x_rows = nullptr;  // row i of y uses row x_rows[i] of x; null: row i
   // Number of independent products. Head h of x and y starts at element h * x_head and h * y_head, and uses
   // rows [h * rows, ..) of w.
   int heads = 1;
@@ -312,7 +312,7 @@ struct RouteParams {
 void route(StreamHandle stream, const RouteParams& p);
 
 struct GroupedMatmulParams {
-  MatmulParams product;  // of all experts: m places; w without data
+  MatmulParams product;  // product of all experts: m places; w has no data
   const std::byte* const* w;  // host memory, one address for each expert
   std::int64_t experts;
   const std::int32_t* starts;
@@ -357,7 +357,7 @@ struct QkvStoreParams {
   Rows qkv;
   int q_heads;
   NormParams q_norm, k_norm;
-  std::int64_t q_weight_stride, k_weight_stride;  // of the norms' weights, from head to head; 0: one for all
+  std::int64_t q_weight_stride, k_weight_stride;  // of norm weights, from head to head; 0: shared
   bool norm_whole_row, norm_turned;
   NormParams v_norm = {};
   bool stores = true;  // true: writes keys and values; false: qkv has none
@@ -381,8 +381,8 @@ struct LatentStoreParams {
   bool interleaved;
   const std::int64_t* slots;
   KvCache cache;
-  Rows q, q_out;       // of one format; may be the same memory
-  std::int64_t q_dim;  // of a head of q
+  Rows q, q_out;       // equal formats; may be the same memory
+  std::int64_t q_dim;  // size of a head of q
   std::int64_t q_head, q_out_head;  // elements from head to head
 };
 void latent_store(StreamHandle stream, const LatentStoreParams& p);
@@ -406,9 +406,9 @@ struct AttentionParams {
   const std::int32_t* query_starts;
   const std::int32_t* lengths;
   const std::int32_t* tables;
-  const std::int64_t* table_starts;  // where a sequence's blocks begin in `tables`
+  const std::int64_t* table_starts;  // first index of a sequence's blocks in `tables`
   const AttentionUnit* units;
-  std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
+  std::int64_t narrow_units, wide_units;  // units with at most kNarrowRows rows are first
   bool wide_by_wgmma = false;  // wide units go to attention_wgmma.cu
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
@@ -443,7 +443,7 @@ struct ChooseParams {
   const std::int32_t* lengths;
   const std::int32_t* tables;
   const std::int64_t* table_starts;
-  std::int64_t longest = 0;  // of the sequences
+  std::int64_t longest = 0;  // longest sequence
   float* scores = nullptr;   // [queries_at_once, score_stride]
   std::int64_t score_stride = 0, queries_at_once = 0;
   std::int32_t* chosen;
@@ -473,7 +473,7 @@ struct SampleParams {
   bool processed;
   std::int32_t *out_id, *out_rank, *out_top_ids;
   float *out_logprob, *out_top_logprobs;
-  std::int64_t top_stride;  // of both top arrays
+  std::int64_t top_stride;  // stride of both top arrays
 };
 void sample(StreamHandle stream, const SampleParams& p);
 

@@ -266,8 +266,7 @@ TEST_F(CudaLargeStrides, QkvStore) {
   });
 }
 
-// On tensor cores and, in f32, without; the pieces of a sequence in one go, and each with its state in
-// memory.
+// With tensor cores and, in f32, without; a sequence's pieces together, and each with its state in memory.
 class CudaLargeAttention : public CudaLargeStrides {
  protected:
   static constexpr int kLength = 300, kBlockCount = (kLength + 15) / 16, kDim = 32;

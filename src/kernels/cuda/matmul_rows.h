@@ -59,7 +59,7 @@ constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {
   MatmulParams product;
-  const std::int32_t* starts;  // of the first expert here
+  const std::int32_t* starts;  // start of the first expert here
   int experts;
   const std::byte* w[kExpertsAtOnce];
 };
@@ -93,7 +93,7 @@ __host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-// On Hopper: wgmma_matmul.cu for 16-bit numbers, and wgmma_codes.cu for codes in fragment order.
+// For Hopper: wgmma_matmul.cu for 16-bit numbers, and wgmma_codes.cu for codes in fragment order.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
 void wgmma_codes(StreamHandle stream, const MatmulParams& p);
 // wgmma_wide.cu: many rows of x. How long that takes, as schedule_of() counts it; the largest number where it cannot be.

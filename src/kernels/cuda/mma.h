@@ -62,7 +62,7 @@ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_
   const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
   const int g = emulated::lane() / 4, t = emulated::lane() % 4;
   float sum[4] = {};
-  for (int half = 0; half < 2; ++half)  // in the order of A's columns, as wgmma.h
+  for (int half = 0; half < 2; ++half)  // in the order of A's columns, as in wgmma.h
     for (int owner = 0; owner < 4; ++owner) {
       const auto top = emulated::of_lane<Fragments>(slots, g * 4 + owner);
       const Fragments of_b[2] = {emulated::of_lane<Fragments>(slots, 2 * t * 4 + owner),

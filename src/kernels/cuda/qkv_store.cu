@@ -13,8 +13,8 @@ enum Part : int { kQuery, kKey, kValue };
 
 struct Head {
   Part part;
-  int index;           // of its part
-  int heads;           // of its part
+  int index;           // index in its part
+  int heads;           // heads of its part
   std::int64_t first;  // column of the part's first head
 };
 
@@ -170,7 +170,7 @@ constexpr int kLatentThreads = 256;
 
 // Pair `pair` of the numbers that turn, of which there are `turning`, at the end of `dim` of them.
 struct Pair {
-  std::int64_t first, second;  // where they are
+  std::int64_t first, second;  // positions of the two numbers
   float c, s;
   __device__ Pair(const LatentStoreParams& p, std::int64_t token, std::int64_t pair, std::int64_t turning, std::int64_t dim)
       : first(dim - turning + (p.interleaved ? 2 * pair : pair)),

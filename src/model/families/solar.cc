@@ -11,7 +11,7 @@ namespace octavo {
 static Result<ModelSpec> describe_solar(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   const int layers = static_cast<int>(spec.layers.size());
-  TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));  // in training, in inference
+  TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));  // training, inference
   // Each layer of the second list takes what was before the last one of the first that came before it.
   for (const auto& [kept, mixed] : {std::pair("bskcn_1", "bskcn_3"), std::pair("bskcn_2", "bskcn_4")}) {
     TRY(const std::vector<int> from, config.integers(kept, {0, 1 << 20}));

@@ -46,7 +46,7 @@ struct CountingBarrier {
   Barrier phase;
   int arrivals = 0, missing = 0;
   std::int64_t bytes = 0;
-  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;  // that nobody has waited for
+  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;  // copies that no thread has waited for
   int waiting = 0;
 
   void pass_if_complete() {
@@ -72,7 +72,8 @@ struct Warp {
 // Work in the groups that it was committed in; the last one is still open.
 using Groups = std::deque<std::vector<std::function<void()>>>;
 
-// A stack on which threads run one after the other, until one of them has to wait: that one keeps it.
+// A stack on which threads run one after the other. A thread that must wait keeps the stack; the next one
+// gets another.
 struct Fiber {
   jmp_buf context;
   std::unique_ptr<std::byte[]> stack;
@@ -86,7 +87,7 @@ struct Thread {
   unsigned exchanges = 0;
   bool ended = false;
   bool has_waited = false;  // for the kernels before
-  const Barrier* waits = nullptr;  // until waits->passed > seen
+  const Barrier* waits = nullptr;  // the thread waits until waits->passed > seen
   std::uint64_t seen = 0;
   std::array<Groups, 2> later{Groups(1), Groups(1)};
 

@@ -40,7 +40,7 @@ struct CUstream_st;
 
 namespace octavo::cuda::emulated {
 
-// Work for a stream, which may begin when somebody waits for it and no earlier.
+// Work for a stream. It runs when a thread waits for it, not earlier.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
 // A kernel is launched: from its first time on its code takes memory.
@@ -73,13 +73,13 @@ void named_arrival(int id, int threads);
 // possible, when a thread waits for it. So an early read or overwrite gives a wrong result every time.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
-void commit_later(Later kind);           // what has begun is a group
-void wait_later(Later kind, int groups);  // until no more groups than that are under way
+void commit_later(Later kind);           // makes the started copies a group
+void wait_later(Later kind, int groups);  // waits until at most this number of groups is running
 
 // Barriers in shared memory that count arrivals and bytes of copies, which are done as late as may be, too. They begin in phase
 // 0; waiting for a phase is for the one under way or the one before it.
 void begin_phases(void* barrier, int arrivals);
-void arrive(void* barrier, std::int64_t bytes);  // and that many bytes more are expected
+void arrive(void* barrier, std::int64_t bytes);  // arrives, and expects this number of further bytes
 void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
 void wait_phase(void* barrier, std::uint64_t phase);
 
@@ -140,7 +140,7 @@ inline unsigned __ballot_sync(unsigned, bool condition) {
   return mask;
 }
 inline int __popc(unsigned x) { return std::popcount(x); }
-inline int atomicAdd(int* sum, int x) {  // threads take turns
+inline int atomicAdd(int* sum, int x) {  // only one thread runs at a time
   const int before = *sum;
   *sum += x;
   return before;

@@ -27,10 +27,10 @@ struct CUgraphExec_st {
 
 // One thread uses a stream, and others may wait for its events.
 struct CUstream_st {
-  std::recursive_mutex mutex;  // of the queue and what is counted
+  std::recursive_mutex mutex;  // for the queue and the counters
   std::deque<Work> queue;
   std::uint64_t enqueued = 0, done = 0;
-  CUgraphExec_st* graph = nullptr;  // that is being recorded
+  CUgraphExec_st* graph = nullptr;  // graph that is being recorded
   std::thread::id recorder;
 
   void run_until(std::uint64_t place) {
@@ -73,7 +73,7 @@ Streams& streams() {
 // An allocation ends where its last page does, up to alignment; the page after it is never there.
 struct Allocation {
   std::byte* pages;
-  std::size_t bytes;  // of the pages, without the last
+  std::size_t bytes;  // bytes of the pages, except the last
 };
 
 struct Memory {
@@ -192,7 +192,7 @@ Result<void*> allocate(std::size_t bytes) {
   return address;
 }
 
-// As cudaFree, waits for everything.
+// Like cudaFree, waits for all work.
 void release(void* device) {
   if (device == nullptr) return;
   {
