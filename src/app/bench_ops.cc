@@ -35,7 +35,7 @@ double median(std::vector<double> values) {
 
 // Result of one case: medians over the repeats. Shares are of the limit measured just before the run.
 struct Finding {
-  double seconds;  // of one call
+  double seconds;  // per call
   double least_seconds;
   double of_bandwidth;
   double of_peak;

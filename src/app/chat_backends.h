@@ -18,7 +18,7 @@ struct Turn {
   int tokens = 0;
   int prompt_tokens = 0;
   int cached_tokens = 0;
-  double first_s = 0;  // until the first piece of text
+  double first_s = 0;  // seconds to the first piece of text
   double all_s = 0;
 };
 

@@ -11,7 +11,7 @@ namespace octavo {
 struct RankPlanOptions {
   RankLayout layout;
   bool whole_experts = false;
-  std::string device;  // of each rank, one of known_devices(); empty: no times
+  std::string device;  // device of each rank, one of known_devices(); empty: no times
 };
 
 // A line for each stage, whose ranks are equal: layers, weights and KV cache of a rank, in the checkpoint's

@@ -10,8 +10,8 @@
 namespace octavo {
 
 struct TopRow {
-  std::string name;                            // of the server
-  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: it did not answer
+  std::string name;                            // server name
+  std::optional<fleet::ServerLoad> load = {};  // load in the last interval; nullopt: no answer
   std::string problem = {};                    // the reason if it did not answer
 };
 

@@ -1,4 +1,4 @@
-// Every flag of `vllm serve`, and what becomes of it here: the one table behind the command line and
+// Every flag of `vllm serve` and how Octavo handles it: the table for the command line and
 // docs/reference/flags.md.
 #pragma once
 
@@ -24,7 +24,7 @@ struct VllmFlag {
   std::string_view stands_for{};  // "--speculative-config.method": that field of a JSON flag, else ""
 };
 
-// In vLLM's order of subjects.
+// Flags in the order of vLLM's groups.
 std::span<const VllmFlag> vllm_flags();
 // nullptr: vLLM has none of that name.
 const VllmFlag* find_vllm_flag(std::string_view name);

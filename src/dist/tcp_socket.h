@@ -14,7 +14,7 @@
 namespace octavo {
 
 inline constexpr int kReadMs = 2'000;       // for the first message of a client
-inline constexpr int kDeadLinkMs = 10'000;  // until a silent link counts as dead
+inline constexpr int kDeadLinkMs = 10'000;  // time until a silent link counts as dead
 
 // Closes at the end.
 class Socket {

@@ -13,7 +13,7 @@ namespace octavo {
 struct TcpRanks {
   int rank = 0;
   int size = 1;
-  std::string address;  // of rank 0
+  std::string address;  // address of rank 0
   int port = 0;
   // Ranks with different texts do not belong together. The text describes the computation and its partition.
   std::string identity = {};

@@ -17,7 +17,7 @@ struct CachedModel {
   std::vector<std::string> revisions;  // branches and tags that pointed to the commit at the last look-up
   std::uint64_t bytes = 0;
   std::filesystem::file_time_type last_used = std::filesystem::file_time_type::min();
-  bool complete = false;  // it can be loaded
+  bool complete = false;  // all files needed to load it exist
 };
 
 // All snapshots, by name. Skips folders that are not models of the hub.

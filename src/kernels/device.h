@@ -1,4 +1,4 @@
-// Where tensors live and where operators run.
+// Memory of tensors and streams of operators.
 #pragma once
 
 #include <cstddef>

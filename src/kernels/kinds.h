@@ -21,9 +21,9 @@ enum class Activation : std::uint8_t {
   swigluoai,
   xielu
 };
-// How the rows of a sequence become one vector: PoolArgs.
+// How to combine a sequence's rows to one vector: PoolArgs.
 enum class Pool : std::uint8_t { first, last, mean, max, sum_by_root, weighted };
-// How a router's logits become scores (RouterRule).
+// Function from a router's logits to scores (RouterRule).
 enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer, sqrt_softplus };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Vocabularies that list the bytes of their tokens by rank, as tiktoken has them, in the words of byte-level BPE.
+// Converts vocabularies that list token bytes by rank (tiktoken) to byte-level BPE.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// As byte-level vocabularies are written: bytes that are no visible characters have others.
+// The bytes in byte-level form: bytes without a visible character get another one.
 std::string written(std::string_view bytes);
 
 // Every way to make a token out of two others, the tokens by rank.

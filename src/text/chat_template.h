@@ -35,7 +35,7 @@ struct ChatTemplateLimits {
   std::uint64_t built_bytes_per_input_byte = 1024;
 };
 
-// What to render. JSON texts; an empty one is null, and `messages` must be an array of objects.
+// Input of a template, as JSON texts; an empty one is null, and `messages` must be an array of objects.
 struct ChatInput {
   std::string_view messages;
   std::string_view tools = {};
@@ -49,8 +49,8 @@ struct ChatInput {
 
 // Whether a template prints messages that not every template prints.
 struct TemplateHabits {
-  bool takes_parts = false;      // goes through the parts of a content
-  bool knows_developer = false;  // has a role of that name
+  bool takes_parts = false;      // the template reads lists of parts
+  bool knows_developer = false;  // the template has the role `developer`
   bool system_anywhere = false;  // prints system messages wherever they are
 };
 

@@ -38,7 +38,7 @@ std::vector<std::string> template_names() {
   return names;
 }
 
-// As json.loads and json.dumps do.
+// Like json.loads and json.dumps.
 TEST(ChatTemplate, WholeNumbersOfAnySize) {
   for (const std::string n : {"18446744073709551616", "-9223372036854775809", "170141183460469231731687303715884105728",
                               "123456789012345678901234567890123456789012345678901234567890"}) {

@@ -21,7 +21,7 @@ struct GgufVocabulary {
   std::string_view model;
   std::string_view pre;  // gpt2: name of the pre-tokenizer that splits the text into words; "": "default"
   std::vector<std::string_view> tokens = {};
-  std::vector<double> types = {};             // of the tokens; empty: all are ordinary
+  std::vector<double> types = {};             // types of the tokens; empty: all are ordinary
   std::vector<std::string_view> merges = {};  // gpt2: "first second", the most urgent first
   // Scores of the tokens. llama: the highest is merged first; t5, plamo: a text gets the tokens with the
   // highest sum.

@@ -1,4 +1,4 @@
-// How texts are split into words before byte-level BPE, by the names that GGUF files have for it.
+// Rules that split texts into words before byte-level BPE, by their names in GGUF files.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@ namespace octavo {
 
 struct PreTokenizer {
   std::string_view name;
-  std::span<const std::string_view> splits;  // what each of them matches becomes a piece, in this order
-  bool gpt2_words = false;                   // then GPT-2's own expression
+  std::span<const std::string_view> splits;  // applied in this order; each match becomes a piece
+  bool gpt2_words = false;                   // followed by GPT-2's expression
   // Properties of the models with this name:
   bool ignore_merges = false;  // a word that is a token stays whole
-  bool add_bos = false;        // unless the file says otherwise
+  bool add_bos = false;        // default, if the file does not say
   bool nfc = false;            // texts are normalised first
 };
 

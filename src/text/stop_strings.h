@@ -21,7 +21,7 @@ inline constexpr std::size_t kStopStringBytesMax = 1024;
 class StopSplitter {
  public:
   struct Step {
-    std::string text;                 // to be sent on
+    std::string text;                 // text to send
     std::optional<std::size_t> stop;  // set once, when a stop string is found: its index
   };
 
@@ -39,7 +39,7 @@ class StopSplitter {
     std::string text;
     std::vector<std::size_t>
         border;               // border[n]: the longest proper prefix of text[0, n) that is also its suffix
-    std::size_t matched = 0;  // how much of the pattern the text so far ends with
+    std::size_t matched = 0;  // length of the pattern's prefix at the end of the text
   };
 
   explicit StopSplitter(bool include_stop_string) : include_stop_string_(include_stop_string) {}

@@ -105,8 +105,8 @@ TEST(StopSplitter, AgreesWithTheDefinitionForAnySplit) {
   }
 }
 
-// At any moment, what is out and not yet part of a stop must stay right: nothing sent may have to be taken
-// back, and nothing may be held that cannot begin a stop.
+// At any time, sent text must never have to be taken back, and no text may be held back that cannot begin a
+// stop string.
 TEST(StopSplitter, SendsAsSoonAsItMay) {
   std::mt19937 random(8);
   for (int round = 0; round < 2'000; ++round) {

@@ -62,7 +62,7 @@ std::string_view text_of(const json::value& item, std::string_view field) {
   return text != nullptr ? std::string_view(*text) : std::string_view();
 }
 
-// By rank, of which those without a name have one by their number.
+// Special tokens by rank; a token without a name gets one from its number.
 Result<std::vector<std::string>> special_tokens(const json::object& file, std::size_t count) {
   std::vector<std::string> tokens;
   const json::value* given = file.if_contains("special_tokens");

@@ -1,5 +1,5 @@
-// The tokenizer of Mistral's tekken.json: bytes and the tokens made of them by rank, as tiktoken has it, behind
-// special tokens.
+// The tokenizer of Mistral's tekken.json: special tokens, then bytes and their merged tokens by rank, as in
+// tiktoken.
 #pragma once
 
 #include <string_view>

@@ -58,7 +58,7 @@ class Tokenizer {
   // Highest id + 1, added tokens included.
   std::int32_t vocab_size() const;
 
-  // How the vocabulary writes the token ("Ġthe", "▁the", "<0x0A>"); nothing when there is no such id.
+  // The token's text in the vocabulary ("Ġthe", "▁the", "<0x0A>"); nullopt: no such id.
   std::optional<std::string> token(std::int32_t id) const;
 
   // The raw bytes that the token adds in the middle of a text (" the", "\n"), UTF-8 or a part of it; nothing

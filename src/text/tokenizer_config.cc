@@ -66,7 +66,7 @@ void set_template(std::vector<NamedTemplate>& templates, std::string name, std::
 }
 
 Result<> add_template_files(const fs::path& model_dir, std::vector<NamedTemplate>& templates) {
-  // As processors of images kept it before there was chat_template.jinja.
+  // Older image processors have it instead of chat_template.jinja.
   const fs::path older = model_dir / "chat_template.json";
   if (fs::exists(older)) {
     TRY(const std::string text, read_text_file(older, kTemplateFileBytesMax));

@@ -262,7 +262,7 @@ TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {
   json.at("post_processor").at("pair") = boost::json::parse(R"([
       {"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
       {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
-      {"SpecialToken": {"id": "[SEP]", "type_id": 1}}])");  // as published BERTs have it
+      {"SpecialToken": {"id": "[SEP]", "type_id": 1}}])");  // as in published BERTs
   const Tokenizer bert = Tokenizer::parse(boost::json::serialize(json)).value();
   const auto plain = [&](std::string_view text) { return bert.encode(text, false).value(); };
   const auto framed = [&](std::vector<std::vector<std::int32_t>> texts) {
@@ -285,7 +285,7 @@ TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {
   EXPECT_EQ(one.ids, bert.encode(answer, true).value());
   EXPECT_EQ(one.second, std::nullopt);
   EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 5)->ids, framed({first(b, 3)}));
-  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));  // what frames a text stays
+  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));  // the tokens around a text stay
 
   const auto pair = bert.encode_texts(question, answer).value();
   EXPECT_EQ(pair.ids, framed({a, b}));

@@ -12,7 +12,7 @@ namespace octavo {
 // The offset of the first byte that is not part of a whole, valid code point; nothing when all are.
 std::optional<std::size_t> invalid_utf8_at(std::string_view text);
 
-// How many bytes at the end begin a code point that more bytes could complete: 0 to 3.
+// Number of bytes at the end that begin an incomplete code point: 0 to 3.
 std::size_t incomplete_utf8_tail(std::string_view text);
 
 // Text with U+FFFD for each maximal invalid part ("substitution of maximal subparts", Unicode section 3.9):

@@ -35,8 +35,8 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_vie
 // A checkpoint in one file, or in several that the first one counts (name-00001-of-00003.gguf ..).
 struct Gguf {
   std::vector<MappedFile> files;
-  GgufMetadata metadata;              // of the first file
-  std::vector<StoredTensor> tensors;  // of all files; ascending by unique name
+  GgufMetadata metadata;              // metadata of the first file
+  std::vector<StoredTensor> tensors;  // tensors of all files; ascending by unique name
 
   // Maps the files; reads only their headers. Errors: not_found, io, corrupt; invalid_argument if the file is
   // a later part.

@@ -40,8 +40,8 @@ class GgufCursor {
 
 // A value in the file's memory, which must outlive this.
 struct GgufValue {
-  GgufType type = GgufType::u8;            // of a list: the type of its items
-  std::optional<std::uint64_t> size = {};  // of a list
+  GgufType type = GgufType::u8;            // type of a list's items
+  std::optional<std::uint64_t> size = {};  // length of a list
   std::span<const std::byte> bytes = {};   // without the header of a list
 };
 

@@ -33,7 +33,7 @@ struct PickleValue {
   std::int64_t integer = 0;
   double real = 0;
   std::string_view text = {};                  // points into the pickle, or into Pickle for a global
-  std::vector<const PickleValue*> items = {};  // of a dict: key, value, next key ...
+  std::vector<const PickleValue*> items = {};  // items of a list; of a dict: key, value, next key ...
 
   bool is(Kind wanted) const { return kind == wanted; }
   // Whether it is a call of `callable`, "module.name".

@@ -202,7 +202,7 @@ class HeaderReader : public JsonEvents {
   Place place_ = Place::start;
   bool seen_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::string text_;  // of a key or string that arrives in parts
+  std::string text_;  // a key or string that arrives in parts
   std::vector<std::int64_t>* numbers_ = nullptr;
 };
 

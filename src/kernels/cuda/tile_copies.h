@@ -29,7 +29,7 @@ constexpr int kCluster = 1;
 #define OCTAVO_PARAMETER __grid_constant__
 #endif
 
-// As the driver describes it; a parameter of the kernel.
+// The driver's description of tiles; a parameter of the kernel.
 using TileMap = CUtensorMap;
 void describe_tiles(const TileSource& source, void* map);  // runtime.cc
 inline TileMap tile_map(const TileSource& source) {

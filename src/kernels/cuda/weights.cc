@@ -10,7 +10,7 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // of rows and of the codes in them
+constexpr std::int64_t kAlignment = 16;  // bytes, of rows and of their codes
 
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 

@@ -19,7 +19,7 @@
 namespace octavo::cuda {
 
 constexpr int kWarpgroup = 128;
-constexpr int kTileColumns = 64;              // of an operand
+constexpr int kTileColumns = 64;              // columns of an operand's tile
 constexpr int kTileRowBytes = 128;
 constexpr std::size_t kSwizzleBytes = 1024;  // a swizzled tile begins at a multiple of this
 
@@ -58,7 +58,7 @@ __device__ inline void copy_async(void* shared, const void* global, bool there) 
                  : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until all but the latest kGroups groups of copies are there.
+// Waits until all copies except the latest kGroups groups have arrived.
 template <int kGroups>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
@@ -237,7 +237,7 @@ void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
 inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
-// As on the device, except that the address is relative to the start of shared memory.
+// Like on the device, but the address is relative to the start of shared memory.
 inline std::uint64_t operand(const void* tile) {
   const auto offset = static_cast<std::uint64_t>(static_cast<const unsigned char*>(tile) - shared_memory());
   return std::uint64_t{1} << 62 | std::uint64_t{kSwizzleBytes >> 4} << 32 | std::uint64_t{1} << 16 | offset >> 4;
@@ -290,7 +290,7 @@ void multiply_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], bool ad
     std::memcpy(mine.a, a, sizeof mine.a);
     const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
     const int g = lane() / 4, t = lane() % 4;
-    Fragment row[4];  // of rows g and g + 8
+    Fragment row[4];  // rows g and g + 8
     for (int owner = 0; owner < 4; ++owner) row[owner] = emulated::of_lane<Fragment>(slots, g * 4 + owner);
     for (int i = 0; i < kN / 2; ++i) {
       const int column = i / 4 * 8 + 2 * t + i % 2;

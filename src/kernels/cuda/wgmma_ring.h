@@ -31,7 +31,8 @@ struct Shape {
     const std::size_t bytes = kTotalBytes + kTeams * kStages * stage_bytes + kSwizzleBytes;
     return bytes <= (227 << 10) ? bytes : throw "more shared memory than there is";
   }
-  // That a processor has room for: of its 228 KiB a block takes 1 for itself, and a little for static variables.
+  // Number of blocks for which a processor has room: of its 228 KiB a block takes 1 more, and a little for
+  // static variables.
   static constexpr int blocks_on_processor(int stage_bytes) {
     return static_cast<int>((228 << 10) / (shared_bytes(stage_bytes) + 1100));
   }
@@ -140,7 +141,7 @@ __host__ __device__ unsigned blocks_of(const MatmulParams& p) {
 // their slices' sums in memory, and the last to arrive adds them.
 struct Part {
   std::int64_t first, end, slices;
-  int blocks = 1;  // that share the tile
+  int blocks = 1;  // number of blocks that share the tile
   float* sums = nullptr;
   std::int32_t* arrived = nullptr;
 };

@@ -27,8 +27,8 @@ constexpr int kBringing = 24, kMultiplying = 240;
 // Stages of a block, and their barriers.
 struct WideStages {
   unsigned char* const memory;
-  TileBarrier* const full;                // of a stage: its tiles are there
-  TileBarrier* const read = full + S::kStages;  // by all of the cluster
+  TileBarrier* const full;                // per stage: its tiles have arrived
+  TileBarrier* const read = full + S::kStages;  // per stage: all blocks of the cluster have read it
 
   __device__ explicit WideStages(unsigned char* begin)
       : memory(begin), full(reinterpret_cast<TileBarrier*>(begin + S::kStages * kStageBytes)) {}

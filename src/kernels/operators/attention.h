@@ -39,7 +39,7 @@ struct QkvStoreArgs {
   Norm k_norm = {};
   bool norm_whole_row = false;
   bool norm_turned = false;  // rms norms of each head follow the rotation
-  Norm v_norm = {};          // of the values of each head, weight [head_dim]
+  Norm v_norm = {};          // norm of each head's values, weight [head_dim]
   bool stores = true;        // false: qkv holds only queries, and the cache is not written
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
@@ -67,7 +67,7 @@ struct LatentStoreArgs {
   Norm norm;             // weight [values_in_keys]
   Rope rope;             // rotary_dim: score_dim - values_in_keys
   View slots;            // i64 [n]: block id * block_size + offset in the block
-  KvLayer cache;         // of one head
+  KvLayer cache;         // cache with one head
   View q;                // act [n, heads, any]
   View q_out;            // act [n, heads, score_dim]
 };
@@ -79,7 +79,7 @@ struct LatentStoreArgs {
 struct ChooseTokensArgs {
   View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
   View weights;   // f32 [n, heads]
-  KvLayer cache;  // of one head
+  KvLayer cache;  // cache with one head
   const AttentionPlan& plan;
   View chosen;  // i32 [n, most]: positions, ascending; unused ones are kNoToken
 };
@@ -124,7 +124,7 @@ struct TurnEndsArgs {
   Norm norm = {};    // weight [dim]; kind none: no norm
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
-  float scale = 1;   // of cos and sin
+  float scale = 1;   // factor of cos and sin
   bool back = false;
 };
 

@@ -24,7 +24,7 @@ struct RouterRule {
   bool renormalise = false;
   RouterScores scores = RouterScores::softmax;
   float scale = 1;
-  int groups = 1;  // of equal size
+  int groups = 1;  // groups of equal size
   int groups_kept = 1;
   int group_best = 1;  // 1 or 2
   float jitter = 0;    // for sparsemixer
@@ -48,7 +48,7 @@ struct GroupedMatmulArgs {
   View x;                            // act [m, cols]
   View rows = {};                    // i32 [places]; optional: y[p] uses x[p]
   View starts;                       // i32 [experts + 1], from RouteArgs
-  std::span<const Weight* const> w;  // one per expert, all of one shape
+  std::span<const Weight* const> w;  // one per expert, with equal shapes
   View bias = {};                    // f32 [experts, rows]; optional
   View y;                            // act [places, rows]
 };

@@ -24,7 +24,7 @@ struct EmbedArgs {
   float scale = 1;
   const Weight* position_table = nullptr;  // learned positions; optional
   View positions = {};                     // i32 [n]; with position_table
-  const Weight* type_table = nullptr;      // of token types; optional
+  const Weight* type_table = nullptr;      // table of token types; optional
   View types = {};                         // i32 [n]; with type_table
   View out;                                // f32 [n, dim]
 };
@@ -91,7 +91,7 @@ struct ClampArgs {
 struct GatherRowsArgs {
   View x;     // f32 or act [n, dim]
   View rows;  // i32 [r]
-  View out;   // as x [r, dim]
+  View out;   // format of x, [r, dim]
 };
 
 // Pools rows [starts[s], starts[s + 1]) of x, at least one, into out[s]: the first row, the last, the mean,

@@ -1,4 +1,4 @@
-// For tests: a server of the Redis protocol in this process, which can be told to misbehave.
+// For tests: a Redis server in this process that can return errors and wrong data.
 #pragma once
 
 #include <gtest/gtest.h>

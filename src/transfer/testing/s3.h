@@ -1,4 +1,4 @@
-// For tests: an S3-style store in this process, which checks signatures and can be told to misbehave.
+// For tests: an S3-style store in this process that checks signatures and can return errors and wrong data.
 #pragma once
 
 #include <gtest/gtest.h>

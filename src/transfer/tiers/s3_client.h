@@ -48,7 +48,7 @@ class S3Client final : public StoreClient {
   const S3Address address_;
   const StoreKeys keys_;
   http::Client client_;
-  bool used_ = false;  // it was used before, so the server may have closed it
+  bool used_ = false;  // a reused connection, which the server may have closed
 };
 
 }  // namespace octavo
