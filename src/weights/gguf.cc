@@ -96,7 +96,7 @@ Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_
     return failure(ErrorCode::corrupt, "{}: tensor {} has the unknown format {}", what, *name,
                    *format_number);
   if (entry.tensor.shape.back() % format->elements != 0)
-    return failure(ErrorCode::corrupt, "{}: tensor {}: rows of {} elements are no whole blocks of {} ({})",
+    return failure(ErrorCode::corrupt, "{}: tensor {}: rows have {} elements, must be a multiple of {} ({})",
                    what, *name, entry.tensor.shape.back(), format->elements, format->name);
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(elements / format->elements), format->bytes,
                              &entry.bytes))

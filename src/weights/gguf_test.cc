@@ -149,7 +149,7 @@ TEST(Gguf, WrongFiles) {
               HasSubstr("tensor c: its dimension 2 is"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1ull << 62}, kF32, ""); }), HasSubstr("overflows"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {48}, kQ8, std::string(68, 'x')); }),
-              HasSubstr("tensor c: rows of 48 elements are no whole blocks of 32 (Q8_0)"));
+              HasSubstr("tensor c: rows have 48 elements, must be a multiple of 32 (Q8_0)"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {4}, 99, "abcd"); }),
               HasSubstr("tensor c has the unknown format 99"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1}, kF32, "abcd", 0); }),
