@@ -34,7 +34,7 @@ struct CacheLayer {
   int group = -1;  // -1: the layer keeps nothing in the cache
   int plane = 0;
   std::int64_t state = -1;  // offset of the layer's state in a sequence's states; -1: no state
-  int entries = -1;  // index of its entries in CacheLayout::layers; -1: none
+  int entries = -1;         // index of its entries in CacheLayout::layers; -1: none
 };
 
 struct CacheLayout {

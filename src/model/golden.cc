@@ -221,7 +221,7 @@ class Reader {
   std::optional<Decoder> decoder_;
   std::optional<Sequence> sequence_;
   Buffer logits_;
-  std::vector<std::int32_t> rows_;  // rows of the last forward(): 0, 1 ..
+  std::vector<std::int32_t> rows_;    // rows of the last forward(): 0, 1 ..
   const Adapter* adapter_ = nullptr;  // adapter of the last forward()
 };
 

@@ -38,9 +38,9 @@ struct MatrixParameter {
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
   // If not 0: each run of stored_run_cols columns of a tensor is padded with zeros to `run_cols`.
   std::int64_t stored_run_cols = 0, run_cols = 0;
-  std::int64_t channels = 0;    // not 0: each row is stored [channels, cols / channels] and used transposed
+  std::int64_t channels = 0;  // not 0: each row is stored [channels, cols / channels] and used transposed
   std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
-  std::vector<RowRange> order;  // not empty: these rows in this order, each range in one tensor
+  std::vector<RowRange> order;     // not empty: these rows in this order, each range in one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   bool difference = false;     // a single row: the first row of `order` minus the second
@@ -75,7 +75,7 @@ struct VectorParameter {
   std::optional<Slot> scale = {};  // another one as long, by which it is multiplied
   std::vector<Factor> factors;
   std::int64_t size = 0;
-  std::int64_t row = 0;  // not 0: length of rows, tensors side by side; `order` per row
+  std::int64_t row = 0;             // not 0: length of rows, tensors side by side; `order` per row
   std::vector<RowRange> kept_rows;  // not empty: only these rows
   std::int64_t below = 0;           // not 0: the elements are integers in [0, below)
   // the tensor is one number, which may be infinite and fills all `size` elements

@@ -68,8 +68,7 @@ struct Shard {
   int rank = 0;
   int size = 1;
   bool whole_experts = false;  // expert parallelism: a rank has some whole experts instead of a part of each
-  std::uint16_t redundant_experts =
-      0;  // additional slots, for replicas of experts (expert_placement.h)
+  std::uint16_t redundant_experts = 0;  // additional slots, for replicas of experts (expert_placement.h)
 
   // First of this rank's part of n items, and their number. Parts differ by at most one item.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }

@@ -70,9 +70,9 @@ inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFa
 // KV blocks received from and sent to other engines. Buckets as in vLLM's NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
-  int held_blocks = 0;  // gauge: blocks held for other engines, or loaded for waiting requests
-  std::int64_t queries = 0;                                      // prompt tokens requested, not cached here
-  std::int64_t hits = 0;                                         // of `queries`: tokens fetched
+  int held_blocks = 0;       // gauge: blocks held for other engines, or loaded for waiting requests
+  std::int64_t queries = 0;  // prompt tokens requested, not cached here
+  std::int64_t hits = 0;     // of `queries`: tokens fetched
   Histogram seconds{
       {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // per fetch from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
@@ -133,8 +133,8 @@ struct EngineStats {
   std::int64_t grammar_cache_hits = 0;
   std::int64_t grammar_cache_misses = 0;
   std::int64_t grammar_compile_us = 0;
-  std::int64_t grammar_masks = 0;    // filled, for answers with a grammar
-  std::int64_t grammar_mask_ns = 0;  // time to fill them, within steps
+  std::int64_t grammar_masks = 0;           // filled, for answers with a grammar
+  std::int64_t grammar_mask_ns = 0;         // time to fill them, within steps
   std::int64_t grammar_masks_deferred = 0;  // not ready in time: their sequences waited
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};

@@ -7,7 +7,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr double kPriorVariance = 1e4;  // variance of the weights, relative to that of the observations
-constexpr double kForgetting = 0.97;     // per direction: about 200 answers count
+constexpr double kForgetting = 0.97;    // per direction: about 200 answers count
 
 }  // namespace
 

@@ -32,10 +32,10 @@ struct FlowOptions {
   std::uint64_t bytes_max = 0;     // of all bands; 0: no limit
   std::uint64_t requests_max = 0;  // the same
   std::int64_t ttl_us = 60'000'000;  // how long a request waits; 0: for ever
-  std::optional<std::int64_t> no_endpoint_ttl_us = {};  // without endpoints; nullopt: the same
+  std::optional<std::int64_t> no_endpoint_ttl_us = {};              // without endpoints; nullopt: the same
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);  // saturation from which on bands wait
   std::map<int, BandOptions> bands = {};                            // by priority
-  BandOptions default_band = {};           // for priorities without a band
+  BandOptions default_band = {};                                    // for priorities without a band
   BandOptions default_negative_band = {};  // of those below 0
 };
 

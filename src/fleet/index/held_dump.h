@@ -1,8 +1,8 @@
 // The blocks of one endpoint, for transfer to another router: its part of HeldBlocks, and the position in its
 // event stream.
 //
-// Bytes, little endian: "octavo held blocks 1\n", block size (4), group (8), next message (8), digest (8), number
-// of blocks (8), then per block its name (8), key (8) and tiers (1).
+// Bytes, little endian: "octavo held blocks 1\n", block size (4), group (8), next message (8), digest (8),
+// number of blocks (8), then per block its name (8), key (8) and tiers (1).
 #pragma once
 
 #include <cstdint>

@@ -34,11 +34,13 @@ struct Tile {
   struct Shared {
     union {
       T queries[kRows][kStride];
-      uint4 probabilities[kShared ? kPieceTokens / 16 : 1][kWarp];  // instead of the queries, which are in registers then
+      uint4 probabilities[kShared ? kPieceTokens / 16 : 1]
+                         [kWarp];  // instead of the queries, which are in registers then
     };
     T keys[kPieceTokens][kStride];
     T values[kApart ? kPieceTokens : 1][kStride];
-    const std::byte* tokens[2][kPieceTokens];  // keys of two pieces, alternating; null: a token that no row sees
+    const std::byte* tokens[2]
+                           [kPieceTokens];  // keys of two pieces, alternating; null: a token that no row sees
     float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // for the parts of a piece, if warps share it
   };
 
@@ -46,7 +48,7 @@ struct Tile {
   const AttentionUnit unit;
   const SequenceRows rows;
   const int first_token, past_token;  // range of tokens that any row of the unit sees
-  const int head, first_column;  // head and first column of the block's values
+  const int head, first_column;       // head and first column of the block's values
   Shared& shared;
   std::uint32_t queries[kShared ? kDim / 16 : 1][4];
 

@@ -80,7 +80,8 @@ __device__ inline void make_probabilities(float (&scores)[kTiles][4], const floa
                                           float (&sum)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const float shift = most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // 0 if the row sees no token here
+    const float shift =
+        most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // 0 if the row sees no token here
     sum[i] = 0;
 #pragma unroll
     for (int first = 0; first < kTiles; first += kPartTiles) {

@@ -312,7 +312,7 @@ struct RouteParams {
 void route(StreamHandle stream, const RouteParams& p);
 
 struct GroupedMatmulParams {
-  MatmulParams product;  // product of all experts: m places; w has no data
+  MatmulParams product;       // product of all experts: m places; w has no data
   const std::byte* const* w;  // host memory, one address for each expert
   std::int64_t experts;
   const std::int32_t* starts;
@@ -381,8 +381,8 @@ struct LatentStoreParams {
   bool interleaved;
   const std::int64_t* slots;
   KvCache cache;
-  Rows q, q_out;       // equal formats; may be the same memory
-  std::int64_t q_dim;  // size of a head of q
+  Rows q, q_out;                    // equal formats; may be the same memory
+  std::int64_t q_dim;               // size of a head of q
   std::int64_t q_head, q_out_head;  // elements from head to head
 };
 void latent_store(StreamHandle stream, const LatentStoreParams& p);

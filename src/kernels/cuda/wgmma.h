@@ -19,7 +19,7 @@
 namespace octavo::cuda {
 
 constexpr int kWarpgroup = 128;
-constexpr int kTileColumns = 64;              // columns of an operand's tile
+constexpr int kTileColumns = 64;  // columns of an operand's tile
 constexpr int kTileRowBytes = 128;
 constexpr std::size_t kSwizzleBytes = 1024;  // a swizzled tile begins at a multiple of this
 

@@ -27,7 +27,7 @@ constexpr int kBringing = 24, kMultiplying = 240;
 // Stages of a block, and their barriers.
 struct WideStages {
   unsigned char* const memory;
-  TileBarrier* const full;                // per stage: its tiles have arrived
+  TileBarrier* const full;                      // per stage: its tiles have arrived
   TileBarrier* const read = full + S::kStages;  // per stage: all blocks of the cluster have read it
 
   __device__ explicit WideStages(unsigned char* begin)

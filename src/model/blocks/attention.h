@@ -68,9 +68,8 @@ struct Attention {
   bool output_gate = false;
   bool head_gate = false;  // the output of each head is multiplied by the sigmoid of one number
   float clip = 0;          // queries, keys and values are clipped to [-clip, clip]; 0: no clipping
-  int value_dim =
-      0;  // width of a head's values, if narrower than its keys (zeros follow); 0: equal
-  NormSpec v_norm = {};          // norm of each head's values; its weight is not stored
+  int value_dim = 0;       // width of a head's values, if narrower than its keys (zeros follow); 0: equal
+  NormSpec v_norm = {};    // norm of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection gives both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own
   // Width of the latent from which queries are made (multi-matrix factorization attention: Step-3, 2025),

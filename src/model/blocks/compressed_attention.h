@@ -24,9 +24,8 @@ struct CompressedAttention {
   int out_groups = 1;  // groups of heads; each has a matrix, and the last matrix mixes their products
   int out_rank = 0;    // numbers of each of these products
   int window = 0;      // last tokens that a query sees, itself included
-  NormSpec norm =
-      {};  // norms of the latent, of each head of queries (no weight), of keys and of entries
-  float scale = 1;                      // factor of the scores
+  NormSpec norm = {};  // norms of the latent, of each head of queries (no weight), of keys and of entries
+  float scale = 1;     // factor of the scores
   int rope = -1;                        // index into ModelSpec::ropes: rotates the ends of heads
   int rate = 0;                         // tokens of an entry; 0: no entries
   bool overlaps = false;                // an entry also covers the tokens of the entry before it

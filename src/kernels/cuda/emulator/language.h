@@ -73,7 +73,7 @@ void named_arrival(int id, int threads);
 // possible, when a thread waits for it. So an early read or overwrite gives a wrong result every time.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
-void commit_later(Later kind);           // makes the started copies a group
+void commit_later(Later kind);            // makes the started copies a group
 void wait_later(Later kind, int groups);  // waits until at most this number of groups is running
 
 // Barriers in shared memory that count arrivals and bytes of copies, which are done as late as may be, too. They begin in phase
