@@ -30,7 +30,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
 
-  // Ends unfinished answers with FinishReason::abort.
+  // Ends what is unfinished, with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
   // Any thread. Both end it with an error to the client: the server stops; the request's timeout
   // is over.

@@ -205,7 +205,7 @@ std::string_view prompt_for(const Service& service, const std::string& input_typ
   return document.empty() ? named("passage") : document;
 }
 
-// State shared by all routes once the texts are known.
+// What is common to all routes once the texts are known.
 struct Begun {
   PoolingPlan plan;
   Frame frame;

@@ -203,7 +203,7 @@ TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
 }
 
 TEST_F(ServeTest, ThoughtsComeAsReasoning) {
-  // '<' and '>' are the tokens that enclose thoughts.
+  // '<' and '>' are the tokens around thoughts.
   serve([](const Request&, int) { return Script{.tokens = ending("<I th>ink> {}>"), .tokens_per_step = 2}; },
         [](ServeOptions& options, http::ServerOptions&) {
           options.rules.reasoning = openai::ReasoningRule{.begin = '<', .end = '>', .from_start = true};

@@ -28,7 +28,7 @@ struct CallHead {
   std::string whole{};  // arguments that are known at once, with the end of the object; "": they follow
   bool numbered = false;
 
-  // The model wrote the call's number instead of its name.
+  // The number of the call stands in place of its name.
   bool nameless() const { return numbered && name.find_first_not_of("0123456789") == std::string::npos; }
 };
 
@@ -40,13 +40,13 @@ class HeadReader {
   HeadReader(const grammar::ToolDialect& dialect, const KnownTools& tools, CallPolicy policy)
       : dialect_(dialect), tools_(tools), policy_(policy) {}
 
-  // Reads up to the first byte of the arguments, or to the end of complete ones. first: the mark was just
-  // read.
+  // Up to the first byte of arguments, or up to the end of arguments that are complete. first: behind the
+  // mark.
   Found read(CallCursor& cursor, bool first, CallHead& head) const;
 
  private:
-  // Whether the opening is the dialect's own. Other openings that models write are accepted only for known
-  // tools.
+  // The opening may be the dialect's own, or one that models write; only for the latter the tool must be
+  // known.
   bool own_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
   bool name(CallCursor& cursor, CallHead& head) const;

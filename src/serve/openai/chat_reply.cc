@@ -80,7 +80,7 @@ class ChatReply final : public Reply {
     out["choices"] = std::move(choices);
     add_usage(usage, out);
     add_kv_transfer(parts, out);
-    // Null if not requested, as in vLLM.
+    // Null where a request did not ask for them, as in vLLM.
     out["prompt_logprobs"] = nullptr;
     out["prompt_token_ids"] = nullptr;
     if (options_.return_prompt_logprobs)

@@ -21,8 +21,7 @@ struct PoolingFields {
   std::int64_t priority = 0;
   std::optional<int> truncate;  // tokens of a text, the first ones; -1: as many as the model reads
   bool add_special_tokens = true;
-  // Whether to normalise vectors and convert scores to probabilities, as the model specifies. nullopt: the
-  // server's setting.
+  // Vectors are normalised, scores become probabilities, as the model says. Nothing: as the server says.
   std::optional<bool> activated;
   std::vector<std::string> unknown_fields;
 };

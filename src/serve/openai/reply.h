@@ -59,7 +59,7 @@ class Reply {
   // every event. Call open() before the first part of a choice.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
-  // Call it after the last part of all choices.
+  // After the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
   // Instead of the missing rest.
   virtual std::string failed(const Error& error) = 0;
@@ -82,7 +82,7 @@ std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
 // Adds "usage", and "metrics" as in vLLM: milliseconds, null for moments that an answer did not reach.
 void add_usage(const Usage& usage, boost::json::object& out);
-// The same for the header Server-Timing (W3C): queue, ttft and generation, if known.
+// The same for the header Server-Timing (W3C): queue, ttft and generation, as far as they are known.
 std::string server_timing(const RequestTimes& times);
 // "kv_transfer_params", where one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);

@@ -167,7 +167,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   } else {
     return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
   }
-  // A response_format applies to content, and a forced call has none.
+  // A response_format binds content, of which a forced call leaves none.
   if (request.output && request.output->field.starts_with("structured_outputs"))
     return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));

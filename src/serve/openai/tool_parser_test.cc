@@ -48,7 +48,7 @@ TEST(ToolParser, ReadsEveryDialect) {
   }
 }
 
-// Except white space before the first call, which vLLM counts as content.
+// White space around calls apart, which vLLM counts as content where it stands before the first one.
 TEST(ToolParser, FindsWhatVllmFinds) {
   std::ifstream file("tests/data/tools/calls.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
