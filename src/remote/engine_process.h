@@ -2,7 +2,7 @@
 // request continues with its next token: no token is lost or repeated.
 //
 // One thread does all communication and owns the state of the process (engine_state.h), what is unfinished
-// (unfinished_requests.h), adapters and pauses. What callers and the thread share is in Shared.
+// (unfinished_requests.h), adapters and pauses. Shared has the data of both callers and the thread.
 #pragma once
 
 #include <condition_variable>

@@ -77,6 +77,19 @@ def test_a_restart_finds_the_prompt_on_disk(plain, tmp_path):
         assert at_rest(base) and stored(base) == 0
 
 
+def test_two_servers_share_a_folder(plain, tmp_path):
+    """One computes the prompt, the other one decodes: both have the folder open all the time."""
+    with serve(NAME, shared_storage(tmp_path)) as decode:
+        with serve(NAME, shared_storage(tmp_path)) as prefill:
+            ask(prefill, max_tokens=1)
+            assert eventually(lambda: stored(prefill) > 10) and at_rest(prefill)
+            assert same(ask(decode), plain)
+            assert eventually(lambda: hits(decode) > 500) and at_rest(decode)
+            assert stored(decode) == 0, "the folder has these blocks"
+        ask(decode, prompt="Another one: " + PROMPT)
+        assert eventually(lambda: stored(decode) > 10) and at_rest(decode)
+
+
 SMALL = ("--num-gpu-blocks-override=150", "--max-model-len=2048")
 
 

@@ -9,8 +9,8 @@ namespace octavo {
 namespace {
 
 // Another engine computes the last token itself.
-std::span<const TokenId> others_may_want(const Request& request) {
-  return std::span(request.prompt).first(request.prompt.size() - 1);
+std::span<const TokenId> others_may_want(std::span<const TokenId> tokens) {
+  return tokens.first(tokens.size() - 1);
 }
 
 std::vector<Hash128> extras_of(const Accepted& accepted, int block_size) {
@@ -23,25 +23,26 @@ bool may_travel(const Accepted& accepted) {
   return std::ranges::none_of(accepted.request.media, [](const MediaPart& part) { return part.tokens == 0; });
 }
 
-std::vector<Hash128> KvCacheSide::keys_of(const Accepted& accepted) const {
-  return transfer_keys(others_may_want(accepted.request), accepted.identity, format.block_size,
+std::vector<Hash128> KvCacheSide::keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const {
+  return transfer_keys(others_may_want(tokens), accepted.identity, format.block_size,
                        extras_of(accepted, format.block_size));
 }
 
-KvPrompt KvCacheSide::prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached) const {
+KvPrompt KvCacheSide::prompt_of(const Accepted& accepted, std::span<const TokenId> tokens,
+                                std::span<const Hash128> keys, int cached) const {
   return {
       .id = accepted.id,
       .name = accepted.request.name,
-      .tokens = static_cast<int>(accepted.request.prompt.size()),
-      .text = accepted.request.media.empty() ? others_may_want(accepted.request) : std::span<const TokenId>(),
+      .tokens = static_cast<int>(tokens.size()),
+      .text = accepted.request.media.empty() ? others_may_want(tokens) : std::span<const TokenId>(),
       .identity = accepted.identity,
       .keys = keys,
       .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
       .cached = cached};
 }
 
-PrefixHold* KvCacheSide::hold(const Accepted& accepted, int blocks) {
-  return scheduler.hold(accepted.request.prompt, accepted.identity, blocks,
+PrefixHold* KvCacheSide::hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks) {
+  return scheduler.hold(tokens, accepted.identity, blocks,
                         extras_of(accepted, format.block_size));
 }
 
@@ -52,7 +53,7 @@ void KvCacheSide::let_go(PrefixHold*& hold) {
 }
 
 int KvCacheSide::cached_blocks(const Accepted& accepted) {
-  PrefixHold* held = hold(accepted, 0);
+  PrefixHold* held = hold(accepted, accepted.request.prompt, 0);
   if (held == nullptr) return 0;
   const auto count = static_cast<int>(held->keys.size());
   scheduler.let_go(held);

@@ -1,5 +1,5 @@
-// What loads and stores of KV blocks share: the connectors, and the blocks of the cache that they hold. On
-// the engine's thread.
+// The common part of loads and stores of KV blocks: the connectors, and the cache blocks that they hold. On the
+// engine's thread.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,14 @@ struct KvCacheSide {
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
 
-  // Keys of the prompt's blocks that other engines may need.
-  std::vector<Hash128> keys_of(const Accepted& accepted) const;
-  // keys: keys_of(accepted), which must live as long as the result. cached: see KvPrompt.
-  KvPrompt prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached = 0) const;
+  // tokens: the request's prompt, or a text that begins with it. Keys of the blocks that other engines may need.
+  std::vector<Hash128> keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const;
+  // keys: keys_of(accepted, tokens). Both must live as long as the result. cached: see KvPrompt.
+  KvPrompt prompt_of(const Accepted& accepted, std::span<const TokenId> tokens, std::span<const Hash128> keys,
+                     int cached = 0) const;
 
   // See Scheduler::hold. Only blocks that count_held() counts are in the statistics.
-  PrefixHold* hold(const Accepted& accepted, int blocks);
+  PrefixHold* hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks);
   void count_held(const PrefixHold& hold) { stats.held_blocks += static_cast<int>(hold.keys.size()); }
   // Frees counted blocks. Null: none.
   void let_go(PrefixHold*& hold);

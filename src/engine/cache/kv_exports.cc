@@ -7,27 +7,37 @@
 
 namespace octavo {
 
-std::optional<KvTransferParams> KvExports::offer(const Accepted& accepted, std::int64_t now_us) {
+std::optional<KvTransferParams> KvExports::offer(const Accepted& accepted, std::span<const TokenId> text,
+                                                 std::int64_t now_us) {
   if (!may_travel(accepted)) return std::nullopt;
+  const bool is_last = accepted.unfinished == 1;
   std::optional<KvTransferParams> reply;
-  const std::vector<Hash128> keys = side_.keys_of(accepted);
-  const KvPrompt prompt = side_.prompt_of(accepted, keys);
   for (const auto& connector : side_.connectors) {
-    if (!connector->wants(prompt)) continue;
-    StoreTask task{.owner = ++last_owner_};
-    PrefixHold* held = side_.hold(accepted, 0);
-    if (held != nullptr && held->keys.empty()) side_.scheduler.let_go(std::exchange(held, nullptr));
-    if (held != nullptr) {
-      task.prefix = static_cast<int>(held->keys.size());
-      const std::vector<KvPiece> pieces = pieces_of(side_.format, 0, task.prefix);
-      task.keys = piece_keys(pieces, keys);
-      task.blocks = side_.places_of(*held, pieces);
-      side_.count_held(*held);
-      exports_[task.owner] = {held, {keys.begin(), keys.begin() + task.prefix}};
-    }
-    if (auto told = connector->store(prompt, std::move(task), now_us)) reply = std::move(told);
+    const bool with_answer = connector->stores_answers() && !text.empty();
+    if (!with_answer && !is_last) continue;
+    auto told = store(*connector, accepted, with_answer ? text : accepted.request.prompt, now_us);
+    if (told) reply = std::move(told);
   }
   return reply;
+}
+
+std::optional<KvTransferParams> KvExports::store(KvConnector& connector, const Accepted& accepted,
+                                                 std::span<const TokenId> tokens, std::int64_t now_us) {
+  const std::vector<Hash128> keys = side_.keys_of(accepted, tokens);
+  const KvPrompt prompt = side_.prompt_of(accepted, tokens, keys);
+  if (!connector.wants(prompt)) return std::nullopt;
+  StoreTask task{.owner = ++last_owner_};
+  PrefixHold* held = side_.hold(accepted, tokens, 0);
+  if (held != nullptr && held->keys.empty()) side_.scheduler.let_go(std::exchange(held, nullptr));
+  if (held != nullptr) {
+    task.prefix = static_cast<int>(held->keys.size());
+    const std::vector<KvPiece> pieces = pieces_of(side_.format, 0, task.prefix);
+    task.keys = piece_keys(pieces, keys);
+    task.blocks = side_.places_of(*held, pieces);
+    side_.count_held(*held);
+    exports_[task.owner] = {held, {keys.begin(), keys.begin() + task.prefix}};
+  }
+  return connector.store(prompt, std::move(task), now_us);
 }
 
 void KvExports::drop(std::int64_t now_us) {

@@ -16,7 +16,8 @@ class KvExports {
   explicit KvExports(KvCacheSide& side) : side_(side) {}
 
   // See KvTransfers::offer.
-  std::optional<KvTransferParams> offer(const Accepted& accepted, std::int64_t now_us);
+  std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
+                                        std::int64_t now_us);
   // Frees the blocks of completed stores.
   void drop(std::int64_t now_us);
   // Ends a store because the engine needs its blocks; drop() frees them. False: no store can end now.
@@ -26,9 +27,12 @@ class KvExports {
   bool empty() const { return exports_.empty(); }
 
  private:
+  std::optional<KvTransferParams> store(KvConnector& connector, const Accepted& accepted,
+                                        std::span<const TokenId> tokens, std::int64_t now_us);
+
   struct Export {
     PrefixHold* hold;
-    std::vector<Hash128> keys;  // keys of the prompt's blocks
+    std::vector<Hash128> keys;  // see KvPrompt
   };
 
   KvCacheSide& side_;

@@ -1,4 +1,4 @@
-// The load of a prompt's blocks for a request that waits to be scheduled, and its states:
+// The load of a prompt's blocks for a request that waits to be scheduled, and its states.
 //
 //   state              | another try       | load ends | load is stuck | request ends
 //   LookingUp          | any but GivenUp   |           |               | Done

@@ -21,7 +21,7 @@ bool KvImports::ready(const std::shared_ptr<const Accepted>& accepted, std::int6
       imports_.try_emplace(accepted->id, KvImport{.accepted = accepted, .give_up_us = now_us + room_us_});
   KvImport& import = place->second;
   if (is_new) {
-    import.keys = side_.keys_of(*accepted);
+    import.keys = side_.keys_of(*accepted, accepted->request.prompt);
     import.cached = side_.cached_blocks(*accepted);
     import.state = begin(import, now_us);
   }
@@ -31,12 +31,12 @@ bool KvImports::ready(const std::shared_ptr<const Accepted>& accepted, std::int6
 // Never GivenUp.
 KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
   const Accepted& accepted = *import.accepted;
-  const KvPrompt prompt = side_.prompt_of(accepted, import.keys, import.cached);
+  const KvPrompt prompt = side_.prompt_of(accepted, accepted.request.prompt, import.keys, import.cached);
   if (!reads_cache(accepted.request)) return compute(prompt);
   const std::optional<Source> source = best_source(prompt);
   if (!source) return KvImport::LookingUp{};
   if (source->connector == nullptr) return compute(prompt);
-  PrefixHold* held = side_.hold(accepted, source->blocks);
+  PrefixHold* held = side_.hold(accepted, accepted.request.prompt, source->blocks);
   if (held != nullptr) return load(import, prompt, *source, held);
   if (now_us < import.give_up_us) {
     source->connector->wait(prompt);
@@ -89,7 +89,7 @@ KvImport::State KvImports::compute(const KvPrompt& prompt) {
 }
 
 KvImport::State KvImports::give_up(const KvImport& import) {
-  return compute(side_.prompt_of(*import.accepted, import.keys));
+  return compute(side_.prompt_of(*import.accepted, import.accepted->request.prompt, import.keys));
 }
 
 void KvImports::decline_all(const KvPrompt& prompt, const KvConnector* except) {

@@ -28,7 +28,7 @@ class KvImports {
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
   // Drops the imports of requests that have begun or ended, and those with nothing to wait for or to keep.
   void drop_done() { drop(true); }
-  // Frees the loaded blocks of the request that will be scheduled last. False: there are none.
+  // Frees the loaded blocks of the request that will be scheduled last. False: no request has any.
   bool give_way();
 
   void cancel_all();  // before the connectors end

@@ -76,8 +76,9 @@ int KvTransfers::checkpoint_of(const Request& request) const {
   return (tokens - 1) / side_.format.block_size * side_.format.block_size;
 }
 
-std::optional<KvTransferParams> KvTransfers::offer(const Accepted& accepted, std::int64_t now_us) {
-  return exports_.offer(accepted, now_us);
+std::optional<KvTransferParams> KvTransfers::offer(const Accepted& accepted, std::span<const TokenId> text,
+                                                   std::int64_t now_us) {
+  return exports_.offer(accepted, text, now_us);
 }
 
 std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_seconds) {

@@ -14,7 +14,7 @@ namespace octavo {
 
 class StepInputs {
  public:
-  // What the steps of a model read.
+  // The inputs that the model reads.
   struct Shape {
     std::size_t groups = 0;    // of the cache
     bool types = false;        // token types
