@@ -120,17 +120,19 @@ fs::path BlockFiles::unfinished_path(Hash128 key) {
   return fmt::format("{}.{:x}-{:x}{}", path_of(key).string(), writer_, ++writes_, kUnfinished);
 }
 
-// Finds the files of all engines, and puts them in the order of their use. Files that nobody completes are
-// removed.
+// Finds the files of all engines, and puts them in the order of their use. Removes files that nobody
+// completes.
 Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
   std::int64_t unfinished = 0;
   const bool alone = locked.alone();
+  const std::string own = fmt::format(".{:x}-", writer_);
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
     std::error_code gone;
     if (at->path().extension() == kUnfinished) {
-      if (!alone || !fs::remove(at->path(), gone)) ++unfinished;
+      const bool is_left = alone && at->path().filename().string().find(own) == std::string::npos;
+      if (!is_left || !fs::remove(at->path(), gone)) ++unfinished;
     } else if (const auto key = key_of(at->path())) {
       const fs::file_time_type time = at->last_write_time(gone);
       if (!gone) found.emplace_back(time, *key);
@@ -169,9 +171,9 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Evicts until the folder has at most `files` files. The last evicted file gets the name `reuse`, if no reader
-// can have it open; null: all are removed. The engine's thread calls contains(), so the mutex is not held during
-// file operations.
+// Evicts until the folder has at most `files` files. The last evicted file gets the name `reuse`, if no
+// reader can have it open; null: all are removed. The engine's thread calls contains(), so the mutex is not
+// held during file operations.
 void BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
   const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
@@ -194,7 +196,7 @@ void BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, cons
   }
 }
 
-// Removes a block's file. True: it counts as removed here, also if somebody else than an engine did it.
+// Removes a block's file. True: the number of files falls, also if a program other than an engine removed it.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
   return fs::remove(path_of(key), stays) || (!stays && locked.alone());

@@ -1,4 +1,4 @@
-// What the engines that use one folder of files have in common: the number of its files, and how often its
+// The common state of engines that use one folder of files: the number of its files, and how often its
 // files changed. A file `state` has both, and a lock between all threads and processes guards them.
 #pragma once
 
