@@ -148,14 +148,16 @@ def test_an_engine_that_slept_finds_its_prompts_in_host_memory(plain):
         assert at_rest(base)
 
 
-def test_each_engine_has_a_tier_of_its_own(plain, tmp_path):
+def test_engines_have_their_host_memory_and_share_the_folder(plain, tmp_path):
     tiers = offloading(cpu_bytes_to_use=16 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
     with concurrent.futures.ThreadPoolExecutor(8) as clients:
         with serve(NAME, "--data-parallel-size=2", tiers) as base:
             assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
             stored_blocks = lambda tier: of_each_engine(base, "vllm:kv_tier_stored_blocks_total", tier)
             assert eventually(lambda: len(stored_blocks("CPU")) == 2 and stored_blocks("CPU") == stored_blocks("STORAGE") and min(stored_blocks("CPU")) > 10)
-        assert len({file.parents[1].name for file in tmp_path.rglob("*.kv")}) == 2
+            blocks = stored_blocks("STORAGE")
+        files = list(tmp_path.rglob("*.kv"))
+        assert len({file.parents[1].name for file in files}) == 1 and len(files) == blocks[0] == blocks[1]
         with serve(NAME, "--data-parallel-size=2", tiers) as base:
             assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
             assert eventually(lambda: min(of_each_engine(base, "vllm:external_prefix_cache_hits_total"), default=0) > 500)
