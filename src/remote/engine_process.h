@@ -1,15 +1,14 @@
 // Client of an engine in a separate process. If the process dies, it is restarted, and each unfinished
 // request continues with its next token: no token is lost or repeated.
 //
-// One thread does all communication. It stores each unfinished request and its output so far. Sampling
-// depends only on the seed and the position, so a new engine that gets both continues with the same bits.
+// One thread does all communication and owns the state of the process (engine_state.h), what is unfinished
+// (unfinished_requests.h), adapters and pauses. Shared has the data of both callers and the thread.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,9 +17,16 @@
 #include <vector>
 
 #include "base/error.h"
+#include "remote/adapter_ledger.h"
 #include "remote/child_process.h"
 #include "remote/engine_meeting.h"
+#include "remote/engine_state.h"
+#include "remote/pause_ledger.h"
+#include "remote/restart_policy.h"
+#include "remote/sleep_cycle.h"
+#include "remote/unfinished_requests.h"
 #include "remote/wakeup.h"
+#include "remote/weights_change.h"
 #include "remote/wire.h"
 #include "request/engine_client.h"
 
@@ -88,98 +94,82 @@ class EngineProcess final : public EngineClient {
     PauseMode mode;
     Done done;
   };
-  struct Reload {
-    std::string path;
-    Done done;
-  };
   using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, AdapterCommand, WakeUp,
                                PauseCommand, Resume>;
 
-  struct Unfinished {
-    Request request;  // answers_so_far: unfinished answers
-    std::shared_ptr<OutputSink> sink;
-    int places = 0;
-    RequestTimes times;  // arrival and first token, in the first engine that had it
-    bool aborting = false;
-    int deaths = 0;  // deaths of engines that had it since its last token; young ones count for several
+  // Members that callers and the thread share, guarded by mutex_.
+  struct Shared {
+    std::vector<Command> commands{};
+    EngineStats stats{};
+    RequestId last_id = 0;
+    int answers = 0;      // unfinished
+    bool closed = false;  // no more requests
+    bool broken = false;  // it died too often
+    bool stopping = false;
+    bool paused = false;  // after pause(), whether or not the engine has received it
+    SleepCycle sleep{};
+    WeightsChange weights{};
+    EnginePresence presence = EnginePresence::starting;
+    pid_t pid = -1;
+
+    // Errors: the engine has failed or is shutting down.
+    Result<> usable() const;
   };
 
-  explicit EngineProcess(EngineProcessOptions options) : options_(std::move(options)) {}
+  explicit EngineProcess(EngineProcessOptions options);
 
-  void run();
-  Result<> serve_child();
-  Result<ChildProcess> begin_child();
-  bool recovers(const Error& death);
-  bool falls_asleep();
-  bool sleep_on();
-  bool is_last_sleep(std::uint64_t number) const;
-  void end_sleep(const Result<>& result);
-  void end_waking(const Result<>& result);
-  bool begins_reload();
-  void end_reload(const Result<>& result);
-  void take_commands();
-  void take(Command&& command);
-  void greet(const Ready& ready);
-  Result<> take(FromEngine&& message);
-  void take(Output&& output);
-  void take(AdapterCommand&& command);
-  void take(const AdapterChanged& changed);
-  void forget_left_adapters();
-  void end_adapter_commands(const Error& error);
-  void end_pauses(const Result<>& result);
-  void change_adapter(ChangeAdapter change, AdapterDone done);
   void post(Command command);
-  void end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
-           const std::optional<Error>& error);
+  void change_adapter(ChangeAdapter change, AdapterDone done);
+
+  // The thread. Functions that return an event run until it happens.
+  void run();
+  EngineEvent next_event();
+  EngineEvent run_process();
+  Result<EngineEvent> serve_process();
+  EngineEvent after_death(const Error& death);
+  EngineEvent wait_asleep();
+  EngineEvent refuse_requests();
+
+  Result<ChildProcess> begin_process();
+  Result<ChildProcess> meet_process();
+  Result<> receive();
+  std::optional<EngineEvent> end_due();
+  bool hangs() const;
+  void wait_for_command();
+  void take_commands();
+  void take(Accepted&& accepted);
+  void take(const Abort& abort);
+  void take(AdapterCommand&& command);
+  void take(PauseCommand&& command);
+  void take(const Resume& resume);
+  void take(const auto& message) { send(message); }
+  template <class Message>
+  void send(const Message& message);  // dropped if no process is up
+  Result<> take(FromEngine&& message);
+  Result<> greet(const Ready& ready);
+  void end_change_of_weights();
+  void end_commands_of_callers(const Error& error);
   void end_all(const Error& error);
-  void end_requests(const Error& error);
-  void give_back(int places);
+  bool stopping() const;
+  state::Up* up() { return std::get_if<state::Up>(&state_); }
 
   const EngineProcessOptions options_;
   std::promise<Result<>> started_;
   EngineInfo info_;  // info of the first engine; the thread sets it before started_
   Wakeup wakeup_;
 
-  // Members of the thread.
-  ChildProcess child_;
-  bool told_ = false;                // the result of the first start is reported
-  bool ready_ = false;               // the engine accepts requests
-  std::uint64_t told_to_sleep_ = 0;  // number of the sleep without a response yet; 0: none
-  std::int64_t ready_us_ = 0;
-  std::int64_t heard_us_ = 0;
-  bool got_on_ = false;  // this engine has returned a token
-  int deaths_ = 0;       // deaths in a row, without a token or a long life in between
-  std::optional<Error> load_error_;
-  std::string weights_;                         // weights of the next engine; "": those of the command
-  std::optional<std::string> weights_before_;   // previous weights, until an engine has loaded the new ones
-  std::optional<Error> reload_error_;           // reported when an engine has the previous weights again
-  bool leaving_ = false;                        // this process ends, and another loads other weights
-  std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
-  std::map<std::string, std::string> adapters_;               // loaded adapters: path by name
-  std::map<std::string, std::string> left_adapters_;          // unloaded, but used by unfinished requests
-  std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // without a response yet, in order
-  std::uint64_t last_adapter_command_ = 0;
-  std::map<std::uint64_t, PauseCommand> pauses_;  // without a response yet, in order
-  std::uint64_t last_pause_ = 0;
-  bool still_ = false;  // a pause is complete and not resumed: a new engine starts paused
+  mutable std::mutex mutex_;
+  std::condition_variable emptied_;  // Shared::answers is 0
+  Shared shared_;
 
-  mutable std::mutex mutex_;  // guards all members below
-  std::condition_variable emptied_;
-  std::vector<Command> commands_;
-  EngineStats stats_;
-  RequestId last_id_ = 0;
-  int places_taken_ = 0;
-  bool closed_ = false;
-  int sleep_level_ = 0;           // 0: awake; otherwise requests are refused
-  std::uint64_t sleeps_ = 0;      // number of the last sleep()
-  bool paused_ = false;           // after pause(), whether or not the engine has received it
-  bool ending_ = false;           // the process is being stopped for level 2; this cannot be cancelled
-  Done slept_, woken_;            // pending callbacks; may be null
-  std::optional<Reload> reload_;  // pending reload
-  EnginePresence presence_ = EnginePresence::starting;
-  bool broken_ = false;  // it died too often
-  bool stopping_ = false;
-  pid_t pid_ = -1;
+  // Members of the thread.
+  EngineState state_;
+  ChildProcess child_;
+  bool start_reported_ = false;  // started_ has its value
+  RestartPolicy restarts_;
+  UnfinishedRequests requests_;
+  AdapterLedger adapters_;
+  PauseLedger pauses_;
 
   std::thread thread_;
 };

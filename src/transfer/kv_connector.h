@@ -122,6 +122,8 @@ class KvConnector {
   // The prompt will not be loaded from this connector.
   virtual void decline(const KvPrompt&) {}
 
+  // True: a prompt to store is followed by the tokens of its answer (KvPrompt::keys and text have both).
+  virtual bool stores_answers() const { return false; }
   // True if the connector stores blocks of this computed prompt.
   virtual bool wants(const KvPrompt& prompt) = 0;
   // Stores the blocks. Returns the parameters for the request's reply, if any. A task without blocks does not

@@ -172,10 +172,7 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     // fields.
     if (key == "block_size" || key == "blocks_per_chunk") return read_field(item, field, 1, 1 << 30, tokens);
     if (key == "self_describing_kv_events") return read_field(item, field, flag);
-    if (key == "offload_prompt_only") {
-      TRY_VOID(read_field(item, field, flag));
-      return flag ? Result<>() : field_failure(field, ErrorCode::unsupported, "must be true: blocks of answers are not kept");
-    }
+    if (key == "offload_prompt_only") return read_field(item, field, tier.prompt_only);
     if (key == "spec_name") {
       TRY_VOID(read_field(item, field, spec));
       if (spec == kHost || spec == kTiers) return {};

@@ -27,7 +27,7 @@ struct KvTierOptions {
   std::int64_t host_bytes = 0;  // capacity of host memory; 0: no tier there
   std::string place{};          // a folder, or the URL of a store (is_store_url); "": no tier below
   StoreKeys keys{};
-  std::int64_t bytes = std::int64_t{16} << 30;            // capacity of a folder
+  std::int64_t bytes = std::int64_t{16} << 30;            // capacity of a folder, for all engines together
   BlockCompression compression = BlockCompression::none;  // compression of blocks at `place`
   // If the engine's cache is on a device, the capacity is for host memory and `place` is unused.
   bool on_host_of_device = false;
@@ -35,6 +35,7 @@ struct KvTierOptions {
   int store_threshold = 0;             // a block is written once n prompts have used it; 0 or 1: at once
   int max_tracker_size = 64'000;       // number of blocks with a use count
   bool load_always = false;            // load blocks even if computing them is faster
+  bool prompt_only = true;             // blocks of answers are not stored
   bool use_odirect = false;            // the folder's files bypass the page cache
   int store_silence_ms = 5'000;        // a store without a response for longer has failed
   std::int64_t stuck_us = 20'000'000;  // a piece that takes longer to read means that the file system hangs

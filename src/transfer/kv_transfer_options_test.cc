@@ -69,7 +69,7 @@ TEST(KvTransferOptions, ErrorsNameTheField) {
             "kv_connector_extra_config.secondary_tiers");
   EXPECT_EQ(extra("OffloadingConnector", R"({"spec_name": "GPUOffloadingSpec"})"),
             "kv_connector_extra_config.spec_name");
-  EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1, "offload_prompt_only": false})"),
+  EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1, "offload_prompt_only": 0})"),
             "kv_connector_extra_config.offload_prompt_only");
   EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1, "block_size": 0})"),
             "kv_connector_extra_config.block_size");
@@ -137,9 +137,10 @@ TEST(KvTransferOptions, HostMemoryIsATier) {
         parse_kv_transfer_config(
             fmt::format(R"({{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{
                  {} "cpu_bytes_to_use": 1000, "block_size": 64, "eviction_policy": "arc", "store_threshold": 3,
-                 "offload_prompt_only": true, "self_describing_kv_events": false}}}})",
+                 "offload_prompt_only": false, "self_describing_kv_events": false}}}})",
                         spec))
             .value();
+    EXPECT_FALSE(host.tier->prompt_only);
     EXPECT_TRUE(host.enabled && !host.produces && !host.consumes);
     EXPECT_EQ(host.tier->host_bytes, 1000);
     EXPECT_EQ(host.tier->place, "");

@@ -14,7 +14,7 @@ Result<std::unique_ptr<KvConnector>> start_tier(KvTierOptions tier, const KvConn
     tier.host_bytes = tier.bytes;
     tier.place.clear();
   }
-  TRY(auto connector, TierConnector::open(tier, site.format, site.engine, site.cache_blocks, site.cache));
+  TRY(auto connector, TierConnector::open(tier, site.format, site.cache_blocks, site.cache));
   if (tier.host_bytes > 0)
     log_info("KV blocks in host memory: up to {} MiB, {}", tier.host_bytes >> 20,
              site.in_host_memory ? "allocated on demand" : "pinned, allocated at start");

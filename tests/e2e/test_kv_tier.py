@@ -77,6 +77,19 @@ def test_a_restart_finds_the_prompt_on_disk(plain, tmp_path):
         assert at_rest(base) and stored(base) == 0
 
 
+def test_two_servers_share_a_folder(plain, tmp_path):
+    """One computes the prompt, the other one decodes: both have the folder open all the time."""
+    with serve(NAME, shared_storage(tmp_path)) as decode:
+        with serve(NAME, shared_storage(tmp_path)) as prefill:
+            ask(prefill, max_tokens=1)
+            assert eventually(lambda: stored(prefill) > 10) and at_rest(prefill)
+            assert same(ask(decode), plain)
+            assert eventually(lambda: hits(decode) > 500) and at_rest(decode)
+            assert stored(decode) == 0, "the folder has these blocks"
+        ask(decode, prompt="Another one: " + PROMPT)
+        assert eventually(lambda: stored(decode) > 10) and at_rest(decode)
+
+
 SMALL = ("--num-gpu-blocks-override=150", "--max-model-len=2048")
 
 
@@ -135,14 +148,16 @@ def test_an_engine_that_slept_finds_its_prompts_in_host_memory(plain):
         assert at_rest(base)
 
 
-def test_each_engine_has_a_tier_of_its_own(plain, tmp_path):
+def test_engines_have_their_host_memory_and_share_the_folder(plain, tmp_path):
     tiers = offloading(cpu_bytes_to_use=16 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
     with concurrent.futures.ThreadPoolExecutor(8) as clients:
         with serve(NAME, "--data-parallel-size=2", tiers) as base:
             assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
             stored_blocks = lambda tier: of_each_engine(base, "vllm:kv_tier_stored_blocks_total", tier)
             assert eventually(lambda: len(stored_blocks("CPU")) == 2 and stored_blocks("CPU") == stored_blocks("STORAGE") and min(stored_blocks("CPU")) > 10)
-        assert len({file.parents[1].name for file in tmp_path.rglob("*.kv")}) == 2
+            blocks = stored_blocks("STORAGE")
+        files = list(tmp_path.rglob("*.kv"))
+        assert len({file.parents[1].name for file in files}) == 1 and len(files) == blocks[0] == blocks[1]
         with serve(NAME, "--data-parallel-size=2", tiers) as base:
             assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
             assert eventually(lambda: min(of_each_engine(base, "vllm:external_prefix_cache_hits_total"), default=0) > 500)

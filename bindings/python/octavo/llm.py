@@ -1,7 +1,11 @@
 """Offline inference: vLLM's LLM class."""
 
+import dataclasses
 import itertools
+import json
 import threading
+import time
+import weakref
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence, Union
@@ -16,6 +20,7 @@ from octavo.sampling_params import SamplingParams
 
 # Maximum number of requests in the engine; more wait in Python.
 _IN_FLIGHT_MAX = 1024
+_SAVE_SECONDS_MAX = 10
 
 # vLLM's options that have no effect here, with their accepted values.
 _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
@@ -36,10 +41,27 @@ def engine_options(model: Optional[str], options: dict[str, Any]) -> dict[str, A
     for name, value in options.items():
         neutral = _NEUTRAL_OPTIONS.get(name)
         if neutral is None:
-            out[name] = value
+            out[name] = _fields(value) if dataclasses.is_dataclass(value) else value
         elif value is not None and not neutral(value):
             raise ValueError(f"{name}: {value!r} is not supported")
     return {name: value for name, value in out.items() if value is not None}
+
+
+def _fields(config: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are set."""
+    return {name: value for name, value in dataclasses.asdict(config).items() if value not in (None, {})}
+
+
+def _saves_blocks(options: dict[str, Any]) -> bool:
+    """Whether a folder gets the KV blocks of prompts."""
+    config = options.get("kv_transfer_config")
+    config = json.loads(config) if isinstance(config, str) else config
+    return bool(config) and config.get("kv_connector") == "SharedStorageConnector"
+
+
+def _close_if_idle(engine: Engine, lock: threading.Lock) -> None:
+    if lock.acquire(blocking=False):
+        engine.close()
 
 
 def check_sleep_mode(mode: str) -> None:
@@ -94,9 +116,13 @@ class LLM:
         Further options are the flags of `octavo serve` with _ for -: max_model_len, quantization, gpu_memory_utilization .."""
 
     def __init__(self, model: Optional[str] = None, **options: Any):
-        self._engine = Engine(engine_options(model, options))
+        options = engine_options(model, options)
+        self._engine = Engine(options)
+        self._saves_blocks = _saves_blocks(options)
         self._ids = itertools.count()
         self._lock = threading.Lock()  # one batch at a time
+        # At exit, too: the engine writes pending KV blocks when it ends.
+        weakref.finalize(self, _close_if_idle, self._engine, self._lock)
 
     def generate(self, prompts: Any, sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
                  use_tqdm: bool = True) -> list[RequestOutput]:
@@ -243,9 +269,24 @@ class LLM:
 
     def _generate(self, bodies: list[tuple[dict, Optional[str], int]], use_tqdm: bool) -> list[RequestOutput]:
         """bodies: each with its text and its number of choices."""
-        return self._run([_Job(lambda request, body=body: self._engine.submit(request, body, stream=False),
-                               lambda request, text=text, n=n: Assembly(self._engine, str(request), text, n))
-                          for body, text, n in bodies], use_tqdm)
+        generated = self._engine.stats()["generation_tokens"]
+        outputs = self._run([_Job(lambda request, body=body: self._engine.submit(request, body, stream=False),
+                                  lambda request, text=text, n=n: Assembly(self._engine, str(request), text, n))
+                             for body, text, n in bodies], use_tqdm)
+        if self._saves_blocks:
+            self._wait_saved(generated)
+        return outputs
+
+    def _wait_saved(self, generated: int) -> None:
+        """Returns when the folder has the prompts' blocks, as with vLLM's connector: another process can load them then.
+                generated: the engine's count of tokens before the batch."""
+        deadline = time.monotonic() + _SAVE_SECONDS_MAX
+        while time.monotonic() < deadline:
+            stats = self._engine.stats()
+            idle = stats["generation_tokens"] > generated and stats["running"] + stats["waiting"] == 0
+            if idle and not any(m.value for m in self.get_metrics() if m.name == "vllm:kv_transfer_held_blocks"):
+                return
+            time.sleep(0.002)
 
     def _read(self, route: str, prompts: list[Any], params: "PoolingParamsForEach", read: Callable[[dict], Any],
               use_tqdm: bool, more: Optional[dict] = None) -> list[PoolingRequestOutput]:

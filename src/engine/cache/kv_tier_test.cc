@@ -356,8 +356,39 @@ TEST(KvTier, WhatCannotBeDoneIsRefusedAtTheStart) {
   EXPECT_EQ(field(host_options(1000)), "");
   EXPECT_EQ(field(host_options(10)), "kv_transfer_config");
   EXPECT_EQ(field(host_options(std::int64_t{1} << 60)), "kv_transfer_config");
-  const TierRig rig({.kv_transfer = tier_options(folder)});
-  EXPECT_EQ(field(tier_options(folder)), "kv_transfer_config") << "another engine has it";
+}
+
+TEST_P(KvTierModes, EnginesShareAFolderAndTheEndWritesWhatIsPending) {
+  const ScratchDirectory folder;
+  const std::vector<TokenId> prompt = some_prompt(1, 400), other = some_prompt(2, 400);
+  TierRig decodes({.mode = GetParam(), .kv_transfer = tier_options(folder)});
+  {
+    TierRig prefills({.mode = GetParam(), .kv_transfer = tier_options(folder)});
+    EXPECT_EQ(prefills.cached(prompt, 1), 0);
+    prefills.rest();
+    EXPECT_EQ(decodes.cached(prompt), 384);
+    EXPECT_EQ(prefills.cached(other, 1), 0);
+  }
+  EXPECT_EQ(decodes.cached(other), 384);
+  decodes.rest();
+  decodes.expect_empty();
+}
+
+TEST_P(KvTierModes, BlocksOfAnswersAreKeptIfTheyAreWanted) {
+  for (const bool prompt_only : {true, false}) {
+    const ScratchDirectory folder;
+    KvTransferOptions transfer = tier_options(folder);
+    transfer.tier->prompt_only = prompt_only;
+    TierRig rig({.mode = GetParam(), .kv_transfer = transfer});
+    std::vector<TokenId> text = some_prompt(1, 40);
+    const auto answer = rig.ask(text, 100).tokens;
+    text.insert(text.end(), answer.begin(), answer.end());
+    rig.forget();
+    // 140 tokens have 8 full blocks: the last block needs a token that no step has computed.
+    EXPECT_EQ(rig.cached(text), prompt_only ? 32 : 128);
+    rig.rest();
+    rig.expect_empty();
+  }
 }
 
 // --kv-offloading-size, with a cache that is in host memory.

@@ -55,6 +55,26 @@ class MediaEncoder {
   ~MediaEncoder() = default;
 };
 
+// Blocks of the KV cache as bytes, which leave it and enter it.
+class BlockExchange {
+ public:
+  // Format of exported blocks. Error (unsupported): why blocks cannot leave this engine.
+  virtual Result<BlockFormat> block_format() const = 0;
+  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step
+  // writes (export) or uses (import) meanwhile.
+  virtual void export_piece(KvPlace place, std::span<std::byte> out) const = 0;
+  virtual void import_piece(KvPlace place, std::span<const std::byte> bytes) = 0;
+  // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
+  virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
+  // True if the cache is in host memory.
+  virtual bool in_host_memory() const { return true; }
+  // Blocks in their native layout, for engines with an equal layout.
+  virtual NativeBlocks native_blocks() { return {}; }
+
+ protected:
+  ~BlockExchange() = default;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -90,20 +110,8 @@ class Executor {
   // Null: the model has no images, sound or cross attention.
   virtual MediaEncoder* media_encoder() { return nullptr; }
 
-  // Format of exported blocks. Error (unsupported): why blocks cannot leave this engine.
-  virtual Result<BlockFormat> block_format() const {
-    return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
-  }
-  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step
-  // writes (export) or uses (import) meanwhile.
-  virtual void export_piece(KvPlace, std::span<std::byte>) const {}
-  virtual void import_piece(KvPlace, std::span<const std::byte>) {}
-  // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
-  virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
-  // True if the cache is in host memory.
-  virtual bool in_host_memory() const { return true; }
-  // Blocks in their native layout, for engines with an equal layout.
-  virtual NativeBlocks native_blocks() { return {}; }
+  // Null: KV blocks do not leave this device.
+  virtual BlockExchange* block_exchange() { return nullptr; }
 
   // Frees the cache's memory and contents; nothing may be using it. Later steps allocate it again. Error
   // (unsupported): this device keeps the memory.

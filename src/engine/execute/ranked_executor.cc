@@ -112,7 +112,6 @@ Result<> RankedExecutor::open_caches(const RankCaches& caches, std::int64_t bloc
 }
 
 Result<BlockFormat> RankedExecutor::block_format() const {
-  if (!memory_) return Executor::block_format();
   TRY(BlockFormat format, own_->block_format());
   memory_->pieces().describe(format);
   return format;
@@ -175,28 +174,28 @@ Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t
 // Sends the whole adapter; each rank takes its part.
 Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
   TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
-  return own_->put_adapter(place, changes);
+  return own_->adapters()->put_adapter(place, changes);
 }
 
 void RankedExecutor::drop_adapter(int place) {
   (void)or_end(tell<order::DropAdapter>(place));  // otherwise the next step reports the error
-  own_->drop_adapter(place);
+  own_->adapters()->drop_adapter(place);
 }
 
 // Every rank encodes it, because every rank's steps use the result.
 Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
   TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
-  return own_->begin_media(place, part);
+  return own_->media_encoder()->begin_media(place, part);
 }
 
 bool RankedExecutor::advance_media(int rows) {
   (void)or_end(tell<order::AdvanceMedia>(rows));  // otherwise the next step reports the error
-  return own_->advance_media(rows);
+  return own_->media_encoder()->advance_media(rows);
 }
 
 void RankedExecutor::drop_media(int place) {
   (void)or_end(tell<order::DropMedia>(place));  // otherwise the next step reports the error
-  own_->drop_media(place);
+  own_->media_encoder()->drop_media(place);
 }
 
 Result<> RankedExecutor::release_cache() {
@@ -233,11 +232,19 @@ class Follower {
     }
     return own_.give_logits(logits.tokens);
   }
-  Result<> run(const order::PutAdapter& put) { return own_.put_adapter(put.place, put.changes); }
-  Result<> run(const order::DropAdapter& drop) { return own_.drop_adapter(drop.place), Result<>(); }
-  Result<> run(const order::BeginMedia& begin) { return own_.begin_media(begin.place, begin.part); }
-  Result<> run(const order::AdvanceMedia& advance) { return own_.advance_media(advance.rows), Result<>(); }
-  Result<> run(const order::DropMedia& drop) { return own_.drop_media(drop.place), Result<>(); }
+  Result<> run(const order::PutAdapter& put) { return own_.adapters()->put_adapter(put.place, put.changes); }
+  Result<> run(const order::DropAdapter& drop) {
+    return own_.adapters()->drop_adapter(drop.place), Result<>();
+  }
+  Result<> run(const order::BeginMedia& begin) {
+    return own_.media_encoder()->begin_media(begin.place, begin.part);
+  }
+  Result<> run(const order::AdvanceMedia& advance) {
+    return own_.media_encoder()->advance_media(advance.rows), Result<>();
+  }
+  Result<> run(const order::DropMedia& drop) {
+    return own_.media_encoder()->drop_media(drop.place), Result<>();
+  }
   Result<> run(const order::ReleaseCache&) { return own_.release_cache(); }
   Result<> run(const order::End&) { return {}; }
 

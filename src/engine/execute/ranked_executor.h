@@ -23,7 +23,7 @@
 
 namespace octavo {
 
-class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
+class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder, public BlockExchange {
  public:
   // Allocates the cache on every rank. caches: layouts of blocks that may leave the engine. Error: a rank has
   // not enough memory.
@@ -44,8 +44,9 @@ class RankedExecutor final : public Executor, public AdapterSlots, public MediaE
                                       std::span<const std::uint8_t> heads) override;
   AdapterSlots* adapters() override { return own_->adapters() != nullptr ? this : nullptr; }
   MediaEncoder* media_encoder() override { return own_->media_encoder() != nullptr ? this : nullptr; }
+  BlockExchange* block_exchange() override { return memory_ ? this : nullptr; }
   Result<AdapterFile> read_adapter(const std::string& path) const override {
-    return own_->read_adapter(path);
+    return own_->adapters()->read_adapter(path);
   }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;

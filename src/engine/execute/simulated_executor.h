@@ -21,7 +21,7 @@ struct SimulatedExecutorOptions {
   int stages = 1;             // number of pipeline stages; a step is computed when it is sampled
 };
 
-class SimulatedExecutor final : public Executor {
+class SimulatedExecutor final : public Executor, public BlockExchange {
  public:
   explicit SimulatedExecutor(const SimulatedExecutorOptions& options)
       : options_(options),
@@ -34,9 +34,10 @@ class SimulatedExecutor final : public Executor {
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override;
 
+  Result<> release_cache() override;
+  BlockExchange* block_exchange() override { return this; }
   Result<BlockFormat> block_format() const override;
   void export_piece(KvPlace place, std::span<std::byte> out) const override;
-  Result<> release_cache() override;
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
 
   // Next token after these tokens.

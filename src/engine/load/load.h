@@ -26,6 +26,11 @@ struct LoadHooks {
   // Command of a process that calls run_rank(); the rank's number is appended. Empty: only one rank is
   // possible.
   std::vector<std::string> rank_command{};
+
+  MakeVocabulary make_vocabulary(int vocab_size) const {
+    if (!vocabulary) return {};
+    return [make = vocabulary, vocab_size] { return make(vocab_size); };
+  }
 };
 
 // Device "auto" falls back to the CPU, with a line in the log, if the GPU's backend cannot run the model

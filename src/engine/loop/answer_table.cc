@@ -106,7 +106,7 @@ void AnswerTable::end(AnswerIndex index, FinishReason reason, std::int64_t now_u
   answer->news.times.last_token_us = now_us;
   answer->news.preemptions = answer->preemptions;
   const bool whole = reason != FinishReason::abort && reason != FinishReason::error;
-  if (whole && answer->accepted->unfinished == 1) answer->news.kv_transfer = offer_(*answer->accepted);
+  if (whole) answer->news.kv_transfer = offer_(*answer);
   send(*answer);
   if (--answer->accepted->unfinished == 0) inbox_.finished(answer->accepted->id);
 }

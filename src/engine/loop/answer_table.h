@@ -20,10 +20,10 @@ using AnswerIndex = std::uint64_t;  // SequenceSpec::tag
 // The end frees its index. The end of a request's last answer also frees the request's places in the inbox.
 class AnswerTable {
  public:
-  // Transfer parameters that a request reports with the end of its last answer.
-  using Offer = std::function<std::optional<KvTransferParams>(const Accepted&)>;
+  // Transfer parameters that a request reports with the end of this answer.
+  using Offer = std::function<std::optional<KvTransferParams>(const Answer&)>;
 
-  // engine: EngineInfo::index. offer: called when a request ends without abort or failure.
+  // engine: EngineInfo::index. offer: called when an answer ends without abort or failure.
   AnswerTable(Inbox& inbox, int engine, Offer offer)
       : inbox_(inbox), engine_(engine), offer_(std::move(offer)) {}
 

@@ -52,8 +52,12 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
           std::move(parts.vocabulary),
           [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
       answers_(inbox_, info_.index,
-               [this](const Accepted& accepted) {
-                 return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
+               [this](const Answer& answer) -> std::optional<KvTransferParams> {
+                 if (!transfers_) return std::nullopt;
+                 const Sequence* sequence = scheduler_->find(answer.sequence);
+                 return transfers_->offer(*answer.accepted,
+                                          sequence != nullptr ? sequence->tokens : std::span<const TokenId>(),
+                                          now_us());
                }),
       adapters_(executor_->adapters(), info_.max_loras, [this] { inbox_.wake(); }),
       media_(executor_->media_encoder(),

@@ -136,7 +136,7 @@ Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
     leases_.use(next.request_id, now_us(), [](const Lease&) {});
     TRY(TransferMessage message, receive_message(socket));
     if (!std::holds_alternative<Keep>(message))
-      return failure(ErrorCode::corrupt, "another engine went on with nonsense");
+      return failure(ErrorCode::corrupt, "the other engine sent an invalid message");
     next = std::get<Keep>(std::move(message));
   }
 }
@@ -196,7 +196,7 @@ Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Le
     TRY(const TransferMessage message, receive_message(socket));
     if (std::holds_alternative<Done>(message)) return {};
     const auto* get = std::get_if<Get>(&message);
-    if (get == nullptr) return failure(ErrorCode::corrupt, "another engine went on with nonsense");
+    if (get == nullptr) return failure(ErrorCode::corrupt, "the other engine sent an invalid message");
     const bool packed = get->way == BlockWay::packed;
     if (get->slot >= kTransferSlots || get->count < 1 || get->count > piece_blocks(pull.format) ||
         get->first > blocks - get->count || (!packed && layout.empty()))

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +9,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "transfer/tiers/direct_io.h"
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".kv";
 constexpr std::string_view kUnfinished = ".part";
+// An engine reads the folder again when others have changed more than this share of the files.
+constexpr std::size_t kStaleShare = 16;
 
 std::string name_of(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
@@ -60,12 +63,22 @@ class File {
   int fd_;
 };
 
+Result<> write_all(int file, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(file, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return refused("write", path);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, BlockFormat format,
-                                                     std::int64_t bytes_max, int engine,
-                                                     EvictionPolicy policy, bool direct_io) {
-  const fs::path own = fs::path(folder) / fmt::format("{}-{}", name_of(format.digest()), engine);
+                                                     std::int64_t bytes_max, EvictionPolicy policy,
+                                                     bool direct_io) {
+  const fs::path own = fs::path(folder) / name_of(format.digest());
   std::error_code error;
   fs::create_directories(own, error);
   if (error) return failure(ErrorCode::io, "cannot make {}: {}", own.string(), error.message());
@@ -76,58 +89,75 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
   const std::size_t file_bytes = packed_bytes(format, alignment);
   const std::int64_t most = bytes_max / static_cast<std::int64_t>(file_bytes);
   if (most < 1) return invalid("", "{} bytes hold no KV block of {}", bytes_max, file_bytes);
-  const fs::path lock_path = own / "lock";
-  const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return refused("open", lock_path);
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    close(lock);
-    return failure(ErrorCode::unavailable, "{} is used by another engine", own.string());
-  }
-  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), most, alignment, lock, policy));
-  TRY_VOID(files->find_all());
+  TRY(auto shared, SharedFolder::open(own));
+  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), static_cast<std::size_t>(most),
+                                                   alignment, std::move(shared), policy));
+  SharedFolder::Locked locked(*files->shared_);
+  TRY_VOID(files->read_folder(locked));
+  files->make_room(locked, files->most_, nullptr);
   return files;
 }
 
-BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, std::size_t alignment,
-                       int lock, EvictionPolicy policy)
+BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::size_t most, std::size_t alignment,
+                       std::unique_ptr<SharedFolder> shared, EvictionPolicy policy)
     : folder_(std::move(folder)),
       format_(std::move(format)),
-      most_(static_cast<std::size_t>(most)),
+      most_(most),
       alignment_(alignment),
-      lock_(lock),
+      policy_(policy),
+      shared_(std::move(shared)),
+      writer_(secret_seed()),
       order_(make_eviction_order(policy, most_)) {}
-
-BlockFiles::~BlockFiles() { close(lock_); }
 
 fs::path BlockFiles::path_of(Hash128 key) const {
   const std::string name = name_of(key);
   return folder_ / name.substr(0, 2) / (name + std::string(kSuffix));
 }
 
-// Finds the files of earlier processes: complete ones in the order of their use, and incomplete ones.
-Result<> BlockFiles::find_all() {
+// A name that no other writer uses.
+fs::path BlockFiles::unfinished_path(Hash128 key) {
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{}.{:x}-{:x}{}", path_of(key).string(), writer_, ++writes_, kUnfinished);
+}
+
+// Finds the files of all engines, and puts them in the order of their use. Removes files that nobody
+// completes.
+Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
+  std::int64_t unfinished = 0;
+  const bool alone = locked.alone();
+  const std::string own = fmt::format(".{:x}-", writer_);
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
     if (at->path().extension() == kUnfinished) {
-      std::error_code stays;
-      fs::remove(at->path(), stays);
+      const bool is_left = alone && at->path().filename().string().find(own) == std::string::npos;
+      if (!is_left || !fs::remove(at->path(), gone)) ++unfinished;
     } else if (const auto key = key_of(at->path())) {
-      std::error_code gone;
       const fs::file_time_type time = at->last_write_time(gone);
       if (!gone) found.emplace_back(time, *key);
     }
   }
   if (error) return failure(ErrorCode::io, "cannot read {}: {}", folder_.string(), error.message());
   std::ranges::sort(found);
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [time, key] : found) {
-      order_->add(key);
-      order_->use(key);
-    }
+  locked.state.files = std::ssize(found) + unfinished;
+  changes_read_ = locked.state.changes;
+  own_changes_ = 0;
+
+  std::unordered_set<Hash128, HashOfHash> there;
+  for (const auto& [time, key] : found) there.insert(key);
+  const std::lock_guard lock(mutex_);
+  for (const Hash128& key : order_->keys()) {
+    if (there.contains(key)) continue;
+    order_->remove(key);
+    gone_.push_back(key);
   }
-  remove_files(evict(most_));
+  for (const auto& [time, key] : found) {
+    const bool is_new = !order_->contains(key);
+    if (is_new) order_->add(key);
+    // ARC counts uses, and has counted those of this engine.
+    if (is_new || policy_ == EvictionPolicy::lru) order_->use(key);
+  }
   return {};
 }
 
@@ -141,14 +171,40 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Chooses the blocks to evict. The engine's thread calls contains(), so it must not wait for file operations.
-std::vector<Hash128> BlockFiles::evict(std::size_t most) {
-  std::vector<Hash128> evicted;
-  const std::lock_guard lock(mutex_);
-  while (order_->size() > most) evicted.push_back(order_->evict());
-  gone_.insert(gone_.end(), evicted.begin(), evicted.end());
-  evicted_ += std::ssize(evicted);
-  return evicted;
+// Evicts until the folder has at most `files` files. The last evicted file gets the name `reuse`, if no
+// reader can have it open; null: all are removed. The engine's thread calls contains(), so the mutex is not
+// held during file operations.
+void BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
+  const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
+  const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
+  const bool stale = others > static_cast<std::int64_t>(most_ / kStaleShare);
+  // If the folder cannot be read, the order in memory stays.
+  if (too_many() && (stale || count() == 0)) (void)read_folder(locked);
+  while (too_many()) {
+    Hash128 key;
+    {
+      const std::lock_guard lock(mutex_);
+      if (order_->size() == 0) return;  // all others are being written
+      key = order_->evict();
+      gone_.push_back(key);
+      ++evicted_;
+    }
+    const bool last = locked.state.files == static_cast<std::int64_t>(files) + 1;
+    const bool reuses = reuse != nullptr && last && locked.alone() && !is_read(key) &&
+                        rename(path_of(key).c_str(), reuse->c_str()) == 0;
+    if (reuses || removes(locked, key)) --locked.state.files;
+  }
+}
+
+// Removes a block's file. True: the number of files falls, also if a program other than an engine removed it.
+bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
+  std::error_code stays;
+  return fs::remove(path_of(key), stays) || (!stays && locked.alone());
+}
+
+void BlockFiles::count_changes(SharedFolder::Locked& locked, std::int64_t count) {
+  locked.state.changes += count;
+  own_changes_ += count;
 }
 
 bool BlockFiles::is_read(Hash128 key) const {
@@ -156,18 +212,33 @@ bool BlockFiles::is_read(Hash128 key) const {
   return std::ranges::find(reading_, key) != reading_.end();
 }
 
-void BlockFiles::remove_files(std::span<const Hash128> keys) const {
+void BlockFiles::remove(std::span<const Hash128> keys) {
+  SharedFolder::Locked locked(*shared_);
   for (const Hash128& key : keys) {
-    std::error_code stays;
-    fs::remove(path_of(key), stays);
+    {
+      const std::lock_guard lock(mutex_);
+      if (!order_->remove(key)) continue;
+      gone_.push_back(key);
+    }
+    if (removes(locked, key)) --locked.state.files;
   }
 }
 
-void BlockFiles::remove(std::span<const Hash128> keys) {
-  remove_files(keys);
+// True: the file exists.
+bool BlockFiles::look_up(Hash128 key) {
+  const bool exists = access(path_of(key).c_str(), R_OK) == 0;
   const std::lock_guard lock(mutex_);
-  for (const Hash128& key : keys)
-    if (order_->remove(key)) gone_.push_back(key);
+  if (exists && !order_->contains(key)) order_->add(key);
+  if (!exists && order_->remove(key)) gone_.push_back(key);
+  return exists;
+}
+
+void BlockFiles::look_up(std::span<const Hash128> keys) {
+  (void)std::ranges::find_if_not(keys, [&](const Hash128& key) { return look_up(key); });
+}
+
+void BlockFiles::look_up_each(std::span<const Hash128> keys) {
+  for (const Hash128& key : keys) look_up(key);
 }
 
 std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
@@ -177,13 +248,19 @@ std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   return there;
 }
 
+// Each file's time is later than the one before, so that other engines have the same order.
 void BlockFiles::touch(std::span<const Hash128> keys) {
+  timespec times[2]{};
+  clock_gettime(CLOCK_REALTIME, &times[0]);
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
-    utimensat(AT_FDCWD, path_of(*key).c_str(), nullptr,
-              0);  // without it, the order after a restart is less exact
+    times[0].tv_nsec = std::min(times[0].tv_nsec + 1, 999'999'999L);
+    times[1] = times[0];
+    utimensat(AT_FDCWD, path_of(*key).c_str(), times, 0);  // without it, the order is less exact
     const std::lock_guard lock(mutex_);
     order_->use(*key);
   }
+  SharedFolder::Locked locked(*shared_);
+  count_changes(locked, std::ssize(keys));
 }
 
 Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
@@ -224,42 +301,36 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   return verify(format_, key, packed);
 }
 
+// A block that another engine has written is not written again.
 Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
+  if (look_up(key)) return {};
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
   // The buffer contains other files of this thread.
   std::ranges::fill(room.subspan(packed.size()), std::byte{});
-  const fs::path path = path_of(key);
-  const fs::path unfinished = path.string() + std::string(kUnfinished);
+  const fs::path path = path_of(key), unfinished = unfinished_path(key);
   std::error_code error;
   fs::create_directory(path.parent_path(), error);
   if (error)
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
-  // Evicts before the file exists, so that the folder never exceeds its size. No read of an evicted block can
-  // start.
-  std::vector<Hash128> evicted = evict(most_ - 1);
-  if (!evicted.empty() && !is_read(evicted.back()) &&
-      rename(path_of(evicted.back()).c_str(), unfinished.c_str()) == 0)
-    evicted.pop_back();
-  remove_files(evicted);
-  const auto write_all = [&]() -> Result<> {
-    const File file(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW | direct_flag(alignment_));
-    if (file.fd() < 0) return refused("open", unfinished);
-    for (std::span<const std::byte> rest = room; !rest.empty();) {
-      const ssize_t put = ::write(file.fd(), rest.data(), rest.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) return refused("write", unfinished);
-      rest = rest.subspan(static_cast<std::size_t>(put));
-    }
-    if (rename(unfinished.c_str(), path.c_str()) != 0) return refused("rename", unfinished);
-    return {};
-  };
-  const Result<> written = write_all();
-  if (!written) {
-    fs::remove(unfinished, error);
-    return written;
+  std::optional<File> file;
+  Result<> written;
+  {
+    SharedFolder::Locked locked(*shared_);
+    make_room(locked, most_ - 1, &unfinished);
+    file.emplace(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW | direct_flag(alignment_));
+    if (file->fd() < 0) written = refused("open", unfinished);
+    ++locked.state.files;
   }
+  if (written) written = write_all(file->fd(), room, unfinished);
+  SharedFolder::Locked locked(*shared_);
+  const bool exists = access(path.c_str(), F_OK) == 0;  // another engine was faster
+  if (written && rename(unfinished.c_str(), path.c_str()) != 0) written = refused("rename", unfinished);
+  if (!written) fs::remove(unfinished, error);
+  if (!written || exists) --locked.state.files;
+  if (!written) return written;
+  count_changes(locked, 1);
   const std::lock_guard lock(mutex_);
   order_->add(key);
   return {};

@@ -1,12 +1,18 @@
 // KV blocks as files of a folder, one file per block, with a maximum total size.
 //
-//   FOLDER/<digest of the format>-<engine>/<first 2 digits of the key>/<key>.kv
+//   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
-// A file is a packed block (block_format.h). It is written under another name and renamed when it is
-// complete. Key and checksum detect what a crash or a full disk has left. If the folder is full, the evicted
-// block's file is overwritten, because creating and deleting files costs most of the time of small writes.
-// File times store the order of use across restarts. With direct I/O, a file is padded to the required
-// alignment. Readers ignore the padding, so both modes read each other's files. Any thread.
+// Several engines and processes may use a folder at once: they find each other's blocks, and the maximum is for
+// all of them together. A file is a packed block (block_format.h). It is written under another name and renamed
+// when it is complete. Key and checksum detect what a crash or a full disk has left.
+//
+// File times store the order of use, across restarts and engines. An engine has this order in memory;
+// it reads the folder again when it needs room and others have used or written a share of the files. If no other
+// engine has the folder open, the evicted block's file is overwritten, because creating and deleting files costs
+// most of the time of small writes.
+//
+// With direct I/O, a file is padded to the required alignment. Readers ignore the padding, so both modes read
+// each other's files. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +28,24 @@
 #include "transfer/block_format.h"
 #include "transfer/tiers/block_store.h"
 #include "transfer/tiers/eviction_order.h"
+#include "transfer/tiers/shared_folder.h"
 
 namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Creates the folder, or reads its contents. engine: number of the engine, which has separate files.
-  // direct_io: bypass the page cache. Errors: no space for a single block; another process has these files
-  // open; a system error; direct_io on a file system without it (field use_odirect, unsupported).
+  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Errors: no space for a single
+  // block; a system error; direct_io on a file system without it (field use_odirect, unsupported).
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
-                                                  std::int64_t bytes_max, int engine,
+                                                  std::int64_t bytes_max,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
                                                   bool direct_io = false);
-  ~BlockFiles() override;
-  BlockFiles(const BlockFiles&) = delete;
-  BlockFiles& operator=(const BlockFiles&) = delete;
 
   using BlockStore::contains;
+  bool must_look_up() const override { return true; }
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
+  void look_up(std::span<const Hash128> keys) override;
+  void look_up_each(std::span<const Hash128> keys) override;
   void touch(std::span<const Hash128> keys) override;
   // A full disk is also an io error.
   Result<> read(Hash128 key, const TakeBlock& take) override;
@@ -54,26 +60,36 @@ class BlockFiles final : public BlockStore {
   std::int64_t evicted() const override;
 
  private:
-  BlockFiles(std::filesystem::path folder, BlockFormat format, std::int64_t most, std::size_t alignment,
-             int lock, EvictionPolicy policy);
-  Result<> find_all();
+  BlockFiles(std::filesystem::path folder, BlockFormat format, std::size_t most, std::size_t alignment,
+             std::unique_ptr<SharedFolder> shared, EvictionPolicy policy);
+  Result<> read_folder(SharedFolder::Locked& locked);
   std::filesystem::path path_of(Hash128 key) const;
-  std::vector<Hash128> evict(std::size_t most);
+  std::filesystem::path unfinished_path(Hash128 key);
+  bool look_up(Hash128 key);
+  void make_room(SharedFolder::Locked& locked, std::size_t files, const std::filesystem::path* reuse);
+  bool removes(const SharedFolder::Locked& locked, Hash128 key) const;
   bool is_read(Hash128 key) const;
   Result<> read_file(Hash128 key, std::span<std::byte> room) const;
-  void remove_files(std::span<const Hash128> keys) const;
+  void count_changes(SharedFolder::Locked& locked, std::int64_t count);
 
   const std::filesystem::path folder_;
   const BlockFormat format_;
   const std::size_t most_;       // maximum number of files
   const std::size_t alignment_;  // alignment of direct I/O; 1: page cache
-  const int lock_;               // descriptor of the locked lock file
+  const EvictionPolicy policy_;
+  const std::unique_ptr<SharedFolder> shared_;
+  const std::uint64_t writer_;  // random: part of the names of files that are being written
+
+  // Guarded by the lock of shared_.
+  std::int64_t changes_read_ = 0;  // SharedFolder::State::changes when the folder was read
+  std::int64_t own_changes_ = 0;   // changes by this engine since then
 
   mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<EvictionOrder> order_;
   std::vector<Hash128> reading_;  // blocks being read, whose files must not be overwritten
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
+  std::uint64_t writes_ = 0;
 };
 
 }  // namespace octavo

@@ -58,7 +58,7 @@ struct Files {
     const auto bytes = static_cast<std::int64_t>(
         packed_bytes(format, direct_io ? direct_io_alignment(folder.path()).value() : 1));
     files =
-        BlockFiles::open(folder.path(), format, blocks * bytes, 0, EvictionPolicy::lru, direct_io).value();
+        BlockFiles::open(folder.path(), format, blocks * bytes, EvictionPolicy::lru, direct_io).value();
   }
   Result<> put(int i) {
     return files->write(
@@ -83,8 +83,7 @@ struct Files {
     std::set<ino_t> numbers;
     struct stat status;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
-      if (entry.is_regular_file() && entry.path().filename() != "lock" &&
-          stat(entry.path().c_str(), &status) == 0)
+      if (entry.path().extension() == ".kv" && stat(entry.path().c_str(), &status) == 0)
         numbers.insert(status.st_ino);
     return numbers;
   }
@@ -305,7 +304,7 @@ TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
   for (int i = 2; i < 5; ++i) bytes += fs::file_size(f.path(i));
   EXPECT_EQ(bytes, 3 * packed_bytes(kFormat, GetParam() ? direct_io_alignment(f.folder.path()).value() : 1));
   f.files.reset();
-  const auto same = BlockFiles::open(f.folder.path(), kFormat, static_cast<std::int64_t>(bytes), 0,
+  const auto same = BlockFiles::open(f.folder.path(), kFormat, static_cast<std::int64_t>(bytes),
                                      EvictionPolicy::lru, GetParam());
   EXPECT_EQ(same.value()->most(), 3U);
 }
@@ -315,7 +314,7 @@ TEST(BlockFiles, AFileSystemWithoutDirectIoIsRefused) {
   std::string folder = "/dev/shm/octavo.XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const auto open = [&](bool direct) {
-    return BlockFiles::open(folder, kFormat, kStride, 0, EvictionPolicy::lru, direct);
+    return BlockFiles::open(folder, kFormat, kStride, EvictionPolicy::lru, direct);
   };
   const auto refused = open(true);
   ASSERT_FALSE(refused);
@@ -326,14 +325,109 @@ TEST(BlockFiles, AFileSystemWithoutDirectIoIsRefused) {
   fs::remove_all(folder);
 }
 
-TEST(BlockFiles, OneProcessAtATimeAndRoomForABlock) {
+TEST(BlockFiles, RoomForABlockInAFolder) {
   Files f;
-  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride, 0).error().code, ErrorCode::unavailable);
-  EXPECT_TRUE(BlockFiles::open(f.folder.path(), kFormat, kStride, 1)) << "another engine's are its own";
-  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride - 1, 2).error().code,
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride - 1).error().code,
             ErrorCode::invalid_argument);
   f.folder.write("file", "");
-  EXPECT_EQ(BlockFiles::open(f.folder / "file", kFormat, kStride, 0).error().code, ErrorCode::io);
+  EXPECT_EQ(BlockFiles::open(f.folder / "file", kFormat, kStride).error().code, ErrorCode::io);
+}
+
+// Two engines with one folder.
+struct Shared {
+  Files one;
+  std::unique_ptr<BlockFiles> other;
+
+  explicit Shared(std::int64_t blocks = 100) : one(blocks) {
+    other = BlockFiles::open(one.folder.path(), kFormat, blocks * kStride).value();
+  }
+  static Result<> put(BlockFiles& files, int i) {
+    return files.write(key(i), [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i), to.begin()); });
+  }
+  static bool finds(BlockFiles& files, int i) {
+    const Hash128 name = key(i);
+    files.look_up(std::span(&name, 1));
+    return files.contains(name);
+  }
+  static void use(BlockFiles& files, int i) {
+    const Hash128 name = key(i);
+    files.touch(std::span(&name, 1));
+  }
+};
+
+TEST(BlockFiles, OneEngineReadsWhatTheOtherHasWritten) {
+  Shared f;
+  ASSERT_TRUE(f.one.put(1));
+  EXPECT_FALSE(f.other->contains(key(1))) << "it has not looked";
+  EXPECT_TRUE(Shared::finds(*f.other, 1));
+  EXPECT_FALSE(Shared::finds(*f.other, 2));
+  bool same = false;
+  EXPECT_TRUE(f.other->read(key(1), [&](std::span<const std::byte> contents) {
+    same = std::ranges::equal(contents, contents_of(1));
+  }));
+  EXPECT_TRUE(same);
+  const fs::path file = f.one.path(1);
+  const auto written = fs::last_write_time(file);
+  ASSERT_TRUE(f.other->write(key(1), [](std::span<std::byte>) { FAIL() << "it is stored already"; }));
+  EXPECT_EQ(fs::last_write_time(file), written);
+  f.other->remove(std::vector<Hash128>{key(1)});
+  EXPECT_FALSE(Shared::finds(*f.one.files, 1));
+  EXPECT_EQ(f.one.get(1).error().code, ErrorCode::not_found);
+}
+
+TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
+  Shared f(8);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(f.one.put(i));
+  for (int i = 0; i < 8; ++i) Shared::use(*f.one.files, i);
+  Shared::use(*f.other, 0);
+  for (int i = 8; i < 12; ++i) {
+    ASSERT_TRUE(Shared::put(*f.other, i));
+    Shared::use(*f.other, i);
+    EXPECT_EQ(f.one.count_on_disk(), 8);
+  }
+  EXPECT_TRUE(Shared::finds(*f.one.files, 0)) << "the other engine has used it";
+  for (int i = 1; i < 5; ++i) EXPECT_FALSE(Shared::finds(*f.one.files, i)) << i;
+  for (int i = 5; i < 12; ++i) EXPECT_TRUE(Shared::finds(*f.one.files, i)) << i;
+  // The first engine learns of the new files when it needs room.
+  for (int i = 12; i < 20; ++i) {
+    ASSERT_TRUE(f.one.put(i));
+    EXPECT_EQ(f.one.count_on_disk(), 8);
+  }
+  for (int i = 12; i < 20; ++i) EXPECT_TRUE(f.one.get(i)) << i;
+}
+
+TEST(BlockFiles, AnEngineThatComesLeavesWhatOthersWrite) {
+  Shared f;
+  ASSERT_TRUE(f.one.put(1));
+  const fs::path unfinished = f.one.path(1).string() + ".7-1.part";
+  std::ofstream(unfinished) << "half";
+  const auto third = BlockFiles::open(f.one.folder.path(), kFormat, 100 * kStride).value();
+  EXPECT_TRUE(fs::exists(unfinished)) << "it may be another engine's";
+}
+
+TEST(BlockFiles, EnginesThatWriteAtOnceSeeWholeBlocksOrNone) {
+  Shared f(10);
+  std::atomic<int> read = 0;
+  std::vector<std::thread> threads;
+  for (BlockFiles* files : {f.one.files.get(), f.other.get()})
+    for (const int first : {0, 7})
+      threads.emplace_back([&, files, first] {
+        for (int i = 0; i < 300; ++i) {
+          const int number = (first + i) % 25;
+          EXPECT_TRUE(Shared::put(*files, number));
+          Shared::use(*files, number);
+          const int wanted = (number + 20) % 25;
+          Shared::finds(*files, wanted);
+          const Result<> got = files->read(key(wanted), [&](std::span<const std::byte> contents) {
+            EXPECT_TRUE(std::ranges::equal(contents, contents_of(wanted)));
+            ++read;
+          });
+          EXPECT_TRUE(got || got.error().code == ErrorCode::not_found) << got.error().message;
+          EXPECT_LE(f.one.count_on_disk(), 10);
+        }
+      });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(read, 100);
 }
 
 TEST(BlockFiles, ModelsHaveTheirOwn) {
@@ -341,7 +435,7 @@ TEST(BlockFiles, ModelsHaveTheirOwn) {
   ASSERT_TRUE(f.put(1));
   BlockFormat other = kFormat;
   other.fingerprint = "another";
-  EXPECT_EQ(BlockFiles::open(f.folder.path(), other, kStride, 0).value()->count(), 0);
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), other, kStride).value()->count(), 0);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ struct Compressed {
     blocks.reset();
     blocks = std::make_unique<CompressedBlocks>(
         format_of(dtype), by,
-        BlockFiles::open(folder.path(), compressed(format_of(dtype), by).value(), 1 << 20, 0).value());
+        BlockFiles::open(folder.path(), compressed(format_of(dtype), by).value(), 1 << 20).value());
   }
   Result<> put(Hash128 key, const std::vector<float>& numbers) const {
     return blocks->write(key, [&](std::span<std::byte> to) {
@@ -230,7 +230,7 @@ TEST_P(CompressedBlocksOf, PlainAndCompressedOnesAreNotTakenForEachOther) {
   ASSERT_TRUE(c.put(kKey, some_numbers(dtype_, 1)));
   const BlockFormat plain = format_of(dtype_), small = compressed(plain, by_).value();
   const fs::path file = c.file();
-  const auto files = BlockFiles::open(c.folder.path(), plain, 1 << 20, 0).value();
+  const auto files = BlockFiles::open(c.folder.path(), plain, 1 << 20).value();
   EXPECT_EQ(files->count(), 0) << "a folder of their own";
   EXPECT_EQ(files->read(kKey, [](std::span<const std::byte>) { FAIL(); }).error().code, ErrorCode::not_found);
   ASSERT_TRUE(files->write(Hash128{3, 4}, [](std::span<std::byte>) {}));

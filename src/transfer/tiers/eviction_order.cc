@@ -35,6 +35,7 @@ class Lru final : public EvictionOrder {
   }
   bool contains(Hash128 key) const override { return places_.contains(key); }
   std::size_t size() const override { return places_.size(); }
+  std::vector<Hash128> keys() const override { return {keys_.begin(), keys_.end()}; }
 
  private:
   Keys keys_;
@@ -86,6 +87,11 @@ class Arc final : public EvictionOrder {
     return place != places_.end() && place->second.list < kOnceGone;
   }
   std::size_t size() const override { return size_of(kOnce) + size_of(kOften); }
+  std::vector<Hash128> keys() const override {
+    std::vector<Hash128> keys(keys_[kOnce].begin(), keys_[kOnce].end());
+    keys.insert(keys.end(), keys_[kOften].begin(), keys_[kOften].end());
+    return keys;
+  }
 
  private:
   enum List : std::uint8_t { kOnce, kOften, kOnceGone, kOftenGone };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/hash.h"
 
@@ -28,6 +29,7 @@ class EvictionOrder {
 
   virtual bool contains(Hash128 key) const = 0;
   virtual std::size_t size() const = 0;
+  virtual std::vector<Hash128> keys() const = 0;
 };
 
 // most: maximum number of blocks.

@@ -19,25 +19,23 @@ namespace {
 constexpr double kNewest = 0.2;  // weight of the last load in the running mean
 constexpr int kProbeEvery =
     32;  // every n-th load that is not worth it runs anyway, to measure its time again
-constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup
 // A load that takes longer is given up, and the prompt is computed.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
 // format: of the stored blocks.
-Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format,
-                                               int engine) {
+Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
   if (is_store_url(options.place))
     return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
   TRY(std::unique_ptr<BlockFiles> files,
-      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction, options.use_odirect));
+      BlockFiles::open(options.place, format, options.bytes, options.eviction, options.use_odirect));
   log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
   return files;
 }
 
 // Opens the tier below host memory for blocks of `format`.
 Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
-                                               const BlockFormat& below, int engine) {
-  TRY(auto place, open_place(options, below, engine));
+                                               const BlockFormat& below) {
+  TRY(auto place, open_place(options, below));
   if (options.compression == BlockCompression::none) return place;
   log_info("KV blocks on disk or in the store are compressed, {}: {} bytes in place of {}; answers change",
            below.dtype, below.bytes, format.bytes);
@@ -57,7 +55,7 @@ void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_
 }  // namespace
 
 Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& options, BlockFormat format,
-                                                         int engine, int cache_blocks, CacheAccess cache) {
+                                                         int cache_blocks, CacheAccess cache) {
   std::unique_ptr<BlockStore> store;
   TRY(const BlockFormat below_format, compressed(format, options.compression));
   if (options.host_bytes > 0) {
@@ -65,7 +63,7 @@ Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& op
                                 cache.allocate));
   }
   if (!options.place.empty()) {
-    TRY(auto below, open_below(options, format, below_format, engine));
+    TRY(auto below, open_below(options, format, below_format));
     if (store) {
       store = std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake);
     } else {
@@ -84,11 +82,15 @@ TierConnector::TierConnector(const KvTierOptions& options, BlockFormat format,
       store_(std::move(store)),
       host_(store_->own(KvMedium::host)),
       below_stride_(below_stride),
-      blocks_waiting_max_(static_cast<std::size_t>(std::max(cache_blocks / 8, 1))),
-      cache_(std::move(cache)) {
+      cache_(std::move(cache)),
+      uses_(static_cast<std::size_t>(options.max_tracker_size)) {
   for (Reader& reader : readers_) reader.thread = std::thread([this, &reader] { read_loop(reader); });
-  writer_ = std::thread([this] { write_loop(); });
-  if (store_->must_look_up()) asker_ = std::thread([this] { look_up_loop(); });
+  writer_ = std::make_unique<StoreWriter>(
+      static_cast<std::size_t>(std::max(cache_blocks / 8, 1)), [this](const StoreTask& task) { write(task); },
+      cache_.wake);
+  if (store_->must_look_up())
+    look_ups_ = std::make_unique<PromptLookUps>([this](std::span<const Hash128> keys) { look_up(keys); },
+                                                cache_.wake);
 }
 
 TierConnector::~TierConnector() {
@@ -96,13 +98,8 @@ TierConnector::~TierConnector() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  give_up_store_ = true;
-  look_up_came_.notify_all();
   load_came_.notify_all();
-  store_came_.notify_all();
   for (Reader& reader : readers_) reader.thread.join();
-  writer_.join();
-  if (asker_.joinable()) asker_.join();
 }
 
 std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
@@ -111,16 +108,7 @@ std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
   if (const int known = known_prefix(prompt.keys);
       known == std::ssize(prompt.keys) || !store_->must_look_up())
     return known;
-  const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = look_ups_.try_emplace(prompt.id);
-  LookUp& mine = place->second;
-  if (is_new) {
-    mine.keys.assign(prompt.keys.begin(), prompt.keys.end());
-    mine.give_up_us = now_us() + kLookUpUs;
-    look_up_came_.notify_one();
-  }
-  if (!mine.done && now_us() < mine.give_up_us) return std::nullopt;
-  mine.done = true;
+  if (!look_ups_->done(prompt)) return std::nullopt;
   return known_prefix(prompt.keys);
 }
 
@@ -130,28 +118,7 @@ int TierConnector::known_prefix(std::span<const Hash128> keys) const {
 }
 
 void TierConnector::decline(const KvPrompt& prompt) {
-  const std::lock_guard lock(mutex_);
-  look_ups_.erase(prompt.id);
-}
-
-// Looks up prompts, the oldest first, and skips prompts that no longer wait.
-void TierConnector::look_up_loop() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    auto next = look_ups_.end();
-    look_up_came_.wait(lock, [&] {
-      next = std::ranges::find_if(look_ups_, [](const auto& each) { return !each.second.done; });
-      return stopping_ || next != look_ups_.end();
-    });
-    if (stopping_) return;
-    const RequestId id = next->first;
-    const std::vector<Hash128> keys = next->second.keys;
-    lock.unlock();
-    look_up(keys);
-    lock.lock();
-    if (const auto mine = look_ups_.find(id); mine != look_ups_.end()) mine->second.done = true;
-    cache_.wake();
-  }
+  if (look_ups_) look_ups_->forget(prompt.id);
 }
 
 // Cache groups without a window need all blocks. Windows and states only need the last ones, so every
@@ -168,10 +135,8 @@ void TierConnector::look_up(std::span<const Hash128> keys) {
 }
 
 std::int64_t TierConnector::wake_at_us() const {
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t first = look_ups_ ? look_ups_->wake_at_us() : std::numeric_limits<std::int64_t>::max();
   const std::lock_guard lock(mutex_);
-  for (const auto& [id, each] : look_ups_)
-    if (!each.done) first = std::min(first, each.give_up_us);
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
@@ -226,9 +191,9 @@ bool TierConnector::worth_loading(int blocks, std::span<const Hash128> pieces, d
 }
 
 void TierConnector::load(LoadTask task) {
+  if (look_ups_) look_ups_->forget(task.id);
   {
     const std::lock_guard lock(mutex_);
-    look_ups_.erase(task.id);
     const double seconds = seconds_of(std::span(task.keys).subspan(static_cast<std::size_t>(task.first)));
     loads_.push_back({std::move(task), seconds});
   }
@@ -302,25 +267,10 @@ void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, L
   }
 }
 
-void TierConnector::count_uses(std::span<const Hash128> keys) {
-  if (options_.store_threshold <= 1) return;
-  for (const Hash128& key : keys) {
-    const auto [place, is_new] = uses_.try_emplace(key);
-    ++place->second;
-    if (!is_new) continue;
-    used_.push_back(key);
-    if (used_.size() <= static_cast<std::size_t>(options_.max_tracker_size)) continue;
-    uses_.erase(used_.front());
-    used_.pop_front();
-  }
-}
-
 // Number of leading keys that include all pieces to store.
 std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
-    if (options_.store_threshold <= 1) return true;
-    const auto place = uses_.find(key);
-    return place != uses_.end() && place->second >= options_.store_threshold;
+    return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
   std::size_t count = std::min(keys.size(), store_->most());  // a longer prompt would evict its own beginning
   const std::vector<bool> there = store_->contains(keys.first(count));
@@ -332,7 +282,7 @@ bool TierConnector::wants(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return false;
   const std::vector<KvPiece> pieces = pieces_of(format_, 0, static_cast<int>(prompt.keys.size()));
   const std::vector<Hash128> keys = piece_keys(pieces, prompt.keys);
-  count_uses(keys);
+  if (options_.store_threshold > 1) uses_.count(keys);
   return wanted(keys) > 0;
 }
 
@@ -341,40 +291,16 @@ std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask 
   const std::size_t count = wanted(task.keys);
   task.keys.resize(count);
   task.blocks.resize(count);
-  {
+  const std::int64_t blocks = std::ssize(task.blocks);
+  if (!writer_->post(std::move(task))) {  // the tier writes more slowly than blocks arrive
     const std::lock_guard lock(mutex_);
-    if (blocks_waiting_ != 0 && blocks_waiting_ + task.blocks.size() > blocks_waiting_max_) {
-      stats_.dropped_stores += std::ssize(task.blocks);  // the tier writes more slowly than blocks arrive
-      stored_.push_back(task.owner);
-    } else {
-      blocks_waiting_ += task.blocks.size();
-      stores_.push_back(std::move(task));
-    }
+    stats_.dropped_stores += blocks;
   }
-  store_came_.notify_one();
   return std::nullopt;
 }
 
-void TierConnector::write_loop() {
-  lower_priority(kPrepares);
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    store_came_.wait(lock, [&] { return stopping_ || !stores_.empty(); });
-    if (stopping_) return;
-    const StoreTask task = std::move(stores_.front());
-    stores_.pop_front();
-    give_up_store_ = false;
-    lock.unlock();
-    write(task);
-    lock.lock();
-    blocks_waiting_ -= task.blocks.size();
-    stored_.push_back(task.owner);
-    cache_.wake();
-  }
-}
-
 void TierConnector::write(const StoreTask& task) {
-  for (std::size_t i = 0; i < task.blocks.size() && !give_up_store_ && !off_; ++i) {
+  for (std::size_t i = 0; i < task.blocks.size() && !writer_->gives_up() && !off_; ++i) {
     if (store_->contains(task.keys[i])) continue;
     const std::int64_t began = now_us();
     const Result<> written = store_->write(
@@ -394,22 +320,9 @@ void TierConnector::turn_off(const Error& error) {
   store_->forget_all();
 }
 
-std::vector<std::uint64_t> TierConnector::take_stored(std::int64_t) {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(stored_, {});
-}
+std::vector<std::uint64_t> TierConnector::take_stored(std::int64_t) { return writer_->take_stored(); }
 
-bool TierConnector::give_way() {
-  const std::lock_guard lock(mutex_);
-  give_up_store_ = true;
-  if (stores_.empty()) return false;  // the store being written ends after its next block
-  for (const StoreTask& task : stores_) {
-    stored_.push_back(task.owner);
-    blocks_waiting_ -= task.blocks.size();
-  }
-  stores_.clear();
-  return true;
-}
+bool TierConnector::give_way() { return writer_->give_way(); }
 
 std::vector<bool> TierConnector::held(KvMedium medium, std::span<const Hash128> keys) const {
   const BlockStore* own = store_->own(medium);

@@ -3,8 +3,8 @@
 // has evicted them.
 //
 // The duration of loads is measured, separately for host memory. If computing is faster, nothing is loaded. A
-// system error turns a disk off; an invalid block affects only itself. A store does not know its blocks in
-// advance: a separate thread looks up each prompt first, with a short time limit.
+// system error turns a disk off; an invalid block affects only itself. Other engines also write to a folder
+// or a store: a separate thread looks up each prompt first, with a short time limit.
 #pragma once
 
 #include <array>
@@ -12,13 +12,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -26,6 +24,9 @@
 #include "transfer/kv_connector.h"
 #include "transfer/kv_transfer_options.h"
 #include "transfer/tiers/block_store.h"
+#include "transfer/tiers/prompt_look_ups.h"
+#include "transfer/tiers/store_writer.h"
+#include "transfer/tiers/use_counts.h"
 
 namespace octavo {
 
@@ -34,7 +35,7 @@ class TierConnector final : public KvConnector {
   // cache_blocks: number of blocks in the engine's cache; pending writes hold at most an eighth of them.
   // Errors: see HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
-                                                   int engine, int cache_blocks, CacheAccess cache);
+                                                   int cache_blocks, CacheAccess cache);
   ~TierConnector() override;
 
   std::optional<int> matched(const KvPrompt& prompt) override;
@@ -43,6 +44,7 @@ class TierConnector final : public KvConnector {
   std::vector<RequestId> take_stuck(std::int64_t now_us) override;
   void decline(const KvPrompt& prompt) override;
   bool wants(const KvPrompt& prompt) override;
+  bool stores_answers() const override { return !options_.prompt_only; }
   std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task, std::int64_t now_us) override;
   std::vector<std::uint64_t> take_stored(std::int64_t now_us) override;
   std::int64_t wake_at_us() const override;
@@ -55,11 +57,6 @@ class TierConnector final : public KvConnector {
  private:
   static constexpr int kReaders = 2;
 
-  struct LookUp {
-    std::vector<Hash128> keys;
-    std::int64_t give_up_us = 0;
-    bool done = false;
-  };
   struct Load {
     LoadTask task;
     double seconds;  // expected duration
@@ -80,15 +77,12 @@ class TierConnector final : public KvConnector {
   TierConnector(const KvTierOptions& options, BlockFormat format, std::unique_ptr<BlockStore> store,
                 std::size_t below_stride, int cache_blocks, CacheAccess cache);
 
-  void count_uses(std::span<const Hash128> keys);
   std::size_t wanted(std::span<const Hash128> keys) const;
   int known_prefix(std::span<const Hash128> keys) const;
   void look_up(std::span<const Hash128> keys);
-  void look_up_loop();
   double seconds_of(std::span<const Hash128> pieces) const;
   bool is_stuck(const Reader& reader, std::int64_t now_us) const;
   void read_loop(Reader& me);
-  void write_loop();
   void read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from);
   void write(const StoreTask& task);
   void turn_off(const Error& error);
@@ -98,33 +92,25 @@ class TierConnector final : public KvConnector {
   const std::unique_ptr<BlockStore> store_;
   const BlockStore* const host_;    // part of store_; null: no host memory
   const std::size_t below_stride_;  // bytes of a block below host memory
-  const std::size_t blocks_waiting_max_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
-  std::atomic<bool> give_up_store_ = false;  // cancels the store being written
 
-  // Engine's thread: number of prompts that had a block. If there are too many blocks, the oldest are
-  // dropped.
-  std::unordered_map<Hash128, int, HashOfHash> uses_;
-  std::deque<Hash128> used_;
+  // Engine's thread.
+  UseCounts uses_;
   int skipped_in_a_row_ = 0;
   bool all_stuck_ = false;  // all readers hang: nothing is loaded
 
   mutable std::mutex mutex_;  // guards all members below
-  std::condition_variable look_up_came_, load_came_, store_came_;
-  std::map<RequestId, LookUp> look_ups_;  // lookups of prompts that wait for a result or for free blocks
+  std::condition_variable load_came_;
   std::deque<Load> loads_;
-  std::deque<StoreTask> stores_;
-  std::size_t blocks_waiting_ = 0;     // blocks of stores_ and of the store being written
-  std::vector<std::uint64_t> stored_;  // owners of completed stores
   // Running mean of a piece's load time, as in LoadedFrom; 0: unknown.
   std::array<double, 2> piece_seconds_{};
   KvTierStats stats_;
   bool stopping_ = false;
 
   std::array<Reader, kReaders> readers_;
-  std::thread asker_;  // only if the store needs lookups
-  std::thread writer_;
+  std::unique_ptr<PromptLookUps> look_ups_;  // null: the store needs no lookups
+  std::unique_ptr<StoreWriter> writer_;
 };
 
 }  // namespace octavo

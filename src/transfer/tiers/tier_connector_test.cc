@@ -37,7 +37,7 @@ struct Tier {
   void open() {
     connector.reset();
     connector =
-        TierConnector::open(options, format, 0, 800,
+        TierConnector::open(options, format, 800,
                             {.read =
                                  [this](KvPlace b, std::span<std::byte> out) {
                                    while (slow) std::this_thread::yield();
@@ -98,18 +98,29 @@ struct Tier {
   KvTierStats host_stats() const { return all_stats().kv_host_tier; }
 };
 
+// The result after the tier's lookup.
+int matched(Tier& tier, const KvPrompt& prompt) {
+  for (;;)
+    if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
+}
+// For a prompt that nobody has looked up.
+int matched(Tier& tier, const std::vector<Hash128>& keys) {
+  tier.connector->decline({.id = 99});
+  return matched(tier, {.id = 99, .keys = keys});
+}
+
 KvTierOptions on_host(int blocks) { return {.host_bytes = blocks * kFormat.bytes, .load_always = true}; }
 
 TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   Tier tier;
   const auto keys = some_keys(10);
   for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_EQ(matched(tier, keys), 0);
   EXPECT_TRUE(tier.store(keys, 100));
   EXPECT_FALSE(tier.store(keys, 100)) << "they are there";
   for (const bool again : {false, true}) {
     if (again) tier.open();
-    EXPECT_EQ(tier.connector->matched({.keys = keys}), 10);
+    EXPECT_EQ(matched(tier, keys), 10);
     const LoadResult result = tier.load(keys, 3, 500);
     EXPECT_EQ(result.id, 7u);
     EXPECT_EQ(result.loaded, 7);
@@ -143,9 +154,9 @@ TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   tier.connector.reset();
   tier.options.compression = BlockCompression::none;
   tier.open();
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0) << "plain ones are in a folder of their own";
+  EXPECT_EQ(matched(tier, keys), 0) << "plain ones are in a folder of their own";
   tier.options.compression = BlockCompression::fp8;
-  EXPECT_EQ(TierConnector::open(tier.options, kFormat, 0, 800, {}).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(TierConnector::open(tier.options, kFormat, 800, {}).error().code, ErrorCode::unsupported);
 }
 
 TEST(TierConnector, FilesPastThePageCacheAreFoundThroughIt) {
@@ -180,7 +191,7 @@ void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
   EXPECT_TRUE(tier.store(shared, 100));
   EXPECT_TRUE(tier.store(longer, 100));
   for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
-  EXPECT_EQ(tier.connector->matched({.keys = shared}), policy == EvictionPolicy::arc ? 5 : 0);
+  EXPECT_EQ(matched(tier, shared), policy == EvictionPolicy::arc ? 5 : 0);
 }
 
 TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
@@ -190,12 +201,6 @@ TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
     expect_arc_keeps_what_two_had(tier, policy);
     EXPECT_EQ(tier.stats().blocks, 20);
   }
-}
-
-// The result after the tier's lookup.
-int matched(Tier& tier, const KvPrompt& prompt) {
-  for (;;)
-    if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
 }
 
 TEST(TierConnector, AStoreIsAskedFirst) {
@@ -250,7 +255,7 @@ TEST(TierConnector, WhatIsSpoiltEndsTheLoadAndNothingElse) {
   const LoadResult result = tier.load(keys, 0, 500);
   EXPECT_EQ(result.loaded, 4);
   EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 4);
+  EXPECT_EQ(matched(tier, keys), 4);
   EXPECT_EQ(tier.stats().blocks, 4) << "what stands behind it went, too";
   EXPECT_FALSE(tier.stats().off);
   EXPECT_TRUE(tier.store(keys, 100)) << "it is written again";
@@ -282,7 +287,7 @@ TEST(TierConnector, AnErrorOfTheSystemTurnsItOff) {
   keys.push_back({1, 0x0100000000000000});
   EXPECT_TRUE(tier.store(keys, 200));
   EXPECT_TRUE(tier.stats().off);
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_EQ(matched(tier, keys), 0);
   EXPECT_FALSE(tier.connector->wants({.keys = some_keys(4, 9)}));
 }
 
@@ -300,7 +305,7 @@ TEST(TierConnector, BlocksAreWrittenWhenEnoughPromptsHadThem) {
   keys.push_back({77, 99});
   EXPECT_TRUE(tier.store(keys, 0));
   EXPECT_EQ(tier.stats().stored_blocks, 4);
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 4);
+  EXPECT_EQ(matched(tier, keys), 4);
 }
 
 TEST(TierConnector, OfAPromptThatIsTooLongTheBeginningIsKept) {
@@ -308,7 +313,7 @@ TEST(TierConnector, OfAPromptThatIsTooLongTheBeginningIsKept) {
   tier.options.bytes = 5 * static_cast<std::int64_t>(kFormat.stride());
   tier.open();
   EXPECT_TRUE(tier.store(some_keys(10), 100));
-  EXPECT_EQ(tier.connector->matched({.keys = some_keys(10)}), 5);
+  EXPECT_EQ(matched(tier, some_keys(10)), 5);
   EXPECT_FALSE(tier.post(some_keys(10), 100));
 }
 
@@ -372,10 +377,10 @@ TEST(TierConnector, BlocksComeBackFromHostMemory) {
   Tier tier(on_host(20));
   const auto keys = some_keys(10);
   for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_EQ(matched(tier, keys), 0);
   EXPECT_TRUE(tier.store(keys, 100));
   EXPECT_FALSE(tier.store(keys, 100)) << "they are there";
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 10);
+  EXPECT_EQ(matched(tier, keys), 10);
   const LoadResult result = tier.load(keys, 3, 500);
   EXPECT_EQ(result.loaded, 7);
   EXPECT_EQ(result.failure, std::nullopt);
@@ -391,7 +396,7 @@ TEST(TierConnector, BlocksComeBackFromHostMemory) {
   EXPECT_EQ(tier.connector->held(KvMedium::storage, keys), std::vector<bool>(10, false));
   for (std::uint64_t text = 6; text < 9; ++text) EXPECT_TRUE(tier.store(some_keys(10, text), 200));
   EXPECT_EQ(tier.connector->take_gone(KvMedium::host).size(), 20u);
-  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_EQ(matched(tier, keys), 0);
   EXPECT_EQ(tier.load(keys, 0, 500).loaded, 0);
 }
 
@@ -423,7 +428,7 @@ TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
   EXPECT_EQ(tier.connector->held(KvMedium::storage, first), std::vector<bool>(10, true));
   EXPECT_EQ(tier.connector->take_written_below().size(), 20u);
   for (int from : {0, 1}) {  // from the disk, then from host memory
-    EXPECT_EQ(tier.connector->matched({.keys = first}), 10);
+    EXPECT_EQ(matched(tier, first), 10);
     EXPECT_EQ(tier.load(first, 0, 500).loaded, 10);
     for (int i = 0; i < 10; ++i)
       EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
@@ -432,9 +437,41 @@ TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
   }
   EXPECT_EQ(tier.stats().bytes_max, 1 << 20);
   tier.open();
-  EXPECT_EQ(tier.connector->matched({.keys = second}), 10) << "a restart finds the disk";
+  EXPECT_EQ(matched(tier, second), 10) << "a restart finds the disk";
   EXPECT_EQ(tier.load(second, 0, 500).loaded, 10);
   EXPECT_EQ(tier.cache[500], 1010);
+}
+
+TEST(TierConnector, EnginesShareAFolder) {
+  for (const bool with_host : {false, true}) {
+    Tier one;
+    if (with_host) one.options.host_bytes = 20 * kFormat.bytes;
+    one.open();
+    Tier other(one.options);
+    const auto keys = some_keys(10);
+    for (int i = 0; i < 10; ++i) one.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+    EXPECT_EQ(matched(other, keys), 0);
+    EXPECT_TRUE(one.store(keys, 100));
+    EXPECT_TRUE(eventually([&] { return one.stats().stored_blocks == 10; }));
+    EXPECT_EQ(matched(other, keys), 10);
+    EXPECT_EQ(other.load(keys, 0, 500).loaded, 10);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(other.cache[static_cast<std::size_t>(500 + i)], 1000 + i);
+    EXPECT_FALSE(other.post(keys, 0)) << "they are stored";
+  }
+}
+
+TEST(TierConnector, TheEndWritesWhatIsPending) {
+  for (const bool with_host : {false, true}) {
+    Tier tier;
+    if (with_host) tier.options.host_bytes = 100 * kFormat.bytes;
+    tier.open();
+    const auto keys = some_keys(60);
+    tier.slow = true;
+    ASSERT_TRUE(tier.post(keys, 0));
+    tier.slow = false;
+    tier.open();
+    EXPECT_EQ(matched(tier, keys), 60);
+  }
 }
 
 TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
@@ -475,7 +512,7 @@ TEST(TierConnector, RatesOfHostMemoryAndOfTheDiskAreKeptApart) {
 
 TEST(TierConnector, HostMemoryThatIsTooMuchOrTooLittleIsRefusedWithTheFigures) {
   const auto message = [](std::int64_t bytes) {
-    const auto opened = TierConnector::open({.host_bytes = bytes}, kFormat, 0, 800, {});
+    const auto opened = TierConnector::open({.host_bytes = bytes}, kFormat, 800, {});
     return opened ? "" : opened.error().message;
   };
   EXPECT_NE(message(3).find("3 bytes of host memory hold no KV block of 4"), std::string::npos);

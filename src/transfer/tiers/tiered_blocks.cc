@@ -18,10 +18,13 @@ TieredBlocks::TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore>
 TieredBlocks::~TieredBlocks() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    flush_.begin();
   }
   came_.notify_all();
   writer_.join();
+  if (!to_write_.empty())
+    log_warning("{} KV blocks are lost: the tier below host memory did not store them within {} ms at the end",
+                to_write_.size(), FlushLimit::kUs / 1000);
 }
 
 std::vector<bool> TieredBlocks::contains(std::span<const Hash128> keys) const {
@@ -95,8 +98,8 @@ void TieredBlocks::write_below_loop() {
   lower_priority(kPrepares);
   std::unique_lock lock(mutex_);
   for (;;) {
-    came_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-    if (stopping_) return;
+    came_.wait(lock, [&] { return flush_.begun() || !waiting_.empty(); });
+    if (waiting_.empty() || flush_.is_over()) return;
     const std::vector<Hash128> keys = take_waiting();
     lock.unlock();
     write_below(keys);
@@ -106,7 +109,7 @@ void TieredBlocks::write_below_loop() {
 
 void TieredBlocks::write_below(std::span<const Hash128> keys) {
   for (const Hash128& key : keys) {
-    if (stopping_ || off_) return;
+    if (off_ || flush_.is_over()) return;
     if (below_->contains(key)) continue;
     const std::int64_t began = now_us();
     Result<> written = failure(ErrorCode::unavailable, "it cannot be reached");

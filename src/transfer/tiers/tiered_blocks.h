@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "transfer/tiers/block_store.h"
+#include "transfer/tiers/flush_limit.h"
 
 namespace octavo {
 
@@ -28,6 +29,7 @@ class TieredBlocks final : public BlockStore {
   // result.
   TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host, std::unique_ptr<BlockStore> below,
                std::function<void()> wake);
+  // Copies the waiting blocks to the tier below first, for at most kFlushUs.
   ~TieredBlocks() override;
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
@@ -59,7 +61,7 @@ class TieredBlocks final : public BlockStore {
   const std::unique_ptr<BlockStore> host_, below_;
   const std::function<void()> wake_;
   std::atomic<bool> off_ = false;  // the tier below is off
-  std::atomic<bool> stopping_ = false;
+  FlushLimit flush_;
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable came_;

@@ -86,7 +86,7 @@ struct Tiers {
   void open(int on_host, int on_disk = 1000) {
     blocks.reset();
     open(on_host,
-         BlockFiles::open(folder.path(), kFormat, on_disk * static_cast<std::int64_t>(kFormat.stride()), 0)
+         BlockFiles::open(folder.path(), kFormat, on_disk * static_cast<std::int64_t>(kFormat.stride()))
              .value());
   }
   void open(int on_host, std::unique_ptr<BlockStore> below) {

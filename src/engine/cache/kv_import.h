@@ -1,0 +1,66 @@
+// The load of a prompt's blocks for a request that waits to be scheduled, and its states.
+//
+//   state              | another try       | load ends | load is stuck | request ends
+//   LookingUp          | any but GivenUp   |           |               | Done
+//   NoRoom             | any but GivenUp   |           |               | Done
+//   Behind             | any but GivenUp   |           |               | Done
+//   Loading            |                   | Done      | GivenUp       | stays, cancelled
+//   GivenUp            |                   | Done      |               | stays, cancelled
+//   Done               |                   |           |               | stays
+//
+// The request may be scheduled in GivenUp and Done.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "engine/loop/answer.h"
+#include "schedule/prefix_hold.h"
+#include "transfer/kv_pieces.h"
+
+namespace octavo {
+
+struct KvImport {
+  struct LookingUp {};  // a connector does not know yet which blocks it has
+  struct NoRoom {};     // there are no free blocks
+  struct Behind {};     // another request loads blocks of this prompt
+  // The transfer writes these pieces into held blocks.
+  struct Transfer {
+    PrefixHold* hold;
+    std::vector<KvPiece> pieces;
+  };
+  struct Loading : Transfer {};
+  struct GivenUp : Transfer {};  // the request is computed
+  struct Done {
+    PrefixHold* hold = nullptr;  // the loaded blocks; null: none, or freed already
+  };
+  using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
+
+  std::shared_ptr<const Accepted> accepted;
+  std::vector<Hash128> keys{};  // see KvPrompt
+  int cached = 0;
+  std::int64_t give_up_us = 0;  // deadline of the wait for free blocks
+  State state = Done{};
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+
+  template <class Other>
+  bool is() const {
+    return std::holds_alternative<Other>(state);
+  }
+  bool may_start() const { return is<Done>() || is<GivenUp>(); }
+  bool ended() const { return accepted->scheduled || accepted->unfinished == 0; }
+  // The transfer that may still write; null: none.
+  Transfer* transfer() {
+    if (auto* loading = std::get_if<Loading>(&state)) return loading;
+    return std::get_if<GivenUp>(&state);
+  }
+  bool has_room() const {
+    const auto* done = std::get_if<Done>(&state);
+    return done != nullptr && done->hold != nullptr;
+  }
+};
+
+}  // namespace octavo

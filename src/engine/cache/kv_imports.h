@@ -1,0 +1,68 @@
+// Loads of KV blocks (kv_import.h). Loaded blocks enter the prefix cache before the request that waits for
+// them is scheduled. The request then finds them like any cached prefix, and other requests run meanwhile.
+// Blocks that cannot be loaded are computed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/cache/kv_cache_side.h"
+#include "engine/cache/kv_import.h"
+
+namespace octavo {
+
+class KvImports {
+ public:
+  // room_us: maximum time that a request waits for free blocks.
+  KvImports(KvCacheSide& side, std::int64_t room_us) : side_(side), room_us_(room_us) {}
+
+  // See KvTransfers::ready.
+  bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
+  // Completes a load. Any thread.
+  void add_result(LoadResult result);
+  // Takes results, gives up stuck loads and tries the waiting requests again. Returns the requests that are
+  // ready now. compute_seconds: see KvConnector::worth_loading.
+  std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
+  // Drops the imports of requests that have begun or ended, and those with nothing to wait for or to keep.
+  void drop_done() { drop(true); }
+  // Frees the loaded blocks of the request that will be scheduled last. False: no request has any.
+  bool give_way();
+
+  void cancel_all();  // before the connectors end
+  void let_go_all();  // after they have ended
+  bool empty() const { return imports_.empty(); }
+
+ private:
+  struct Source {
+    KvConnector* connector = nullptr;  // null: no connector has blocks
+    int blocks = 0;
+  };
+
+  KvImport::State begin(KvImport& import, std::int64_t now_us);
+  std::optional<Source> best_source(const KvPrompt& prompt) const;
+  KvImport::State load(KvImport& import, const KvPrompt& prompt, const Source& source, PrefixHold* held);
+  KvImport::State compute(const KvPrompt& prompt);
+  KvImport::State give_up(const KvImport& import);
+  void decline_all(const KvPrompt& prompt, const KvConnector* except = nullptr);
+  bool any_loads() const;
+  bool loads(Hash128 key) const;
+  void take_results(std::vector<RequestId>& ready);
+  void take(KvImport& import, const LoadResult& result);
+  void give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready);
+  template <class Waiting>
+  void retry(std::int64_t now_us, std::vector<RequestId>& ready);
+  void drop(bool done);
+
+  KvCacheSide& side_;
+  const std::int64_t room_us_;
+  double compute_seconds_ = 0;
+  std::map<RequestId, KvImport> imports_;  // in the order of arrival
+
+  std::mutex mutex_;
+  std::vector<LoadResult> results_;  // guarded by mutex_
+};
+
+}  // namespace octavo

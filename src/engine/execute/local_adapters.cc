@@ -1,0 +1,63 @@
+#include "engine/execute/local_adapters.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace octavo {
+
+LocalAdapters::LocalAdapters(const Model& model, Backend& backend, int slots, int rank_max)
+    : backend_(backend), adapters_(static_cast<std::size_t>(slots)) {
+  if (slots > 0)
+    reader_.emplace(model.spec, model.activation, rank_max,
+                    backend.device->shares_host_memory() && model.spec.shard.size == 1);
+}
+
+Result<> LocalAdapters::put_adapter(int slot, std::span<const AdapterFile::Change> changes) {
+  Adapter& adapter = adapters_[static_cast<std::size_t>(slot)];
+  adapter.resize(reader_->linears());
+  for (const AdapterFile::Change& change : changes) {
+    TRY(adapter[change.linear], reader_->prepare(change, backend_));
+  }
+  return {};
+}
+
+// A step in flight may still read it.
+void LocalAdapters::drop_adapter(int slot) {
+  backend_.stream->synchronize();
+  adapters_[static_cast<std::size_t>(slot)].clear();
+}
+
+bool LocalAdapters::begin_step(const Batch& batch) {
+  sequence_slots_.clear();
+  if (std::ranges::all_of(batch.adapters, [](int slot) { return slot < 0; })) return false;
+  sequence_slots_ = batch.adapters;
+  item_slots_.clear();
+  for (std::size_t s = 0; s < batch.adapters.size(); ++s)
+    item_slots_.resize(static_cast<std::size_t>(batch.query_starts[s + 1]), batch.adapters[s]);
+  sort(tokens_);
+  return true;
+}
+
+const LocalAdapters::Sorted& LocalAdapters::sort_rows(std::span<const std::int32_t> tokens,
+                                                      const StepPlans& plans) {
+  item_slots_.clear();
+  if (!sequence_slots_.empty())
+    for (const std::int32_t token : tokens) item_slots_.push_back(sequence_slots_[plans.sequence_of(token)]);
+  sort(rows_);
+  return rows_;
+}
+
+void LocalAdapters::sort(Sorted& sorted) const {
+  sorted.adapters.clear();
+  sorted.starts.assign(1, 0);
+  sorted.numbers.clear();
+  for (std::size_t slot = 0; slot < adapters_.size(); ++slot) {
+    for (std::size_t i = 0; i < item_slots_.size(); ++i)
+      if (std::cmp_equal(item_slots_[i], slot)) sorted.numbers.push_back(static_cast<std::int32_t>(i));
+    if (std::cmp_equal(sorted.numbers.size(), sorted.starts.back())) continue;
+    sorted.adapters.push_back(&adapters_[slot]);
+    sorted.starts.push_back(static_cast<std::int32_t>(sorted.numbers.size()));
+  }
+}
+
+}  // namespace octavo

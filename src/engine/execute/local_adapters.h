@@ -1,0 +1,55 @@
+// LoRA adapters in an executor's memory, and those that a step uses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/execute/batch.h"
+#include "engine/execute/executor.h"
+#include "engine/execute/step_plans.h"
+#include "kernels/ops.h"
+#include "model/adapter.h"
+#include "model/model.h"
+
+namespace octavo {
+
+class LocalAdapters final : public AdapterSlots {
+ public:
+  // slots: maximum number of adapters in memory; 0: adapters are disabled.
+  LocalAdapters(const Model& model, Backend& backend, int slots, int rank_max);
+
+  bool enabled() const { return reader_.has_value(); }
+  std::size_t slots() const { return adapters_.size(); }
+  std::int64_t bytes_max() const { return reader_ ? std::ssize(adapters_) * reader_->bytes_max() : 0; }
+
+  Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
+  Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) override;
+  void drop_adapter(int slot) override;
+
+  // Indices of tokens or rows with an adapter, sorted by adapter.
+  struct Sorted {
+    std::vector<const Adapter*> adapters;  // adapters in use
+    // [adapters + 1]: adapters[i] has numbers[starts[i]] to numbers[starts[i + 1] - 1]
+    std::vector<std::int32_t> starts;
+    std::vector<std::int32_t> numbers;
+  };
+  // Begins a step: sorts its tokens. False: it has no adapter.
+  bool begin_step(const Batch& batch);
+  const Sorted& tokens() const { return tokens_; }  // tokens of the step
+  // Sorts rows of the step by the tokens that they belong to. Valid until the next call.
+  const Sorted& sort_rows(std::span<const std::int32_t> tokens, const StepPlans& plans);
+
+ private:
+  void sort(Sorted& sorted) const;
+
+  Backend& backend_;
+  std::optional<AdapterReader> reader_;
+  std::vector<Adapter> adapters_;             // by slot
+  std::vector<std::int32_t> sequence_slots_;  // of the step's sequences; empty: no adapter
+  std::vector<std::int32_t> item_slots_;      // of the items being sorted; -1: no adapter
+  Sorted tokens_, rows_;
+};
+
+}  // namespace octavo

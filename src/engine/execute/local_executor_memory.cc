@@ -1,0 +1,168 @@
+// The memory of a LocalExecutor: workspaces, the KV cache, and what later steps will allocate.
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/execute/local_executor.h"
+
+namespace octavo {
+namespace {
+
+// Minimum number of logit rows computed at a time. More rows need fewer passes over the output matrix and
+// more memory: a row with 256k vocabulary entries takes 1 MiB.
+constexpr int kLogitRows = 256;
+
+int logit_rows(const LocalExecutorOptions& options) {
+  return std::min(options.max_tokens, std::max(kLogitRows, options.max_sequences));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(std::shared_ptr<Backend> backend,
+                                                             std::unique_ptr<Model> model, CacheLayout layout,
+                                                             const LocalExecutorOptions& options) {
+  std::unique_ptr<LocalExecutor> executor(
+      new LocalExecutor(std::move(backend), std::move(model), std::move(layout), options));
+  TRY_VOID(executor->allocate());
+  return executor;
+}
+
+LocalExecutor::LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model,
+                             CacheLayout layout, const LocalExecutorOptions& options)
+    : options_(options),
+      shared_backend_(std::move(backend)),
+      backend_(*shared_backend_),
+      model_(std::move(model)),
+      layout_(std::move(layout)),
+      recordings_(backend_.stream->asynchronous() && options.recorded
+                      ? std::min(options.max_sequences, options.max_tokens)
+                      : 0),
+      adapters_(*model_, backend_, options.max_adapters, options.max_adapter_rank),
+      sampling_(backend_, options.sampler) {
+  options_.asynchronous &= backend_.stream->asynchronous();
+}
+
+Result<> LocalExecutor::allocate() {
+  const int rows = logit_rows(options_);
+  const ModelSpec& spec = model_->spec;
+  TRY(Decoder decoder,
+      Decoder::make(*model_, layout_, backend_,
+                    {options_.max_tokens, rows, options_.max_adapter_rank, options_.kept_layers},
+                    options_.ranks != nullptr ? options_.ranks->tensor.get() : nullptr));
+  decoder_ = std::make_unique<Decoder>(std::move(decoder));
+  TRY(StepPlans plans,
+      StepPlans::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+  plans_.emplace(std::move(plans));
+  if (!pools()) TRY_VOID(sampling_.reserve(rows, spec.vocab, options_.max_sequences));
+  TRY(media_, LocalMedia::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+
+  const std::size_t adapters = adapters_.slots();
+  inputs_.emplace(StepInputs::Shape{.groups = layout_.groups.size(),
+                                    .types = spec.token_types > 0,
+                                    .axes = spec.has_axes(),
+                                    .states = layout_.state_floats > 0,
+                                    .images = media_ && media_->has_rows(),
+                                    .adapters = adapters});
+  // Allocates the maximum size, because recordings keep the addresses.
+  const auto tokens = static_cast<std::size_t>(options_.max_tokens);
+  const auto sequences = static_cast<std::size_t>(options_.max_sequences);
+  TRY_VOID(inputs_->begin(tokens, sequences, backend_));
+  int widest = pools() ? 0 : spec.vocab;
+  for (std::size_t head = 0; head < spec.heads(); ++head) widest = std::max(widest, pooled_size(spec, head));
+  const auto columns = static_cast<std::size_t>(widest);
+  if (pools()) pooled_.reserve(sequences * columns);
+  return logit_rows_.reserve(static_cast<std::size_t>(rows), columns, adapters, backend_);
+}
+
+// The KV of padding goes to a separate block that no query reads.
+Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
+  blocks_ = blocks;
+  if (options_.expert_balancing.enabled) {
+    TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, *options_.ranks->tensor));
+  }
+  if (media_) TRY_VOID(media_->allocate_sources(sources));
+  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1),
+                                 state_slots, options_.shared_cache));
+  cache_.prefault();
+  return {};
+}
+
+Result<> LocalExecutor::rehearse() {
+  std::vector<int> texts;
+  for (int left = options_.max_tokens; left > 0 && std::ssize(texts) < options_.max_sequences;
+       left -= texts.back())
+    texts.push_back(std::min(left, model_->max_model_len));
+  const int most = std::min(options_.max_sequences, options_.max_tokens);
+  const std::vector<int> decoding(
+      static_cast<std::size_t>(recordings_.sizes().empty() ? most : recordings_.sizes().back()), 1);
+  const std::int64_t blocks = options_.max_tokens / layout_.block_size + options_.max_sequences;
+  TRY_VOID(allocate_cache(blocks, options_.max_sequences));
+  const auto available = [&] { return static_cast<std::int64_t>(backend_.device->available_bytes()); };
+  TRY_VOID(rehearse_step(texts));
+  TRY_VOID(rehearse_step(decoding));
+  const std::int64_t before = available();
+  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // recorded by this run
+  recording_bytes_ = std::max<std::int64_t>(before - available(), 0);
+  recordings_.forget();
+  cache_ = {};
+  blocks_ = 0;
+  log_info("after the largest steps {} MiB of {} MiB are left; a recording takes {} KiB", available() >> 20,
+           backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
+  return {};
+}
+
+// Uses every sampler feature except penalties, whose memory grows with the text.
+Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
+  const int vocab = static_cast<int>(model_->spec.vocab);
+  const Batch batch = new_texts(texts, static_cast<int>(layout_.groups.size()), layout_.block_size, vocab);
+  TRY_VOID(forward(batch));
+  if (pools()) {
+    TRY_VOID(pool(batch.query_starts, std::vector<std::uint8_t>(texts.size())));
+    return {};
+  }
+  SamplingParams params;
+  params.top_p = 0.9;
+  params.top_k = std::min(vocab, 50);
+  params.logprobs = std::min(vocab, 20);
+  const SequenceSampling sampling(params, {}, {}, 0, vocab);
+  const std::vector<std::int32_t> mask(static_cast<std::size_t>((vocab + 31) / 32), -1);
+  std::vector<std::int32_t> last;
+  for (std::size_t s = 0; s < texts.size(); ++s) last.push_back(batch.query_starts[s + 1] - 1);
+  const std::vector<SampleRow> rows(last.size(), {.sequence = &sampling, .output = {}, .mask = mask});
+  TRY_VOID(sample(last, rows));
+  TRY_VOID(collect());
+  backend_.stream->synchronize();
+  sampling_.forget();
+  return {};
+}
+
+Result<BlockFormat> LocalExecutor::block_format() const {
+  if (!cache_.exchanges())
+    return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                         "KV blocks do not leave the device {} yet", backend_.name);
+  if (layout_.state_floats > 0 && !backend_.device->shares_host_memory())
+    return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                         "states of recurrent layers do not leave the device {} yet", backend_.name);
+  BlockFormat format{.fingerprint = options_.fingerprint,
+                     .dtype = std::string(layout_.groups.empty() ? "" : name(layout_.groups[0].kv.dtype)),
+                     .block_size = layout_.block_size};
+  cache_.pieces().describe(format);
+  return format;
+}
+
+Result<> LocalExecutor::release_cache() {
+  if (!device().shares_host_memory()) return Executor::release_cache();
+  cache_.release();
+  return {};
+}
+
+std::int64_t LocalExecutor::later_bytes() const {
+  // Estimate without rehearse(), and for what it does not run: code for other numbers of rows, masks,
+  // histories.
+  constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
+  const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
+  const std::int64_t own =
+      recording_bytes_ ? kRest + std::ssize(recordings_.sizes()) * *recording_bytes_ : kRecordingsAndCode;
+  return adapters_.bytes_max() + media + (backend_.stream->asynchronous() ? own : 0);
+}
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+// The rows of a step's logits, or of a head's outputs, that are computed at a time: their numbers on the
+// device and the memory of their results.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/ops.h"
+#include "sample/step_memory.h"
+
+namespace octavo {
+
+class LogitRows {
+ public:
+  // columns: maximum of a row. adapters: slots of LoRA adapters; 0: disabled. Error: not enough memory.
+  Result<> reserve(std::size_t rows, std::size_t columns, std::size_t adapters, Backend& backend);
+
+  std::size_t most() const { return most_; }
+
+  struct Uploaded {
+    View rows, by_adapter, adapter_starts;  // the latter two as in LocalAdapters::Sorted
+  };
+  // Valid until the next call.
+  Result<Uploaded> upload(Backend& backend, std::span<const std::int32_t> rows,
+                          std::span<const std::int32_t> by_adapter = {},
+                          std::span<const std::int32_t> adapter_starts = {});
+  // f32 [rows, columns]
+  View results(std::int64_t rows, std::int64_t columns) const {
+    return results_.view(DType::f32, {rows, columns});
+  }
+
+ private:
+  std::size_t most_ = 0;
+  StepMemory numbers_;
+  Buffer results_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,61 @@
+// The inputs of a step in memory that host and device exchange. Addresses depend only on the number of
+// tokens, so that recordings keep them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/execute/batch.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+#include "sample/step_memory.h"
+
+namespace octavo {
+
+class StepInputs {
+ public:
+  // The inputs that the model reads.
+  struct Shape {
+    std::size_t groups = 0;    // of the cache
+    bool types = false;        // token types
+    bool axes = false;         // RoPE with axes
+    bool states = false;       // recurrent layers
+    bool images = false;       // rows of encoded images
+    std::size_t adapters = 0;  // slots of LoRA adapters; 0: disabled
+  };
+
+  explicit StepInputs(const Shape& shape) : shape_(shape) { slots.resize(shape.groups); }
+
+  // Lays out a step of n tokens, of which `pending` are being sampled. Error: not enough memory.
+  Result<> begin(std::size_t tokens, std::size_t pending, Backend& backend);
+  // Writes the batch's arrays. Padding tokens go to the cache slot `padding`.
+  void pack(const Batch& batch, std::int64_t padding);
+  // For recurrent layers. query_starts: padding included.
+  void pack_states(const Batch& batch, std::span<const std::int32_t> query_starts);
+  void upload(Backend& backend) { memory_.upload(*backend.device, *backend.stream); }
+
+  template <class T>
+  std::span<T> host(const Part<T>& part) {
+    return memory_.host(part);
+  }
+  template <class T>
+  View device(const Part<T>& part) const {
+    return memory_.device(part);
+  }
+  // Positions on each axis, [axes, tokens]: text tokens have the same position on all.
+  View axes_of(const Batch& batch) const;
+
+  Part<std::int32_t> ids, positions, types;
+  Part<std::int32_t> axes;                                     // [3, tokens]
+  std::vector<Part<std::int64_t>> slots;                       // by cache group
+  Part<std::int32_t> state_slots, state_starts, state_copies;  // recurrent layers
+  Part<std::int32_t> pending_tokens, pending_rows;
+  Part<std::int32_t> adapter_tokens, adapter_starts;
+  Part<std::int32_t> image_rows;  // rows of the tokens of Batch::images, image after image
+
+ private:
+  const Shape shape_;
+  StepMemory memory_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,55 @@
+// The sequences of a step and its attention plans.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/execute/batch.h"
+#include "engine/execute/step_inputs.h"
+#include "kernels/ops.h"
+#include "model/decoder.h"
+#include "model/model.h"
+
+namespace octavo {
+
+class StepPlans {
+ public:
+  // Errors: the backend's, for these layers.
+  static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
+                                  int max_tokens, int max_sequences);
+
+  // size: number of sequences with padding, which has no query and nothing cached; 0: no padding.
+  void plan(const Batch& batch, int size);
+  // Plans each image whose tokens attend to each other as a separate sequence, which ends with the image.
+  Result<> plan_wholes(const Batch& batch);
+
+  // The cache groups' plans beside their slots in `inputs`. Valid until the next call.
+  std::span<const GroupBatch> groups(const StepInputs& inputs);
+  std::span<const WholeSpan> wholes() const { return wholes_; }
+  // Padding included.
+  const std::vector<std::int32_t>& query_starts() const { return query_starts_; }
+  std::int64_t sequences() const { return std::ssize(lengths_); }
+  // Index of the token's sequence, and its id.
+  std::size_t sequence_of(std::int32_t token) const;
+  SequenceId id_of(std::int32_t token) const { return ids_[sequence_of(token)]; }
+
+ private:
+  StepPlans(const Model& model, const CacheLayout& layout, Backend& backend, int max_tokens);
+  Result<> add_whole_plans();
+
+  const Model& model_;
+  const CacheLayout& layout_;
+  Backend& backend_;
+  const int max_tokens_;
+  using Plans = std::vector<std::unique_ptr<AttentionPlan>>;  // one per cache group
+  Plans plans_;
+  std::vector<Plans> whole_plans_;  // for one whole image each
+  std::vector<WholeSpan> wholes_;   // spans of the step
+  std::vector<std::int32_t> query_starts_, lengths_;
+  std::vector<SequenceId> ids_;
+  std::vector<GroupBatch> groups_;
+};
+
+}  // namespace octavo

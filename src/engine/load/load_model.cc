@@ -1,0 +1,241 @@
+#include "engine/load/load_model.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/option_values.h"
+#include "model/fingerprint.h"
+#include "model/rope.h"
+#include "model/shard.h"
+
+namespace octavo {
+namespace {
+
+// Checks that a step has room for all tokens of an image beside the running answers.
+Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
+  const int tokens = tower.image_tokens();
+  const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
+  if (options.max_num_batched_tokens < needed)
+    return invalid(
+        "max_num_batched_tokens",
+        "max_num_batched_tokens is {}; a step must hold the {} tokens of an image beside max_num_seqs = {}",
+        options.max_num_batched_tokens, tokens, options.max_num_seqs);
+  if (const int most = options.long_prefill_token_threshold; most > 0 && most < tokens)
+    return invalid("long_prefill_token_threshold",
+                   "long_prefill_token_threshold is {}; an image has {} tokens", most, tokens);
+  return {};
+}
+
+// Rejects unsupported options for models with cross attention.
+Result<> check_cross(const EngineOptions& options, const Model& model) {
+  const auto refuse = [&](std::string_view field, std::string_view what) {
+    return field_failure(field, ErrorCode::unsupported, "{} {}, not {} yet", model.spec.architecture,
+                         model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder",
+                         what);
+  };
+  if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
+  if (options.speculation) return refuse("speculative_config", "with draft tokens");
+  if (model.spec.head) return refuse("runner", "as a pooling model");
+  return {};
+}
+
+// Version of the cached values: raise it when the content of a cache changes.
+constexpr int kCacheVersion = 1;
+
+// Identity of the keys and values: models with the same fingerprint compute the same ones for the same
+// tokens. Some RoPE scalings depend on max_model_len (model/rope.h).
+Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
+  TRY(const std::string files, model_fingerprint(options.model_dir, options.weights_dir));
+  std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
+                                 options.quantization, options.hf_overrides);
+  for (const RopeSpec& rope : model.spec.ropes)
+    text += fmt::format("|{}", fmt::join(rope_frequencies(rope, model.max_model_len), ","));
+  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
+  return fmt::format("{:016x}{:016x}", hash.high, hash.low);
+}
+
+Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
+  if (ranks == nullptr) return {};
+  return {ranks->layout().part(ranks->rank()), ranks->layout().tensor, options.enable_expert_parallel,
+          static_cast<std::uint16_t>(options.expert_balancing.redundant_experts)};
+}
+
+// All stages have the same number of blocks and states, so the stage with the largest layers decides.
+Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
+                            const Ops& ops, ModelPlanFigures& figures) {
+  TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
+  for (const Stage& stage : stages) {
+    spec.stage = stage;
+    const CacheLayout layout = cache_layout(spec, cache);
+    figures.block_bytes = std::max(figures.block_bytes, layout.block_bytes(ops));
+    figures.state_bytes = std::max(figures.state_bytes, layout.state_bytes());
+  }
+  return {};
+}
+
+// Each rank's part of the cache. spec: rank 0's.
+Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const RankLayout& layout) {
+  const Shard shard = spec.shard;
+  spec.shard = {};
+  spec.stage = {};
+  TRY(const std::vector<Stage> stages, divide_layers(spec, layout.pipeline));
+  RankCaches caches{.whole = cache_layout(spec, cache)};
+  if (caches.whole.state_floats > 0)
+    return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                         "states of {}'s recurrent layers that are spread over ranks do not leave them yet",
+                         spec.architecture);
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    spec.shard = shard;
+    spec.shard.rank = layout.part(rank);
+    spec.stage = stages[static_cast<std::size_t>(layout.stage(rank))];
+    caches.ranks.push_back(
+        {layout.part(rank), layout.tensor, spec.stage.first_layer, cache_layout(spec, cache)});
+  }
+  return caches;
+}
+
+// Logs advice: packed checkpoints often keep the output matrix in 16 bits, and each step reads all of it.
+Result<> advise_on_output(const EngineOptions& options, const Model& model) {
+  TRY(const std::string_view method, quantization_method(options.model_dir));
+  if (method == "none" || method == "gguf") return {};
+  const Weight& output = model.network.ends->output();
+  if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
+  log_info(
+      "the output matrix is not {} but plain: each step reads {} MB of it; --quantization int8 makes codes "
+      "of it",
+      method, output.bytes() / 1'000'000);
+  return {};
+}
+
+// The heads for speculative decoding that this rank loads. Heads are on rank 0, which has all rows.
+struct RankHeads {
+  bool one_with_cache = false;
+  bool by_place = false;
+
+  RankHeads(const EngineOptions& options, bool is_rank_0) {
+    if (!is_rank_0 || !options.speculation) return;
+    one_with_cache = options.speculation->head() != nullptr;
+    by_place = options.speculation->place_heads() != nullptr;
+  }
+};
+
+// Checks that the options fit the model, and logs advice.
+Result<> check_model(const EngineOptions& options, const LoadOptions& load, const Model& model,
+                     const Ranks* ranks) {
+  const auto has_experts = [](const LayerSpec& layer) {
+    return std::holds_alternative<Experts>(layer.feed_forward);
+  };
+  if (options.expert_balancing.enabled && std::ranges::none_of(model.spec.layers, has_experts))
+    return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
+  if (load.quantization == Encoding::plain && ranks == nullptr && !model.spec.head)
+    TRY_VOID(advise_on_output(options, model));
+  if (model.spec.has_cross()) TRY_VOID(check_cross(options, model));
+  if (model.tower && model.spec.whole_images) TRY_VOID(check_step(options, model.tower->spec));
+  if (options.speculation && model.spec.head)
+    return field_failure("speculative_config", ErrorCode::unsupported,
+                         "{} does not generate: there is nothing to propose", model.spec.architecture);
+  return {};
+}
+
+ModelPlanFigures figures_of(const Model& model, const CacheOptions& cache, const Backend& backend) {
+  CacheLayout layout = cache_layout(model.spec, cache);
+  const std::int64_t block_bytes = layout.block_bytes(backend.ops), state_bytes = layout.state_bytes();
+  return {.layout = std::move(layout),
+          .max_model_len = model.max_model_len,
+          .block_bytes = block_bytes,
+          .state_bytes = state_bytes,
+          .pools = model.spec.head.has_value(),
+          .hash_seed = secret_seed()};
+}
+
+// Texts of a pooling model are read without a cache if the cache has no use, or does not hold the longest
+// one.
+ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, const Backend& backend,
+                              CacheOptions& cache) {
+  ModelPlanFigures figures = figures_of(model, cache, backend);
+  if (!figures.pools || (caches_prefixes(options, model.spec) &&
+                         holds_longest(options, figures, memory_of(options, *backend.device))))
+    return figures;
+  cache.window_groups = false;
+  cache.one_plane = true;
+  figures = figures_of(model, cache, backend);
+  figures.caches_prefixes = false;
+  return figures;
+}
+
+LocalExecutorOptions executor_options(const EngineOptions& options, const SchedulerOptions& step, bool pools,
+                                      const Ranks* ranks) {
+  return {.max_tokens = step.max_num_batched_tokens,
+          .max_sequences = step.max_num_seqs,
+          .max_adapters = options.lora.in_memory(),
+          .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
+          .sampler = {options.processed_logprobs},
+          // Draft tokens need sampled tokens on the host.
+          .asynchronous = options.async_scheduling && !options.speculation && !pools,
+          .recorded = !options.enforce_eager && !pools,
+          .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
+          .expert_balancing = options.expert_balancing};
+}
+
+}  // namespace
+
+Result<LoadOptions> load_options(const EngineOptions& options) {
+  LoadOptions load{.max_model_len = options.max_model_len,
+                   .dummy = options.load_format == "dummy",
+                   .weights = options.weights_dir,
+                   .threads = options.threads,
+                   .images = options.images_max > 0,
+                   .videos = options.videos_max > 0,
+                   .sounds = options.sounds_max > 0,
+                   .block_size = options.block_size};
+  TRY(load.cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  TRY(load.dtype, model_dtype(options.dtype));
+  TRY(load.reading, reading_of(options));
+  TRY(load.quantization, quantization(options.quantization, options.model_dir));
+  return load;
+}
+
+Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
+                               const LoadHooks& hooks, const Ranks* ranks) {
+  const bool is_rank_0 = ranks == nullptr || ranks->rank() == 0;
+  const RankHeads heads(options, is_rank_0);
+  TRY(LoadOptions load, load_options(options));
+  load.shard = shard_of(options, ranks);
+  load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
+  load.stages = options.pipeline_parallel_size;
+  load.progress = hooks.progress;
+  load.whole_ends = heads.one_with_cache || heads.by_place;
+  if (options.speculation) TRY_VOID(validate(*options.speculation));
+  TRY(auto model, Model::load(options.model_dir, *backend, load));
+  TRY_VOID(check_model(options, load, *model, ranks));
+
+  CacheOptions cache{.block_size = options.block_size,
+                     .dtype = load.cache_dtype.value_or(model->activation),
+                     .window_groups = options.sliding_window_groups};
+  LoadedModel loaded{.executor = {}, .figures = plan_figures(options, *model, *backend, cache)};
+  const CacheLayout layout = loaded.figures.layout;  // of this rank's stage
+  if (options.pipeline_parallel_size > 1)
+    TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
+  LocalExecutorOptions local =
+      executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks);
+  if (heads.one_with_cache) {
+    TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
+    local.kept_layers = loaded.drafter->model->spec.hidden->layers;
+  }
+  if (options.kv_transfer.enabled) {
+    if (is_rank_0) {  // rank 0 defines the block format
+      TRY(local.fingerprint, fingerprint_of(options, *model));
+    }
+    if (ranks != nullptr) {
+      TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
+    }
+    local.shared_cache = loaded.rank_caches.has_value();
+  }
+  TRY(loaded.executor, LocalExecutor::create(backend, std::move(model), layout, local));
+  return loaded;
+}
+
+}  // namespace octavo

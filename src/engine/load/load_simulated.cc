@@ -1,0 +1,74 @@
+#include "engine/load/load_simulated.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/execute/timed_executor.h"
+#include "engine/load/engine_plan.h"
+#include "engine/load/model_figures.h"
+#include "engine/option_values.h"
+#include "kernels/backends.h"
+#include "model/support.h"
+#include "timing/read_timing.h"
+
+namespace octavo {
+
+Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks) {
+  constexpr std::string_view kPrefix = "simulated=";
+  const bool named = options.executor.starts_with(kPrefix);
+  if (!named && options.executor != "simulated")
+    return invalid("executor", "must be local, simulated or simulated=.., got {}", options.executor);
+  const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
+  if (options.speculation)
+    return field_failure("speculative_config", ErrorCode::unsupported,
+                         "a simulated executor says random tokens, which nothing can propose");
+
+  TRY(const Reading reading, reading_of(options));
+  TRY(const ModelSpec spec, load_spec(options.model_dir, reading));
+  const ModelFigures figures = model_figures(spec);
+  StepTiming timing;
+  MemoryPlan memory{.asked = options.kv_cache_memory_bytes};
+  if (const auto device = std::ranges::find(known_devices(), by, &Named<DeviceFigures>::name);
+      device != known_devices().end()) {
+    timing = roofline(figures, device->figures, 1);
+    memory.all = static_cast<std::int64_t>(device->figures.memory_bytes);
+    memory.available = memory.all - static_cast<std::int64_t>(figures.weight_bytes);
+    memory.shared_with_host = false;
+    memory.utilization = options.gpu_memory_utilization;
+  } else {
+    TRY(timing, read_step_timing(by));
+  }
+  const Backend reference = make_reference_backend();
+  TRY(const std::optional<DType> chosen_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  const DType cache_dtype = chosen_dtype.value_or(DType::bf16);
+  const CacheLayout layout =
+      cache_layout(spec, {options.block_size, cache_dtype, options.sliding_window_groups});
+  TRY_VOID(check_support(spec, {options.block_size, cache_dtype}, reference));
+  const ModelPlanFigures loaded{.layout = layout,
+                                .max_model_len = options.max_model_len.value_or(spec.max_positions),
+                                .block_bytes = layout.block_bytes(reference.ops),
+                                .state_bytes = layout.state_bytes(),
+                                .hash_seed = secret_seed()};
+  TRY(SchedulerOptions scheduler, plan_engine(loaded, {.memory = memory}, options));
+
+  EngineInfo info;
+  info.index = options.first_index + options.index;
+  info.architecture = spec.architecture;
+  info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
+  info.vocab_size = spec.vocab;
+  info.max_queued = options.max_queued;
+  info.max_logprobs = options.max_logprobs;
+  log_info("simulated: {} blocks of {} tokens", scheduler.num_blocks, scheduler.block_size);
+  return Engine::start(std::move(scheduler), std::move(info),
+                       {.executor = std::make_unique<TimedExecutor>(timing, spec.vocab),
+                        .vocabulary = hooks.make_vocabulary(info.vocab_size),
+                        .seed = options.seed,
+                        .after_step = hooks.after_step,
+                        .kv_events = options.kv_events,
+                        .kv_transfer = options.kv_transfer});
+}
+
+}  // namespace octavo

@@ -1,0 +1,36 @@
+// The LoRA adapters of an engine, and the commands about them without a response yet. A new engine gets all
+// of them again. One thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "remote/pending_commands.h"
+#include "remote/unfinished_requests.h"
+#include "remote/wire.h"
+
+namespace octavo::remote {
+
+class AdapterLedger {
+ public:
+  // Returns the message to the engine.
+  ChangeAdapter add(ChangeAdapter change, AdapterDone done);
+  void take(const AdapterChanged& changed, const UnfinishedRequests& requests);
+  // Appends the commands that bring a new engine to the same state.
+  void append_all(std::string& out, const UnfinishedRequests& requests);
+  void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
+
+ private:
+  struct Command {
+    ChangeAdapter change;
+    AdapterDone done;
+  };
+
+  void forget_left(const UnfinishedRequests& requests);
+
+  std::map<std::string, std::string> loaded_;  // path by name
+  std::map<std::string, std::string> left_;    // unloaded, but used by unfinished requests
+  PendingCommands<Command> commands_;
+};
+
+}  // namespace octavo::remote

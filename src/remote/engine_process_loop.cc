@@ -1,0 +1,206 @@
+// The thread of an EngineProcess: from event to event, through the states of engine_state.h.
+#include <poll.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "remote/engine_process.h"
+
+namespace octavo::remote {
+
+void EngineProcess::run() {
+  while (!std::holds_alternative<state::Stopped>(state_)) state_ = after(state_, next_event());
+  take_commands();
+  const Error stopped{ErrorCode::unavailable, "the engine was stopped", {}};
+  end_commands_of_callers(stopped);
+  end_all(stopped);
+}
+
+EngineEvent EngineProcess::next_event() {
+  if (std::holds_alternative<state::Asleep>(state_)) return wait_asleep();
+  if (std::holds_alternative<state::Broken>(state_)) return refuse_requests();
+  return run_process();
+}
+
+// Starts a process in state Loading, and serves it until it ends.
+EngineEvent EngineProcess::run_process() {
+  const Result<EngineEvent> event = serve_process();
+  const std::string fate = child_.kill();
+  const bool falls_asleep = event && std::holds_alternative<event::FellAsleep>(*event);
+  {
+    const std::lock_guard lock(mutex_);
+    shared_.pid = -1;
+    if (!falls_asleep)
+      shared_.presence = options_.on_several_hosts ? EnginePresence::away : EnginePresence::starting;
+    shared_.stats.running = 0;
+    if (shared_.stopping) return event::StopRequested{};
+  }
+  if (event) return *event;
+  const auto* loading = std::get_if<state::Loading>(&state_);
+  if (loading != nullptr && loading->error) return after_death(*loading->error);
+  const std::string& known = event.error().message;
+  return after_death(
+      {ErrorCode::internal,
+       fmt::format("the engine's process has died: {}{}", known.empty() ? "" : known + ", ", fate),
+       {}});
+}
+
+// Returns why the process was stopped. Errors: it has died; the message is empty if the cause is unknown.
+Result<EngineEvent> EngineProcess::serve_process() {
+  child_ = ChildProcess();  // drops the previous process
+  TRY(child_, begin_process());
+  {
+    const std::lock_guard lock(mutex_);
+    shared_.pid = child_.pid();
+  }
+  append_frame(child_.socket.out, Hello{.num_blocks = info_.num_blocks});
+  for (;;) {
+    if (!child_.socket.flush()) return failure(ErrorCode::internal, "");
+    pollfd fds[] = {{child_.socket.fd(), POLLIN, 0}, {wakeup_.fd(), POLLIN, 0}};
+    if (!child_.socket.out.empty()) fds[0].events |= POLLOUT;
+    poll(fds, 2, std::max(options_.hung_after_ms / 4, 1));
+    if (fds[1].revents != 0) take_commands();
+    if (auto event = end_due()) {
+      child_.stop(kStopMs);
+      return *event;
+    }
+    if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) TRY_VOID(receive());
+    if (hangs()) return failure(ErrorCode::internal, "no sign of life for {} ms", options_.hung_after_ms);
+  }
+}
+
+Result<ChildProcess> EngineProcess::begin_process() {
+  if (options_.meeting) return meet_process();
+  std::vector<std::string> command = options_.command;
+  std::string weights;
+  {
+    const std::lock_guard lock(mutex_);
+    weights = shared_.weights.path();
+  }
+  if (!weights.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights));
+  return ChildProcess::start(command, options_.program);
+}
+
+// An engine of another host: waits until it connects. Requests that wait for longer than hung_after_ms end
+// with an error.
+Result<ChildProcess> EngineProcess::meet_process() {
+  for (const std::int64_t began_us = now_us();;) {
+    if (auto connection = options_.meeting->take(options_.number))
+      return ChildProcess::of_another_host(FrameSocket(connection->release()));
+    pollfd waking{wakeup_.fd(), POLLIN, 0};
+    poll(&waking, 1, kMeetMs);
+    if (waking.revents != 0) take_commands();
+    if (stopping()) return failure(ErrorCode::unavailable, "the engine was stopped");
+    if (now_us() - began_us > std::int64_t{options_.hung_after_ms} * 1000)
+      requests_.end_all(
+          {ErrorCode::unavailable, fmt::format("engine {} of another host is away", options_.number), {}});
+  }
+}
+
+// Why the process must end now. A sleep at level 1 is only sent, after earlier commands.
+std::optional<EngineEvent> EngineProcess::end_due() {
+  const std::lock_guard lock(mutex_);
+  if (shared_.stopping) return event::StopRequested{};
+  state::Up* const is_up = up();
+  if (is_up == nullptr) return std::nullopt;
+  if (shared_.weights.begin()) return event::WeightsChosen{};
+  const int level = shared_.sleep.due();
+  if (level == 0 || shared_.answers > 0 || !shared_.commands.empty()) return std::nullopt;
+  if (level == 2) {
+    shared_.sleep.begin_end();
+    return event::FellAsleep{};
+  }
+  if (is_up->sleep_ordered == 0) {
+    is_up->sleep_ordered = shared_.sleep.number();
+    append_frame(child_.socket.out, Sleep{});
+  }
+  return std::nullopt;
+}
+
+bool EngineProcess::hangs() const {
+  const auto* is_up = std::get_if<state::Up>(&state_);
+  return is_up != nullptr && now_us() - is_up->heard_us > std::int64_t{options_.hung_after_ms} * 1000;
+}
+
+// Ends the requests that may be the cause.
+EngineEvent EngineProcess::after_death(const Error& death) {
+  if (!std::exchange(start_reported_, true)) {
+    started_.set_value(std::unexpected(death));
+    return event::StopRequested{};
+  }
+  log_error("{}", death.message);
+  {
+    const std::lock_guard lock(mutex_);
+    if (shared_.weights.revert(death)) return event::Died{.restart = true};
+  }
+  const state::Up* const was_up = up();
+  const bool young =
+      was_up != nullptr && now_us() - was_up->since_us < std::int64_t{options_.young_ms} * 1000;
+  const auto wait = restarts_.died(was_up != nullptr && (was_up->produced || !young));
+  if (!wait) return event::Died{.restart = false};
+  if (was_up != nullptr) requests_.engine_died(death, young);
+  std::this_thread::sleep_for(*wait);
+  log_warning("starting the engine again");
+  return event::Died{.restart = true};
+}
+
+EngineEvent EngineProcess::wait_asleep() {
+  SleepCycle::Done slept;
+  {
+    const std::lock_guard lock(mutex_);
+    slept = shared_.sleep.ended();
+  }
+  slept({});
+  for (;;) {
+    adapters_.end_commands(asleep());
+    wait_for_command();
+    const std::lock_guard lock(mutex_);
+    if (shared_.stopping) return event::StopRequested{};
+    if (shared_.sleep.waking()) return event::Woken{};
+  }
+}
+
+EngineEvent EngineProcess::refuse_requests() {
+  const Error failed{ErrorCode::unavailable, "the engine has failed", {}};
+  {
+    const std::lock_guard lock(mutex_);
+    shared_.broken = true;
+  }
+  log_error("no engine is started any more: {} have died in a row", restarts_.deaths());
+  end_commands_of_callers(failed);
+  end_all(failed);
+  while (!stopping()) {
+    wait_for_command();
+    end_all(failed);
+  }
+  return event::StopRequested{};
+}
+
+void EngineProcess::wait_for_command() {
+  pollfd waking{wakeup_.fd(), POLLIN, 0};
+  poll(&waking, 1, -1);
+  take_commands();
+}
+
+// Ends the sleeps, wakes and changes of weights that callers wait for.
+void EngineProcess::end_commands_of_callers(const Error& error) {
+  std::vector<Done> pending;
+  {
+    const std::lock_guard lock(mutex_);
+    pending = shared_.sleep.give_up();
+    if (Done done = shared_.weights.give_up()) pending.push_back(std::move(done));
+  }
+  for (const Done& done : pending) done(std::unexpected(error));
+}
+
+void EngineProcess::end_all(const Error& error) {
+  adapters_.end_commands(error);
+  pauses_.end_commands(error);
+  requests_.end_all(error);
+}
+
+}  // namespace octavo::remote

@@ -1,0 +1,136 @@
+// The messages of an EngineProcess: commands of callers to the engine, and the engine's messages.
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "remote/engine_process.h"
+
+namespace octavo::remote {
+
+void EngineProcess::take_commands() {
+  wakeup_.clear();
+  std::vector<Command> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(shared_.commands);
+  }
+  for (Command& command : commands) std::visit([this](auto& each) { take(std::move(each)); }, command);
+}
+
+// An engine that is not up gets all that is unfinished when it is.
+template <class Message>
+void EngineProcess::send(const Message& message) {
+  if (up() != nullptr) append_frame(child_.socket.out, message);
+}
+
+void EngineProcess::take(Accepted&& accepted) {
+  if (!accepted.request.entropy) accepted.request.entropy = random_bits(options_.seed, accepted.id);
+  send(
+      requests_.add(accepted.id, std::move(accepted.request), std::move(accepted.sink), accepted.arrived_us));
+}
+
+void EngineProcess::take(const Abort& abort) {
+  if (!requests_.mark_aborted(abort.id)) return;
+  if (up() == nullptr) return requests_.abort(abort.id);
+  send(abort);
+}
+
+void EngineProcess::take(AdapterCommand&& command) {
+  send(adapters_.add(std::move(command.change), std::move(command.done)));
+}
+
+void EngineProcess::take(PauseCommand&& command) { send(pauses_.add(command.mode, std::move(command.done))); }
+
+void EngineProcess::take(const Resume& resume) {
+  send(resume);
+  pauses_.resume();
+}
+
+// Takes all messages that have arrived.
+Result<> EngineProcess::receive() {
+  const bool connected = child_.socket.receive();
+  for (;;) {
+    TRY(const auto frame, child_.socket.next());
+    if (!frame) break;
+    TRY(FromEngine message, read_from_engine(*frame));
+    TRY_VOID(take(std::move(message)));
+  }
+  if (!connected) return failure(ErrorCode::internal, "");
+  if (state::Up* const is_up = up()) is_up->heard_us = now_us();
+  return {};
+}
+
+Result<> EngineProcess::take(FromEngine&& message) {
+  if (auto* output = std::get_if<Output>(&message)) {
+    const bool produced = requests_.take(std::move(*output), now_us());
+    if (state::Up* const is_up = up()) is_up->produced |= produced;
+  } else if (const auto* stats = std::get_if<EngineStats>(&message)) {
+    if (!stats->healthy) return failure(ErrorCode::internal, "its device failed");
+    const std::lock_guard lock(mutex_);
+    shared_.stats = *stats;
+  } else if (const auto* changed = std::get_if<AdapterChanged>(&message)) {
+    adapters_.take(*changed, requests_);
+  } else if (const auto* slept = std::get_if<Slept>(&message)) {
+    state::Up* const is_up = up();
+    if (is_up == nullptr) return {};
+    const Result<> result = slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>();
+    Done done;
+    {
+      const std::lock_guard lock(mutex_);
+      done = shared_.sleep.slept(std::exchange(is_up->sleep_ordered, 0), result);
+    }
+    if (done) done(result);
+  } else if (const auto* paused = std::get_if<Paused>(&message)) {
+    pauses_.take(*paused);
+  } else if (const auto* loading = std::get_if<Loading>(&message)) {
+    if (!start_reported_ && options_.progress) options_.progress(loading->done, loading->all);
+  } else if (const auto* ready = std::get_if<Ready>(&message)) {
+    return greet(*ready);
+  } else if (const auto* failed = std::get_if<Failed>(&message)) {
+    if (auto* is_loading = std::get_if<state::Loading>(&state_)) is_loading->error = failed->error;
+  }
+  return {};
+}
+
+// Brings a new engine to the state of the one before.
+Result<> EngineProcess::greet(const Ready& ready) {
+  if (ready.version != wire_version())
+    return failure(ErrorCode::corrupt, "wire version {:x}, expected {:x}: run the same octavo on both sides",
+                   ready.version, wire_version());
+  if (!std::holds_alternative<state::Loading>(state_))
+    return failure(ErrorCode::corrupt, "the engine reports a second time that it is ready");
+  state_ = after(state_, event::Ready{now_us()});
+  Done woken;
+  {
+    const std::lock_guard lock(mutex_);
+    shared_.presence = EnginePresence::up;
+    woken = shared_.sleep.woken();
+  }
+  if (!std::exchange(start_reported_, true)) {
+    info_ = ready.info;
+    requests_.set_engine(info_.index);
+    started_.set_value({});
+  }
+  if (restarts_.deaths() > 0) log_info("the engine is back, {} requests continue", requests_.size());
+  if (woken) woken({});
+  end_change_of_weights();
+  adapters_.append_all(child_.socket.out, requests_);
+  pauses_.append_before_requests(child_.socket.out);
+  requests_.append_all(child_.socket.out);
+  pauses_.append_after_requests(child_.socket.out);
+  return {};
+}
+
+void EngineProcess::end_change_of_weights() {
+  WeightsChange::Ended ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = shared_.weights.ready();
+  }
+  if (!ended.done) return;
+  if (ended.result) log_info("the engine has other weights, {} requests continue", requests_.size());
+  ended.done(ended.result);
+}
+
+}  // namespace octavo::remote

@@ -1,0 +1,61 @@
+// States of an engine's process, and how they follow each other.
+//
+//   state   | event           | next state
+//   Loading | Ready           | Up
+//   Loading | Died            | Loading: the next process; Broken after too many deaths in a row
+//   Up      | Died            | as above
+//   Up      | WeightsChosen   | Loading: a process with other weights
+//   Up      | FellAsleep      | Asleep
+//   Asleep  | Woken           | Loading
+//   any     | StopRequested   | Stopped
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "base/error.h"
+
+namespace octavo::remote {
+
+namespace state {
+
+// A process starts and reads its weights.
+struct Loading {
+  std::optional<Error> error{};  // why it cannot load
+};
+// The process accepts requests.
+struct Up {
+  std::int64_t since_us = 0;
+  std::int64_t heard_us = 0;        // time of its last message
+  bool produced = false;            // it has returned a token
+  std::uint64_t sleep_ordered = 0;  // number of the sleep without a response yet; 0: none
+};
+struct Asleep {};   // at level 2: there is no process
+struct Broken {};   // no process is started any more; all requests are refused
+struct Stopped {};  // the client ends
+
+}  // namespace state
+using EngineState = std::variant<state::Loading, state::Up, state::Asleep, state::Broken, state::Stopped>;
+
+namespace event {
+
+struct Ready {
+  std::int64_t now_us = 0;
+};
+struct Died {
+  bool restart = true;
+};
+struct WeightsChosen {};
+struct FellAsleep {};
+struct Woken {};
+struct StopRequested {};
+
+}  // namespace event
+using EngineEvent = std::variant<event::Ready, event::Died, event::WeightsChosen, event::FellAsleep,
+                                 event::Woken, event::StopRequested>;
+
+// The table above. A pair that it does not have aborts.
+EngineState after(const EngineState& state, const EngineEvent& event);
+
+}  // namespace octavo::remote

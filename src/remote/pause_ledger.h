@@ -1,0 +1,49 @@
+// The pauses of an engine: commands without a response yet, and whether one is in force. A new engine gets
+// them again. One thread.
+#pragma once
+
+#include <string>
+
+#include "remote/pending_commands.h"
+#include "remote/wire.h"
+
+namespace octavo::remote {
+
+class PauseLedger {
+ public:
+  // Returns the message to the engine.
+  Pause add(PauseMode mode, EngineClient::Done done) {
+    return {commands_.add({mode, std::move(done)}), mode};
+  }
+  void take(const Paused& paused) {
+    const auto command = commands_.take(paused.id);
+    if (!command) return;
+    in_force_ |= !paused.error;
+    command->done(paused.error ? Result<>(std::unexpected(*paused.error)) : Result<>());
+  }
+  void resume() {
+    in_force_ = false;
+    end_commands({ErrorCode::unavailable, "the engine was resumed before it paused", {}});
+  }
+  void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
+
+  // A pause in force is sent before all requests: a client that received its response must not see a token. A
+  // pause without a response yet is sent after the requests that were running.
+  void append_before_requests(std::string& out) const {
+    if (in_force_) append_frame(out, Pause{});
+  }
+  void append_after_requests(std::string& out) const {
+    for (const auto& [number, command] : commands_) append_frame(out, Pause{number, command.mode});
+  }
+
+ private:
+  struct Command {
+    PauseMode mode;
+    EngineClient::Done done;
+  };
+
+  PendingCommands<Command> commands_;
+  bool in_force_ = false;
+};
+
+}  // namespace octavo::remote

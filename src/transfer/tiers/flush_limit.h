@@ -1,0 +1,27 @@
+// The end of a writer of KV blocks: it writes what is pending first, but only for a limited time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace octavo {
+
+class FlushLimit {
+ public:
+  static constexpr std::int64_t kUs = 4'000'000;  // a client kills an engine that needs 5 s to end
+
+  void begin() { until_us_ = now_us() + kUs; }
+  bool begun() const { return until_us_ != 0; }
+  // True: nothing more is to be written.
+  bool is_over() const {
+    const std::int64_t until = until_us_;
+    return until != 0 && now_us() > until;
+  }
+
+ private:
+  std::atomic<std::int64_t> until_us_ = 0;
+};
+
+}  // namespace octavo

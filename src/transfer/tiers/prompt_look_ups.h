@@ -1,0 +1,50 @@
+// Lookups of prompts in a store, on a separate thread and with a short time limit.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "transfer/kv_connector.h"
+
+namespace octavo {
+
+class PromptLookUps {
+ public:
+  // look_up: asks the store for these block keys; called on the thread. wake: called after each lookup.
+  PromptLookUps(std::function<void(std::span<const Hash128>)> look_up, std::function<void()> wake);
+  ~PromptLookUps();
+
+  // True: the prompt has been looked up, or its time is over. Starts the lookup of a new prompt.
+  bool done(const KvPrompt& prompt);
+  // The prompt waits no more.
+  void forget(RequestId id);
+  // When done() changes without a call of wake.
+  std::int64_t wake_at_us() const;
+
+ private:
+  struct LookUp {
+    std::vector<Hash128> keys;
+    std::int64_t give_up_us = 0;
+    bool done = false;
+  };
+
+  void loop();
+
+  const std::function<void(std::span<const Hash128>)> look_up_;
+  const std::function<void()> wake_;
+
+  mutable std::mutex mutex_;  // guards all members below
+  std::condition_variable came_;
+  std::map<RequestId, LookUp> look_ups_;  // of prompts that wait for a result or for free blocks
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace octavo
