@@ -73,7 +73,8 @@ constexpr auto kReplicas = flag::range(1, static_cast<int>(fleet::kEndpointsMax)
 constexpr AutoscalerFlag kLoadFlags[] = {
     {"--capacity", flag::to<&AutoscalerFlags::capacity>,
      "Measured capacities: a file that octavo plan --window --output-json wrote"},
-    {"--tokens-per-second", flag::to<&AutoscalerFlags::tokens_per_second>,
+    {"--tokens-per-second",
+     flag::to<&AutoscalerFlags::tokens_per_second>,
      "Tokens per second of prompts and of output that one replica serves, instead of --capacity",
      flag::range(0.001, 1e9),
      {.no_default = true}},
@@ -81,8 +82,10 @@ constexpr AutoscalerFlag kLoadFlags[] = {
      "Limits of a good request in milliseconds: ttft:2000 tpot:50; corrects the number"},
     {"--share", flag::to<&AutoscalerFlags::share>, "So large a share of the requests must be good",
      flag::range(0.01, 1.0)},
-    {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>, "The smallest fleet", kReplicas},
-    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "The largest fleet", kReplicas},
+    {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>, "The smallest fleet",
+     kReplicas},
+    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "The largest fleet",
+     kReplicas},
     {"--window", flag::to<&AutoscalerFlags::window>, "From one prediction of the load to the next"},
     {"--interval", flag::to<&AutoscalerFlags::interval>, "From one reading of the replicas to the next"},
 };

@@ -27,9 +27,10 @@ constexpr ParallelFlag kParallelFlags[] = {
      flag::range(1, 64)},
     {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
      "Address to which engines of --headless hosts connect, on the host of the server"},
-    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address", flag::range(1, 65'535)},
-    {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>, "The number of the first of them",
-     flag::range(0, 4095)},
+    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address",
+     flag::range(1, 65'535)},
+    {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
+     "The number of the first of them", flag::range(0, 4095)},
 };
 
 }  // namespace

@@ -59,7 +59,10 @@ fleet::GrpcOptions& grpc_of(PickCommand& c) { return c.options.grpc; }
 
 constexpr PickFlag kPickFlags[] = {
     {"--config-file", flag::to<&PickCommand::config, &ConfigFlags::file>, "EndpointPickerConfig, YAML"},
-    {"--config-text", flag::to<&PickCommand::config, &ConfigFlags::text>, "The same as text", {},
+    {"--config-text",
+     flag::to<&PickCommand::config, &ConfigFlags::text>,
+     "The same as text",
+     {},
      {.excludes = "--config-file"}},
     {"--endpoints", flag::to<&PickCommand::endpoints>,
      "The endpoints, each as ip:port, where the configuration has no file-discovery"},
@@ -85,10 +88,16 @@ constexpr FlagRow<ClusterFlags> kClusterFlags[] = {
     {"--pool-namespace", flag::to<&ClusterFlags::space>,
      "Its namespace, and that of its pods (default: the picker's own)"},
     {"--pool-group", flag::to<&ClusterFlags::group>, "Its API group"},
-    {"--endpoint-selector", flag::to<&ClusterFlags::selector>,
-     "Pick among the pods with these labels, like app=vllm, without an InferencePool", {}, {.excludes = "--pool-name"}},
-    {"--endpoint-target-ports", flag::to<&ClusterFlags::ports>,
-     "Their ports, each a separate endpoint, like 8000,8001", flag::range(1, 65535), {.needs = "--endpoint-selector"}},
+    {"--endpoint-selector",
+     flag::to<&ClusterFlags::selector>,
+     "Pick among the pods with these labels, like app=vllm, without an InferencePool",
+     {},
+     {.excludes = "--pool-name"}},
+    {"--endpoint-target-ports",
+     flag::to<&ClusterFlags::ports>,
+     "Their ports, each a separate endpoint, like 8000,8001",
+     flag::range(1, 65535),
+     {.needs = "--endpoint-selector"}},
     {"--ha-enable-leader-election", flag::to<&ClusterFlags::leader_election>,
      "Among several pickers for a pool, only the holder of a Lease is ready"},
 };
@@ -105,8 +114,11 @@ constexpr PickFlag kPickServerFlags[] = {
      "TLS for the gateway (ext_proc), on where nothing is said; --secure-serving=false: none"},
     {"--cert-path", flag::to<&PickCommand::tls, &fleet::GrpcTls::folder>,
      "Folder with tls.crt and tls.key; without it the certificate signs itself"},
-    {"--enable-cert-reload", flag::to<&PickCommand::tls, &fleet::GrpcTls::refresh>,
-     "Read those files again when they change", {}, {.needs = "--cert-path"}},
+    {"--enable-cert-reload",
+     flag::to<&PickCommand::tls, &fleet::GrpcTls::refresh>,
+     "Read those files again when they change",
+     {},
+     {.needs = "--cert-path"}},
     {"--grpc-max-recv-msg-size", flag::to<&PickCommand::grpc_message_bytes>,
      "Bytes of the largest message taken, like 10MiB (default: what --max-payload-size needs)"},
     {"--max-payload-size", flag::to<processor_of, &fleet::ProcessorOptions::body_bytes_max>,
@@ -167,8 +179,8 @@ Result<> read_cluster(PickCommand& c) {
   TRY(cluster.selector, fleet::parse_label_selector(c.cluster.selector, "endpoint-selector"));
   cluster.ports = c.cluster.ports;
   if (c.cluster.leader_election)
-    o.lease =
-        fmt::format("epp-{}-{}.llm-d.ai", cluster.space, c.cluster.pool.empty() ? "endpoints" : c.cluster.pool);
+    o.lease = fmt::format("epp-{}-{}.llm-d.ai", cluster.space,
+                          c.cluster.pool.empty() ? "endpoints" : c.cluster.pool);
   o.kubernetes = std::move(cluster);
   return {};
 }

@@ -25,7 +25,8 @@ using fleet::PolicyOptions;
 
 constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
     {"--cache-threshold", flag::to<&PolicyOptions::cache_threshold>,
-     "cache_aware: share of a prompt that a replica must have been sent before to get it", flag::range(0.0, 1.0)},
+     "cache_aware: share of a prompt that a replica must have been sent before to get it",
+     flag::range(0.0, 1.0)},
     {"--balance-abs-threshold", flag::to<&PolicyOptions::balance_abs_threshold>,
      "cache_aware: a replica is overloaded with more than this number of requests above the least "
      "loaded one, and",
@@ -33,7 +34,8 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
     {"--balance-rel-threshold", flag::to<&PolicyOptions::balance_rel_threshold>,
      "... with more than this number of times the requests of the least loaded one", flag::range(1.0, 1e6)},
     {"--kv-overlap-score-weight", flag::to<&PolicyOptions::kv_overlap_score_weight>,
-     "kv_aware: how many blocks to compute a cached block saves; 0: only load counts", flag::range(0.0, 100.0)},
+     "kv_aware: how many blocks to compute a cached block saves; 0: only load counts",
+     flag::range(0.0, 100.0)},
     {"--kv-delay-weight", flag::to<&PolicyOptions::kv_delay_weight>,
      "kv_aware: what a block that is computed once more costs each request in flight there, which it "
      "delays; 0: nothing, NVIDIA Dynamo's cost",

@@ -90,7 +90,8 @@ constexpr FlagRow<PodFlags> kPodFlags[] = {
     {"--decode-selector", flag::to<&PodFlags::decode_selector>,
      "With --pd-disaggregation: labels of those that decode"},
     {"--service-discovery-port", flag::to<&PodFlags::port>, "Port of all these pods", flag::range(1, 65535)},
-    {"--service-discovery-namespace", flag::to<&PodFlags::space>, "Their namespace (default: the router's own)"},
+    {"--service-discovery-namespace", flag::to<&PodFlags::space>,
+     "Their namespace (default: the router's own)"},
 };
 
 constexpr RouteFlag kPeerFlags[] = {
@@ -159,13 +160,16 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--request-timeout-secs", flag::seconds<1'000, &RouterOptions::request_timeout_ms>,
      "Longest time for a request with all its attempts", flag::range(1, 86'400)},
     {"--prefill-timeout-secs", flag::seconds<1'000, &RouterOptions::prefill_timeout_ms>,
-     "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode computes it",
+     "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode "
+     "computes it",
      flag::range(1, 86'400)},
 };
 
 constexpr RouteFlag kClientFlags[] = {
-    {"--api-key", flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
-     "Keys that clients must show; the first one is shown to replicas for health and metrics", {},
+    {"--api-key",
+     flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
+     "Keys that clients must show; the first one is shown to replicas for health and metrics",
+     {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--tenants", flag::to<&RouteCommand::tenants>,
      "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
@@ -185,7 +189,8 @@ constexpr RouterFlag kLimitFlags[] = {
     {"--queue-timeout-secs", flag::to<&RouterOptions::queue, &fleet::QueueOptions::timeout_s>,
      "Longest wait for room; then 408, or the replica's own refusal", flag::range(1, 86'400)},
     {"--http-threads", flag::to<&RouterOptions::http, &http::ServerOptions::threads>,
-     "Threads; each serves its share of the clients and reads the replicas that answer them", flag::range(1, 64)},
+     "Threads; each serves its share of the clients and reads the replicas that answer them",
+     flag::range(1, 64)},
 };
 
 void add_route_flags(CLI::App& command, RouteCommand& c) {

@@ -94,9 +94,8 @@ Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>
   return modules;
 }
 
-constexpr Choice<ContentFormat> kContentFormats[] = {{"auto", ContentFormat::automatic},
-                                                     {"string", ContentFormat::string},
-                                                     {"openai", ContentFormat::parts}};
+constexpr Choice<ContentFormat> kContentFormats[] = {
+    {"auto", ContentFormat::automatic}, {"string", ContentFormat::string}, {"openai", ContentFormat::parts}};
 
 using ServeFlag = FlagRow<ServeCommand>;
 RuntimeOptions& runtime_of(ServeCommand& c) { return c.runtime; }
@@ -111,8 +110,11 @@ http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 constexpr ServeFlag kParserFlags[] = {
     {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
      "How the model writes tool calls, for --enable-auto-tool-choice", OneOfList{tool_dialects}},
-    {"--enable-auto-tool-choice", flag::to<&ServeCommand::auto_tool_choice>,
-     "tool_choice auto: find the calls that the model chooses to write", {}, {.needs = "--tool-call-parser"}},
+    {"--enable-auto-tool-choice",
+     flag::to<&ServeCommand::auto_tool_choice>,
+     "tool_choice auto: find the calls that the model chooses to write",
+     {},
+     {.needs = "--tool-call-parser"}},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
      "Leave tools out of the prompt of requests that say tool_choice none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
@@ -126,7 +128,8 @@ constexpr ServeFlag kParserFlags[] = {
 constexpr ServeFlag kTemplateFlags[] = {
     {"--chat-template", flag::to<runtime_of, &RuntimeOptions::chat_template>,
      "File with a chat template, or the template itself, instead of the model's own"},
-    {"--chat-template-content-format", flag::chosen<kContentFormats, serving_of, &ServeOptions::content_format>,
+    {"--chat-template-content-format",
+     flag::chosen<kContentFormats, serving_of, &ServeOptions::content_format>,
      "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
      "list of parts), auto (as the template takes it)"},
     {"--trust-request-chat-template", flag::to<rules_of, &openai::RequestRules::trust_chat_templates>,
@@ -140,7 +143,8 @@ constexpr ServeFlag kTemplateFlags[] = {
     {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
      R"(JSON: choice of a video's frames, in place of the model's: {"video": {"num_frames": 16}} )"
      R"(spreads 16, -1 takes all, {"video": {"fps": 1}} one a second)"},
-    {"--response-role", flag::to<serving_of, &ServeOptions::response_role>, "Role of the messages in replies"},
+    {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
+     "Role of the messages in replies"},
 };
 
 constexpr ServeFlag kModelFlags[] = {
@@ -187,8 +191,10 @@ constexpr ServeFlag kAdapterFlags[] = {
     {"--lora-modules", flag::parsed<read_lora_modules, runtime_of, &RuntimeOptions::lora_modules>,
      R"(Adapters (PEFT's folders) to load at the start: NAME=PATH, or JSON as {"name": "a", "path": )"
      R"("folder", "base_model_name": "b"}; needs --enable-lora)"},
-    {"--allow-runtime-lora-updating", flag::to<features_of, &ServeFeatures::change_adapters>,
-     "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter", {},
+    {"--allow-runtime-lora-updating",
+     flag::to<features_of, &ServeFeatures::change_adapters>,
+     "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter",
+     {},
      {.environment = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"}},
 };
 
@@ -216,7 +222,8 @@ constexpr ServeFlag kListenFlags[] = {
 };
 
 constexpr ServeFlag kAccessFlags[] = {
-    {"--api-key", flag::to<access_of, &AccessOptions::api_keys>,
+    {"--api-key",
+     flag::to<access_of, &AccessOptions::api_keys>,
      "Key that clients must send; can be given several times. VLLM_API_KEY in the environment "
      "also sets it",
      {},
@@ -252,9 +259,11 @@ constexpr ServeFlag kProcessFlags[] = {
     {"--numa-bind-nodes", flag::to<&ServeCommand::numa, &NumaOptions::nodes>,
      "The node of each process, engine by engine, rank by rank"},
     {"--numa-bind-cpus", flag::to<&ServeCommand::numa, &NumaOptions::processors>,
-     "Or its processors, each a list such as 0-15,32; VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the same"},
+     "Or its processors, each a list such as 0-15,32; VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the "
+     "same"},
     {"--stand-ins", flag::to<&ServeCommand::stand_ins>,
-     "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor simulated",
+     "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor "
+     "simulated",
      flag::range(1, 4096)},
     {"--headless", flag::to<&ServeCommand::headless>,
      "No server: of hosts with a --node-rank other than 0, which have none anyway, and of those whose "
@@ -275,21 +284,27 @@ constexpr ServeFlag kLogFlags[] = {
      "Most fields of a request's header", flag::range(8, 10'000)},
     {"!--disable-log-stats", flag::to<&ServeCommand::log_stats, &LogStats::enabled>,
      "No log lines of throughput, queue and cache while there is work"},
-    {"--log-stats-interval", flag::to<&ServeCommand::log_stats, &LogStats::interval_s>, "Seconds between them",
+    {"--log-stats-interval",
+     flag::to<&ServeCommand::log_stats, &LogStats::interval_s>,
+     "Seconds between them",
      flag::range(0.1, 86'400.0),
      {.environment = "VLLM_LOG_STATS_INTERVAL"}},
     {"--enable-log-requests", flag::to<observe_of, &ObserveOptions::log_requests>,
      "A log line for each request, at level debug with its prompt"},
     {"--max-log-len", flag::to<observe_of, &ObserveOptions::max_log_len>,
      "Most bytes of a prompt in the log (default: all)", flag::range(0, 1 << 30)},
-    {"--log-format", flag::parsed<take_log_format>, "Log lines as text, or as json: {\"time\", \"level\", \"message\"}",
-     OneOf{"text|json"}},
+    {"--log-format", flag::parsed<take_log_format>,
+     "Log lines as text, or as json: {\"time\", \"level\", \"message\"}", OneOf{"text|json"}},
     {"--otlp-traces-endpoint", flag::to<&ServeCommand::otlp_traces_endpoint>,
      "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
      "http://HOST:4318/v1/traces"},
-    {"--log-level", flag::parsed<take_log_level>, "Least level of log lines: debug, info, warning, error, critical", {},
+    {"--log-level",
+     flag::parsed<take_log_level>,
+     "Least level of log lines: debug, info, warning, error, critical",
+     {},
      {.environment = "VLLM_LOGGING_LEVEL"}},
-    {"--server-dev-mode", flag::to<features_of, &ServeFeatures::dev_mode>,
+    {"--server-dev-mode",
+     flag::to<features_of, &ServeFeatures::dev_mode>,
      "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
      "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk",
      {},

@@ -44,7 +44,8 @@ SidecarOptions& sidecar_of(SidecarCommand& c) { return c.options; }
 constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
     {"--model-server-host", flag::to<&SidecarCommand::decoder_host>, "Where the engine is that decodes"},
     {"--model-server-port", flag::to<&SidecarCommand::decoder_port>, "Its port", flag::range(1, 65'535)},
-    {"--kv-connector", flag::to<sidecar_of, &SidecarOptions::connector>, connectors_text, OneOfList{connector_names}},
+    {"--kv-connector", flag::to<sidecar_of, &SidecarOptions::connector>, connectors_text,
+     OneOfList{connector_names}},
     {"--prefill-max-retries", flag::to<sidecar_of, &SidecarOptions::prefill_retries_max>,
      "Further attempts at a prefill that ends with 408, 429, 500, 502, 503, 504 or a lost connection",
      flag::range(0, 100)},

@@ -98,22 +98,25 @@ std::string names_of(const Known& known) {
   return text + "or a JSON file";
 }
 
-std::string models_text() { return "Figures of the model: " + names_of(known_models()) + ", or a folder with config.json"; }
+std::string models_text() {
+  return "Figures of the model: " + names_of(known_models()) + ", or a folder with config.json";
+}
 std::string devices_text() { return "Figures of one device: " + names_of(known_devices()); }
 
 using SimulationFlag = FlagRow<SimulationFlags>;
 SchedulerOptions& scheduler_of(SimulationFlags& c) { return c.options.scheduler; }
 
 constexpr SimulationFlag kTrafficFlags[] = {
-    {"--trace", flag::to<&SimulationFlags::trace>, "Recorded requests in Mooncake's format, a JSON object a line"},
+    {"--trace", flag::to<&SimulationFlags::trace>,
+     "Recorded requests in Mooncake's format, a JSON object a line"},
     {"--traffic", flag::to<&SimulationFlags::traffic>,
      "Made-up sessions instead: a JSON file with their rate, lengths and turns"},
     {"--trace-block-size", flag::to<&SimulationFlags::trace_block_size>,
      "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them", flag::range(16, 65536)},
     {"--num-prompts", flag::to<&SimulationFlags::changes, &TraceChanges::requests_max>,
      "Number of requests to take from the beginning of the trace; 0: all", flag::range(0, 1 << 30)},
-    {"--speedup-ratio", flag::to<&SimulationFlags::changes, &TraceChanges::speedup>, "Factor of the request rate",
-     flag::range(0.001, 1000.0)},
+    {"--speedup-ratio", flag::to<&SimulationFlags::changes, &TraceChanges::speedup>,
+     "Factor of the request rate", flag::range(0.001, 1000.0)},
     {"--copies", flag::to<&SimulationFlags::changes, &TraceChanges::copies>,
      "Number of copies of the traffic; each has different prompts and starts up to a minute later",
      flag::range(1, 100'000)},
@@ -163,7 +166,8 @@ constexpr SimulationFlag kReplicaFlags[] = {
      "Token budget of one step", flag::count(1, 1 << 20)},
     {"--max-num-seqs", flag::to<scheduler_of, &SchedulerOptions::max_num_seqs>, "Sequences in one step",
      flag::count(1, 1 << 16)},
-    {"--long-prefill-token-threshold", flag::to<scheduler_of, &SchedulerOptions::long_prefill_token_threshold>,
+    {"--long-prefill-token-threshold",
+     flag::to<scheduler_of, &SchedulerOptions::long_prefill_token_threshold>,
      "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
     {"--max-num-queued-reqs", flag::to<&SimulationFlags::max_queued>,
      "Requests that may wait beyond those that run; more are refused", flag::count(0, 1 << 23)},
@@ -171,7 +175,9 @@ constexpr SimulationFlag kReplicaFlags[] = {
 
 }  // namespace
 
-void add_traffic_flags(CLI::App& command, SimulationFlags& c) { add_flags(command, c, "Traffic", kTrafficFlags); }
+void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
+  add_flags(command, c, "Traffic", kTrafficFlags);
+}
 
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& c) {
   PrefillPool& prefill = c.options.prefill;

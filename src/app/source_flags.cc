@@ -31,7 +31,9 @@ constexpr FlagRow<SourceFlags> kSourceFlags[] = {
 
 }  // namespace
 
-void add_source_flags(CLI::App& command, SourceFlags& flags) { add_flags(command, flags, "Discovery", kSourceFlags); }
+void add_source_flags(CLI::App& command, SourceFlags& flags) {
+  add_flags(command, flags, "Discovery", kSourceFlags);
+}
 
 Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags& flags) {
   std::vector<fleet::EndpointSourceOptions> sources;

@@ -42,7 +42,8 @@ struct Blocks {
 
   explicit Blocks(const Contexts& x)
       : per_sequence(x.length / kBlockSize),
-        freed((x.length - (x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length)) / kBlockSize),
+        freed((x.length - (x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length)) /
+              kBlockSize),
         shared(x.shared / kBlockSize),
         all((per_sequence - freed) * x.sequences) {}
 
@@ -60,23 +61,23 @@ struct Blocks {
 };
 
 // A spec with an indexer's keys: the case is the choice of tokens alone.
-OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x, const Blocks& blocks,
-               std::int64_t block_bytes) {
+OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x,
+               const Blocks& blocks, std::int64_t block_bytes) {
   // Each query of a head processes keys and values of the tokens up to its own, with two operations per
   // number.
   const double met = static_cast<double>(std::int64_t{x.sequences} * x.queries) *
                      (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
-  return {.operation = fmt::format("{} {} {}", kind, s.name, x.name),
-          .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
-          .format = std::string(name(spec.dtype)),
-          .calls = 1,
-          .bytes = static_cast<double>((blocks.all - blocks.shared * (x.sequences - 1)) * block_bytes) *
-                   (spec.index_dim > 0 ? spec.index_dim / static_cast<double>(spec.head_dim) : 1.0),
-          .operations = 2 * met *
-                        static_cast<double>(spec.index_dim > 0
-                                                ? kIndexHeads * kIndexDim
-                                                : s.q_heads * (spec.head_dim + spec.value_dim())),
-          .arithmetic = Arithmetic::bf16};
+  return {
+      .operation = fmt::format("{} {} {}", kind, s.name, x.name),
+      .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
+      .format = std::string(name(spec.dtype)),
+      .calls = 1,
+      .bytes = static_cast<double>((blocks.all - blocks.shared * (x.sequences - 1)) * block_bytes) *
+               (spec.index_dim > 0 ? spec.index_dim / static_cast<double>(spec.head_dim) : 1.0),
+      .operations = 2 * met *
+                    static_cast<double>(spec.index_dim > 0 ? kIndexHeads * kIndexDim
+                                                           : s.q_heads * (spec.head_dim + spec.value_dim())),
+      .arithmetic = Arithmetic::bf16};
 }
 
 Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,

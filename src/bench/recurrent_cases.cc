@@ -47,7 +47,8 @@ class StepCases {
     TRY(cases.slots_, on_device(backend, slots));
     TRY(cases.starts_, on_device(backend, starts));
     // States are read: no position is 0.
-    TRY(cases.positions_, on_device(backend, std::vector<std::int32_t>(static_cast<std::size_t>(step.tokens), 1)));
+    TRY(cases.positions_,
+        on_device(backend, std::vector<std::int32_t>(static_cast<std::size_t>(step.tokens), 1)));
     TRY(cases.x_, cases.narrow(cases.n_ * cases.channels_));
     TRY(cases.y_, cases.narrow(cases.n_ * cases.channels_));
     TRY(cases.of_heads_, cases.floats(shapes.q_heads));
@@ -57,9 +58,8 @@ class StepCases {
   }
 
   void gate() {
-    run("gate", 8 * inner_tokens(), [&] {
-      ops_.gate(stream_, {.x = inner(x_), .gate = inner(x_), .y = inner(y_)});
-    });
+    run("gate", 8 * inner_tokens(),
+        [&] { ops_.gate(stream_, {.x = inner(x_), .gate = inner(x_), .y = inner(y_)}); });
   }
 
   Result<> causal_conv() {

@@ -81,7 +81,8 @@ void norm_cases(const Rows& r) {
                           .out = r.rows(r.wide)});
   });
   r.run("activate silu", "bf16", hidden, 10, [&] {
-    ops.activate(stream, {.x = r.wide.view(DType::bf16, {n, 2 * hidden}), .y = r.narrow.view(DType::bf16, {n, hidden})});
+    ops.activate(stream, {.x = r.wide.view(DType::bf16, {n, 2 * hidden}),
+                          .y = r.narrow.view(DType::bf16, {n, hidden})});
   });
 }
 

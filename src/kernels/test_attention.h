@@ -1,4 +1,5 @@
-// Sequences for the tests of attention: random shapes, their inputs, and a runner that cuts the work into steps.
+// Sequences for the tests of attention: random shapes, their inputs, and a runner that cuts the work into
+// steps.
 #pragma once
 
 #include <algorithm>
@@ -218,19 +219,20 @@ class AttentionRunner {
                                                     .cache = cache_,
                                                     .plan = *plan_,
                                                     .chosen = on(seen)});
-    backend_.ops.attention(*backend_.stream, {.q = on(q.view()),
-                                              .cache = cache_,
-                                              .plan = *plan_,
-                                              .scale = 0.3f,
-                                              .causal = shape.causal,
-                                              .window = shape.window,
-                                              .chunk = shape.chunk,
-                                              .soft_cap = shape.soft_cap,
-                                              .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
-                                              .distance_bias = shape.distance_bias ? on(all_.distance_bias.view()) : View{},
-                                              .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
-                                              .chosen = index_dim > 0 ? on(seen) : View{},
-                                              .out = on(out.view())});
+    backend_.ops.attention(*backend_.stream,
+                           {.q = on(q.view()),
+                            .cache = cache_,
+                            .plan = *plan_,
+                            .scale = 0.3f,
+                            .causal = shape.causal,
+                            .window = shape.window,
+                            .chunk = shape.chunk,
+                            .soft_cap = shape.soft_cap,
+                            .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
+                            .distance_bias = shape.distance_bias ? on(all_.distance_bias.view()) : View{},
+                            .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
+                            .chosen = index_dim > 0 ? on(seen) : View{},
+                            .out = on(out.view())});
     on.fetch();
     row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(out, row++, outputs[s], t); });

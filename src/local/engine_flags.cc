@@ -92,8 +92,11 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::hf_overrides>,
      "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}"},
-    {"--dtype", flag::to<&E::dtype>, "auto, bfloat16, float16 or float32",
-     OneOf{"auto|bfloat16|float16|float32|half|float"}, {.no_default = true}},
+    {"--dtype",
+     flag::to<&E::dtype>,
+     "auto, bfloat16, float16 or float32",
+     OneOf{"auto|bfloat16|float16|float32|half|float"},
+     {.no_default = true}},
     {"--max-model-len", flag::parsed<&model_length, &E::max_model_len>,
      "Tokens of prompt and answer together; auto, -1 or left out: the model's own limit, or less where "
      "the KV cache is smaller"},
@@ -111,18 +114,21 @@ constexpr EngineFlag kDevice[] = {
     {"--async-scheduling", flag::to<&E::async_scheduling>,
      "GPUs: begin a step before the tokens of the last are known (default: on; off with "
      "--speculative-config)"},
-    {"--cpu-threads", flag::to<&E::threads>, "Compute threads; as many as this process may use when 0", flag::range(0, 1024)},
-    {"--nnodes", flag::to<&E::nodes, &NodeOptions::count>, "Hosts that have the ranks of the engine, equally many each",
-     flag::range(1, 64)},
+    {"--cpu-threads", flag::to<&E::threads>, "Compute threads; as many as this process may use when 0",
+     flag::range(0, 1024)},
+    {"--nnodes", flag::to<&E::nodes, &NodeOptions::count>,
+     "Hosts that have the ranks of the engine, equally many each", flag::range(1, 64)},
     {"--node-rank", flag::to<&E::nodes, &NodeOptions::rank>,
      "Which of them this is; 0 has the server, the others need the same model and flags", flag::range(0, 63)},
     {"--master-addr", flag::to<&E::nodes, &NodeOptions::master_addr>, "Where the others find host 0"},
-    {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "And at which port", flag::range(1, 65'535)},
+    {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "And at which port",
+     flag::range(1, 65'535)},
     {"--distributed-timeout-seconds", flag::to<&E::distributed_timeout_s>,
      "A rank that others wait for longer is taken for hung; 10, or 120 with several stages, when 0",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::pipeline_parallel_size>,
-     "Stages that have some layers each, on CPUs; of --tensor-parallel-size processes each", flag::range(1, 64)},
+     "Stages that have some layers each, on CPUs; of --tensor-parallel-size processes each",
+     flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::enable_expert_parallel>,
      "The processes that share a layer have some of its experts each, not a part of each expert"},
     {"--enable-eplb", flag::to<&E::expert_balancing, &ExpertBalancing::enabled>,
@@ -134,9 +140,11 @@ constexpr EngineFlag kDevice[] = {
      "expert: "
      R"({"window_size": 1000, "step_interval": 3000, "num_redundant_experts": 0})"},
     {"--tensor-parallel-size", flag::to<&E::tensor_parallel_size>,
-     "Processes that hold a part of every layer each, on CPUs; they share the compute threads", flag::range(1, 64)},
+     "Processes that hold a part of every layer each, on CPUs; they share the compute threads",
+     flag::range(1, 64)},
     {"--data-parallel-size", flag::to<&E::data_parallel_size>,
-     "Engines with the whole model each behind one server, on CPUs; they share the compute threads", flag::range(1, 64)},
+     "Engines with the whole model each behind one server, on CPUs; they share the compute threads",
+     flag::range(1, 64)},
 };
 
 constexpr EngineFlag kHidden[] = {
@@ -148,17 +156,24 @@ constexpr EngineFlag kCache[] = {
     {"--kv-cache-dtype", flag::to<&E::kv_cache_dtype>,
      "auto (as the activations), float16, bfloat16, fp8 (e4m3, scale 1) or int8_per_token_head",
      OneOf{"auto|float16|bfloat16|fp8|fp8_e4m3|int8_per_token_head"}},
-    {"--block-size", flag::to<&E::block_size>, "Tokens in a KV block, a multiple of 16", flag::range(16, 256)},
-    {"--kv-cache-memory-bytes", flag::to<&E::kv_cache_memory_bytes>,
-     "Size of the KV cache; 0: chosen from the available memory", NotNegative{.suffix = true}, {.no_default = true}},
+    {"--block-size", flag::to<&E::block_size>, "Tokens in a KV block, a multiple of 16",
+     flag::range(16, 256)},
+    {"--kv-cache-memory-bytes",
+     flag::to<&E::kv_cache_memory_bytes>,
+     "Size of the KV cache; 0: chosen from the available memory",
+     NotNegative{.suffix = true},
+     {.no_default = true}},
     {"--gpu-memory-utilization,--device-memory-utilization", flag::to<&E::gpu_memory_utilization>,
      "Share of a GPU's memory to use, weights and workspaces included", flag::range(0.05, 1.0)},
     {"--num-gpu-blocks-override", flag::to<&E::num_blocks>, "Number of KV blocks, instead of a size in bytes",
      flag::count(1, 1 << 30)},
     {"--enable-prefix-caching", flag::to<&E::enable_prefix_caching>,
      "Reuse the KV of common prefixes (default: on)"},
-    {"--prefix-caching-hash-algo", flag::chosen<kHashes, &E::prefix_hash>,
-     "xxhash (keyed, fast) or sha256; the forms with _cbor are the same", {}, {.no_default = true}},
+    {"--prefix-caching-hash-algo",
+     flag::chosen<kHashes, &E::prefix_hash>,
+     "xxhash (keyed, fast) or sha256; the forms with _cbor are the same",
+     {},
+     {.no_default = true}},
     {"--mamba-block-size", flag::to<&E::mamba_block_size>,
      "Tokens between the states of recurrent layers that the prefix cache keeps, a multiple of "
      "--block-size (default: 256)",
@@ -169,14 +184,17 @@ constexpr EngineFlag kCache[] = {
      "Publish what the prefix cache gains and loses over ZeroMQ, for routers. As JSON: "
      R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558"})"},
     {"--kv-transfer-config", flag::parsed<&parse_kv_transfer_config, &E::kv_transfer>,
-     "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and decode "
-     "apart), host memory (OffloadingConnector), a disk (OffloadingConnector, SharedStorageConnector), several of "
+     "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and "
+     "decode "
+     "apart), host memory (OffloadingConnector), a disk (OffloadingConnector, SharedStorageConnector), "
+     "several of "
      "them (MultiConnector). As JSON: "
      R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})"},
 };
 
 constexpr EngineFlag kScheduling[] = {
-    {"--max-num-batched-tokens", flag::to<&E::max_num_batched_tokens>, "Token budget of one step", flag::count(1, 1 << 20)},
+    {"--max-num-batched-tokens", flag::to<&E::max_num_batched_tokens>, "Token budget of one step",
+     flag::count(1, 1 << 20)},
     {"--max-num-seqs", flag::to<&E::max_num_seqs>, "Sequences in one step", flag::count(1, 1 << 16)},
     {"--enable-chunked-prefill", flag::to<&E::enable_chunked_prefill>,
      "Long prompts are computed over several steps (default: on)"},
@@ -184,7 +202,10 @@ constexpr EngineFlag kScheduling[] = {
      "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
     {"--watermark", flag::to<&E::watermark>, "Share of the KV blocks kept free when a new request is let in",
      flag::range(0.0, 0.5)},
-    {"--scheduling-policy", flag::chosen<kPolicies, &E::policy>, "fcfs, priority, or lpm (longest cached prefix first)", {},
+    {"--scheduling-policy",
+     flag::chosen<kPolicies, &E::policy>,
+     "fcfs, priority, or lpm (longest cached prefix first)",
+     {},
      {.no_default = true}},
     {"--speculative-config", flag::parsed<&parse_speculative_config, &E::speculation>,
      "Propose tokens and check several in a step; answers stay the same. As JSON: "
@@ -195,11 +216,13 @@ constexpr EngineFlag kScheduling[] = {
 };
 
 constexpr EngineFlag kLora[] = {
-    {"--enable-lora", flag::to<&E::lora, &LoraOptions::enabled>, "Take LoRA adapters, which requests name as their model"},
+    {"--enable-lora", flag::to<&E::lora, &LoraOptions::enabled>,
+     "Take LoRA adapters, which requests name as their model"},
     {"--max-loras", flag::to<&E::lora, &LoraOptions::max_loras>,
      "Adapters in memory at a time; all of them can be in one batch", flag::range(1, 1024)},
     {"--max-cpu-loras", flag::to<&E::lora, &LoraOptions::max_cpu_loras>,
-     "The same, where it is more; an adapter beyond that is read again when a request wants it", flag::range(1, 1024)},
+     "The same, where it is more; an adapter beyond that is read again when a request wants it",
+     flag::range(1, 1024)},
     {"--default-mm-loras", flag::parsed<&read_media_adapters, &E::lora>,
      R"(Adapters that chats with images, videos or sound have when they name none, as JSON: {"image": "folder"}; needs )"
      R"(--enable-lora. Each is there by its kind's name, too)"},
@@ -215,10 +238,13 @@ constexpr EngineFlag kMultimodal[] = {
 };
 
 constexpr EngineFlag kSampling[] = {
-    {"--max-logprobs", flag::to<&E::max_logprobs>, "Most log-probabilities a request may ask for; -1: no limit",
-     flag::range(-1, 1 << 20)},
-    {"--logprobs-mode", flag::chosen<kLogprobsModes, &E::processed_logprobs>,
-     "raw_logprobs (the model's own) or processed_logprobs (after sampling parameters)", {}, {.no_default = true}},
+    {"--max-logprobs", flag::to<&E::max_logprobs>,
+     "Most log-probabilities a request may ask for; -1: no limit", flag::range(-1, 1 << 20)},
+    {"--logprobs-mode",
+     flag::chosen<kLogprobsModes, &E::processed_logprobs>,
+     "raw_logprobs (the model's own) or processed_logprobs (after sampling parameters)",
+     {},
+     {.no_default = true}},
 };
 
 }  // namespace

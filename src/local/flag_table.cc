@@ -39,7 +39,9 @@ struct Check {
     if (range.suffix) option.transform(suffix());
     option.check(CLI::NonNegativeNumber);
   }
-  void operator()(const OneOf& choice) const { option.check(CLI::IsMember(parts_of(std::string(choice.names)))); }
+  void operator()(const OneOf& choice) const {
+    option.check(CLI::IsMember(parts_of(std::string(choice.names))));
+  }
   void operator()(const OneOfList& choice) const { option.check(CLI::IsMember(choice.names())); }
   void operator()(Folder) const { option.check(CLI::ExistingDirectory); }
 };

@@ -75,9 +75,11 @@ Result<boost::json::object> json_object(const std::string& text);
 void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
                  const FlagRest& rest);
 
-// Adds the rows to a command; parsing fills `options`, which must outlive the command. group "": hidden flags.
+// Adds the rows to a command; parsing fills `options`, which must outlive the command. group "": hidden
+// flags.
 template <class Options, std::size_t n>
-void add_flags(CLI::App& command, Options& options, const std::string& group, const FlagRow<Options> (&rows)[n]) {
+void add_flags(CLI::App& command, Options& options, const std::string& group,
+               const FlagRow<Options> (&rows)[n]) {
   for (const FlagRow<Options>& row : rows)
     finish_flag(command, *row.add(command, options, row), group, row.values, row.rest);
 }
@@ -90,7 +92,8 @@ constexpr Between<Number> range(Number min, Number max) {
 }
 constexpr Between<int> count(int min, int max) { return {min, max, true}; }
 
-// The member at the end of a path; each part of it is a pointer to a member, or a function of the object before.
+// The member at the end of a path; each part of it is a pointer to a member, or a function of the object
+// before.
 template <class From>
 auto& follow(From& object) {
   return object;
@@ -104,22 +107,24 @@ auto& follow(From& object) {
 
 // To a member. A bool is a switch; a list or an optional shows no default.
 template <auto... Path>
-inline constexpr auto to = []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
-  auto& value = follow<Path...>(options);
-  using Value = std::remove_reference_t<decltype(value)>;
-  if constexpr (std::same_as<Value, bool>) {
-    return command.add_flag(row.names, value, text_of(row.help));
-  } else {
-    CLI::Option* option = command.add_option(row.names, value, text_of(row.help));
-    if constexpr (std::is_arithmetic_v<Value> || std::same_as<Value, std::string>)
-      if (!row.rest.no_default) option->capture_default_str();
-    return option;
-  }
-};
+inline constexpr auto to =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& value = follow<Path...>(options);
+      using Value = std::remove_reference_t<decltype(value)>;
+      if constexpr (std::same_as<Value, bool>) {
+        return command.add_flag(row.names, value, text_of(row.help));
+      } else {
+        CLI::Option* option = command.add_option(row.names, value, text_of(row.help));
+        if constexpr (std::is_arithmetic_v<Value> || std::same_as<Value, std::string>)
+          if (!row.rest.no_default) option->capture_default_str();
+        return option;
+      }
+    };
 
 // To a member that counts in smaller units: seconds of the flag are `factor` units each.
 template <int factor, auto... Path>
-inline constexpr auto seconds = []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+inline constexpr auto seconds = []<class Options>(CLI::App& command, Options& options,
+                                                  const FlagRow<Options>& row) {
   auto& value = follow<Path...>(options);
   using Value = std::remove_reference_t<decltype(value)>;
   return command
@@ -130,26 +135,27 @@ inline constexpr auto seconds = []<class Options>(CLI::App& command, Options& op
 
 // To a member by name.
 template <auto& choices, auto... Path>
-inline constexpr auto chosen = []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
-  auto& value = follow<Path...>(options);
-  std::vector<std::string> names;
-  std::string now;
-  for (const auto& choice : choices) {
-    names.emplace_back(choice.name);
-    if (choice.value == value && now.empty()) now = choice.name;
-  }
-  CLI::Option* option = command
-      .add_option_function<std::string>(
-          row.names,
-          [&value](const std::string& name) {
-            for (const auto& choice : choices)
-              if (choice.name == name) value = choice.value;
-          },
-          text_of(row.help))
-      ->check(CLI::IsMember(std::move(names)));
-  if (!row.rest.no_default) option->default_str(now);
-  return option;
-};
+inline constexpr auto chosen =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& value = follow<Path...>(options);
+      std::vector<std::string> names;
+      std::string now;
+      for (const auto& choice : choices) {
+        names.emplace_back(choice.name);
+        if (choice.value == value && now.empty()) now = choice.name;
+      }
+      CLI::Option* option = command
+                                .add_option_function<std::string>(
+                                    row.names,
+                                    [&value](const std::string& name) {
+                                      for (const auto& choice : choices)
+                                        if (choice.name == name) value = choice.value;
+                                    },
+                                    text_of(row.help))
+                                ->check(CLI::IsMember(std::move(names)));
+      if (!row.rest.no_default) option->default_str(now);
+      return option;
+    };
 
 template <auto Read, class Target, class Given>
 concept ReadsInto = std::invocable<decltype(Read), const Given&, Target&>;
@@ -167,39 +173,43 @@ void read_flag(const std::string& name, const Given& given, Target& target) {
   }
 }
 
-// Through a function of a text, of several, or of a JSON object: it returns the value, or takes the member and sets it.
-// Path: the member; none: all options.
+// Through a function of a text, of several, or of a JSON object: it returns the value, or takes the member
+// and sets it. Path: the member; none: all options.
 template <auto Read, auto... Path>
-inline constexpr auto parsed = []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
-  auto& target = follow<Path...>(options);
-  using Target = std::remove_reference_t<decltype(target)>;
-  using Texts = std::vector<std::string>;
-  const std::string name = row.names;
-  if constexpr (ReadsFlag<Read, Target, std::string>) {
-    return command.add_option_function<std::string>(
-        name, [&target, name](const std::string& text) { read_flag<Read>(name, text, target); }, text_of(row.help));
-  } else if constexpr (ReadsFlag<Read, Target, Texts>) {
-    return command
-        .add_option_function<Texts>(
-            name, [&target, name](const Texts& texts) { read_flag<Read>(name, texts, target); }, text_of(row.help))
-        ->expected(1, -1);
-  } else {
-    return command.add_option_function<std::string>(
-        name,
-        [&target, name](const std::string& text) {
-          const auto object = json_object(text);
-          if (!object) refuse_flag(name, object.error());
-          read_flag<Read>(name, *object, target);
-        },
-        text_of(row.help));
-  }
-};
+inline constexpr auto parsed =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& target = follow<Path...>(options);
+      using Target = std::remove_reference_t<decltype(target)>;
+      using Texts = std::vector<std::string>;
+      const std::string name = row.names;
+      if constexpr (ReadsFlag<Read, Target, std::string>) {
+        return command.add_option_function<std::string>(
+            name, [&target, name](const std::string& text) { read_flag<Read>(name, text, target); },
+            text_of(row.help));
+      } else if constexpr (ReadsFlag<Read, Target, Texts>) {
+        return command
+            .add_option_function<Texts>(
+                name, [&target, name](const Texts& texts) { read_flag<Read>(name, texts, target); },
+                text_of(row.help))
+            ->expected(1, -1);
+      } else {
+        return command.add_option_function<std::string>(
+            name,
+            [&target, name](const std::string& text) {
+              const auto object = json_object(text);
+              if (!object) refuse_flag(name, object.error());
+              read_flag<Read>(name, *object, target);
+            },
+            text_of(row.help));
+      }
+    };
 
 // A switch that sets something: `Set` is a function of the options.
 template <auto Set>
-inline constexpr auto calls = []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
-  return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
-};
+inline constexpr auto calls =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
+    };
 
 // Nowhere: app/arguments.cc reads it.
 inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {

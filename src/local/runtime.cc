@@ -170,8 +170,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     if (options.engines.elsewhere > 0) {
       TRY(remote::EngineMeetingOptions place, meeting_of(options));
       TRY(meeting, remote::EngineMeeting::open(std::move(place), engines, options.engines.elsewhere));
-      log_info("waiting at {}:{} for engines {} to {}", options.engines.meeting_address, options.engines.meeting_port,
-               engines, engines + options.engines.elsewhere - 1);
+      log_info("waiting at {}:{} for engines {} to {}", options.engines.meeting_address,
+               options.engines.meeting_port, engines, engines + options.engines.elsewhere - 1);
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);
@@ -307,8 +307,9 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
 
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
   TRY(std::string identity, hosts_identity(options.engine));
-  return remote::EngineMeetingOptions{
-      .address = options.engines.meeting_address, .port = options.engines.meeting_port, .identity = std::move(identity)};
+  return remote::EngineMeetingOptions{.address = options.engines.meeting_address,
+                                      .port = options.engines.meeting_port,
+                                      .identity = std::move(identity)};
 }
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {

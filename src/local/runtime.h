@@ -33,9 +33,9 @@ struct VideoFrames {
 
 // The engines of one server, which are processes.
 struct EngineGroup {
-  bool elastic = false;                       // their number can change while they serve
-  int most = 64;                              // then: so far
-  int elsewhere = 0;                          // on other hosts, behind those of EngineOptions::data_parallel_size
+  bool elastic = false;  // their number can change while they serve
+  int most = 64;         // then: so far
+  int elsewhere = 0;     // on other hosts, behind those of EngineOptions::data_parallel_size
   std::string meeting_address = "127.0.0.1";  // where they come to
   int meeting_port = 29'550;
 };

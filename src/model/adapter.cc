@@ -354,7 +354,8 @@ Result<AdapterReader::Half> AdapterReader::half_of(const StoredTensor& tensor, s
     return failure(ErrorCode::corrupt, "tensor {} is none of {}", full,
                    of_embedding ? "an embedding" : "a linear layer");
   if (!tensor.plain() || !tensor.usable())
-    return failure(ErrorCode::corrupt, "tensor {} is {}, which is no format of an adapter", full, tensor.format);
+    return failure(ErrorCode::corrupt, "tensor {} is {}, which is no format of an adapter", full,
+                   tensor.format);
   return Half{tensor, *at, suffix.is_a, rank, config.scale_of(without_base_layers(module))};
 }
 
@@ -365,8 +366,8 @@ void AdapterReader::put(const Half& half, std::int64_t expert, AdapterFile::Chan
   const std::int64_t r = half.rank, first = at.part * max_rank_, cols = linear.cols;
   if (!half.is_a)
     copy_block(half.tensor, {at.rows, r, expert, r * at.experts, at.experts},
-               of_embedding ? half.scale * embed_scale_ : half.scale, format_, change.b, rank(linear), at.first_row,
-               first);
+               of_embedding ? half.scale * embed_scale_ : half.scale, format_, change.b, rank(linear),
+               at.first_row, first);
   else if (of_embedding)
     copy_block(half.tensor, {cols, r, 0, 1, cols}, 1, format_, change.a, rank(linear), 0, first);
   else
@@ -384,8 +385,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
       places[index] = adapter.changes.size();
       const Linear& linear = linears_[index];
       const std::size_t bytes = static_cast<std::size_t>(rank(linear)) * size_of(format_);
-      adapter.changes.push_back({index,
-                                 std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
+      adapter.changes.push_back({index, std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
                                  std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.rows))});
     }
     return adapter.changes[places[index]];

@@ -223,10 +223,7 @@ constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
 constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
 const Kind kKinds[] = {
-    {"CLIPImageProcessor",
-     read_cropped,
-     {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
-     {}},
+    {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
     {"Gemma3ImageProcessor",
      read_stretched,
      {.filter = Filter::bilinear,

@@ -258,7 +258,8 @@ struct Layout {
   bool pads() const { return gap_rows > 0 || widens; }
 };
 
-Layout layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& parameter, MatrixFormats formats) {
+Layout layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
+                 MatrixFormats formats) {
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain), widens = parameter.run_cols > 0;
   std::int64_t gap_rows = 0;
   for (const RowRange& range : parameter.order)
@@ -286,7 +287,8 @@ Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parame
   TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, scale, pool));
   if (parameter.channels > 0) part.cut = std::move(turned);
   const DType plain = layout.formats.plain;
-  if (layout.pads() && !layout.all_plain && part.part.encoding != Encoding::plain) dequantize_part(part, plain, pool);
+  if (layout.pads() && !layout.all_plain && part.part.encoding != Encoding::plain)
+    dequantize_part(part, plain, pool);
   if (layout.widens) {
     widen_runs(part, parameter.stored_run_cols, parameter.run_cols, pool);
     TRY(part, quantized(std::move(part), tensor.name, layout.formats, pool));

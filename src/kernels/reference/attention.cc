@@ -121,7 +121,8 @@ struct HeadQuery {
   bool sees(std::int64_t token) const {
     if (!args.chosen) return true;
     return std::ranges::binary_search(
-        std::span(args.chosen.row<std::int32_t>(query), static_cast<std::size_t>(args.chosen.size(1))), token);
+        std::span(args.chosen.row<std::int32_t>(query), static_cast<std::size_t>(args.chosen.size(1))),
+        token);
   }
   double bias(std::int64_t distance) const {
     const std::int64_t most = args.distance_bias.size(1) / 2;
@@ -130,7 +131,8 @@ struct HeadQuery {
   double score(std::int64_t token) const {
     const CachedVector key = cached(kKey, token);
     double sum = 0;
-    for (std::int64_t d = 0; d < args.cache.spec.score_dim(); ++d) sum += at(args.q, {query, head, d}) * key[d];
+    for (std::int64_t d = 0; d < args.cache.spec.score_dim(); ++d)
+      sum += at(args.q, {query, head, d}) * key[d];
     sum *= args.scale;
     if (args.slopes) sum += at(args.slopes, {head}) * static_cast<double>(token - end + 1);
     if (args.distance_bias) sum += bias(token - position);

@@ -84,7 +84,8 @@ class ExpertsBlock final : public Block {
     for (const MatrixParameter& down : down_.matrices) down_.weights.push_back(down.weight.get());
     if (!spread_) return;
     std::vector<std::vector<const Weight*>> places;
-    for (std::size_t i = 0; i < up_.matrices.size(); ++i) places.push_back({up_.weights[i], down_.weights[i]});
+    for (std::size_t i = 0; i < up_.matrices.size(); ++i)
+      places.push_back({up_.weights[i], down_.weights[i]});
     spread_->loaded(std::move(places));
   }
 
@@ -167,8 +168,9 @@ class ExpertsBlock final : public Block {
       const std::int64_t first = spread_->first_row(shard_.rank),
                          count = spread_->first_row(shard_.rank + 1) - first;
       if (count > 0)
-        run_experts(step, w,
-                    {expert_x, w.spread.tokens.rows(first, count), w.spread.starts, w.down.rows(first, count)});
+        run_experts(
+            step, w,
+            {expert_x, w.spread.tokens.rows(first, count), w.spread.starts, w.down.rows(first, count)});
       spread_->gather(*step.ranks, w.down);
     } else {
       if (spec_.identities > 0) pass_through(step, expert_x, w);
@@ -231,12 +233,14 @@ class ExpertsBlock final : public Block {
         .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
         .joined = scratch.take(act, {shard_.size > 1 || spec_.latent > 0 ? n : 0, inner_}),
         .lifted = scratch.take(DType::f32, {spec_.latent > 0 ? n : 0, dim_}),
-        .spread = {.tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
-        .order = scratch.take(DType::i32, {spread_ ? places : 0}),
-        .starts = scratch.take(DType::i32, {std::ssize(up_.matrices) + 1}),
-        .up_bias = scratch.take(DType::f32,
-                                {spread_ && up_.bias.size > 0 ? std::ssize(up_.matrices) : 0, spec_.expert.up_dim()}),
-        .down_bias = scratch.take(DType::f32, {spread_ && down_.bias.size > 0 ? std::ssize(up_.matrices) : 0, inner_})}};
+        .spread = {
+            .tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
+            .order = scratch.take(DType::i32, {spread_ ? places : 0}),
+            .starts = scratch.take(DType::i32, {std::ssize(up_.matrices) + 1}),
+            .up_bias = scratch.take(DType::f32, {spread_ && up_.bias.size > 0 ? std::ssize(up_.matrices) : 0,
+                                                 spec_.expert.up_dim()}),
+            .down_bias = scratch.take(
+                DType::f32, {spread_ && down_.bias.size > 0 ? std::ssize(up_.matrices) : 0, inner_})}};
   }
 
   // Copies each pair's input to its output, as identity experts do; other experts then overwrite theirs.
