@@ -6,9 +6,9 @@
 #include <charconv>
 #include <filesystem>
 
+#include "engine/draft/speculative_config.h"
 #include "local/flag_table.h"
 #include "local/numbers.h"
-#include "local/speculative_config.h"
 
 namespace octavo {
 namespace {
