@@ -270,7 +270,7 @@ constexpr ServeFlag kProcessFlags[] = {
      "engines belong to a server on another host (--data-parallel-start-rank)"},
 };
 
-// What a child process is started with.
+// Flags of the child processes that a server starts.
 constexpr ServeFlag kChildFlags[] = {
     {kProcessorsFlag, flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::processors>},
     {kRunEngineFlag, flag::to<&ServeCommand::child, &ChildProcess::runs_engine>},

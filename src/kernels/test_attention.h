@@ -119,120 +119,29 @@ class AttentionRunner {
   // One step: tokens[s] more tokens of sequence s (0: not in the batch).
   void step(const std::vector<int>& tokens) {
     const AttentionSetup& shape = all_.shape;
-    std::vector<std::int32_t> starts{0}, lengths, table, positions;
-    std::vector<std::int64_t> slots;
-    for (std::size_t s = 0; s < tokens.size(); ++s) {
-      if (tokens[s] == 0) continue;
-      for (int t = done_[s]; t < done_[s] + tokens[s]; ++t) {
-        positions.push_back(t);
-        const auto block = all_.tables[s * static_cast<std::size_t>(all_.blocks_per_table) +
-                                       static_cast<std::size_t>(t / shape.spec.block_size)];
-        slots.push_back(std::int64_t{block} * shape.spec.block_size + t % shape.spec.block_size);
-      }
-      starts.push_back(static_cast<std::int32_t>(positions.size()));
-      lengths.push_back(done_[s] + tokens[s]);
-      for (std::int64_t b = 0; b < all_.blocks_per_table; ++b) {
-        const bool left = shape.window > 0 && (b + 1) * shape.spec.block_size <= done_[s] - shape.window + 1;
-        table.push_back(left ? -1
-                             : all_.tables[s * static_cast<std::size_t>(all_.blocks_per_table) +
-                                           static_cast<std::size_t>(b)]);
-      }
-    }
-    const auto n = static_cast<std::int64_t>(positions.size());
+    const Batch batch = batch_of(tokens);
+    const auto n = static_cast<std::int64_t>(batch.positions.size());
     TestTensor qkv(shape.activation, {n, all_.inputs[0].view().size(1)});
     TestTensor q(shape.activation, {n, shape.q_heads, shape.spec.score_dim()});
     TestTensor out(shape.activation, {n, out_dim()});
     std::int64_t row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(all_.inputs[s], t, qkv, row++); });
+    IndexInputs index = index_inputs(tokens, n);
 
-    const std::int64_t key_dim = shape.spec.score_dim();
-    TestTensor kv(DType::f32, {n, key_dim});  // of latent attention, beside all of the queries
-    for (std::int64_t i = 0; i < n && shape.latent(); ++i) {
-      const std::int64_t first = i * qkv.view().size(1);
-      for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[first + d]);
-      for (std::int64_t d = 0; d < key_dim; ++d) kv.set(i * key_dim + d, qkv[first + dim() + d]);
-    }
-    // Inputs of an indexer: small integers, so that scores are exact and ties are frequent.
-    const std::int64_t index_dim = shape.spec.index_dim;
-    TestTensor index_keys(shape.activation, {n, index_dim}), index_weights(DType::f32, {n, kIndexHeads});
-    TestTensor index_q(shape.activation, {n, kIndexHeads, index_dim}), chosen(DType::f32, {n, kChosen});
-    row = 0;
-    each_token(tokens, [&](std::size_t, int t) {
-      const auto fill = [&](TestTensor& tensor, std::int64_t count, unsigned kind) {
-        for (std::int64_t i = 0; i < count; ++i)
-          tensor.set(row * count + i,
-                     whole_number(static_cast<unsigned>(t), static_cast<unsigned>(i) * 4 + kind));
-      };
-      fill(index_keys, index_dim, 0);
-      fill(index_q, kIndexHeads * index_dim, 1);
-      fill(index_weights, kIndexHeads, 2);
-      ++row;
-    });
-
+    OnDevice on(backend_);
     const std::int64_t pairs = all_.cos.view().size(1);
     TestTensor cos(DType::f32, {n, pairs}), sin(DType::f32, {n, pairs});
     for (std::int64_t i = 0; i < n; ++i) {
-      copy_row(all_.cos, positions[static_cast<std::size_t>(i)], cos, i);
-      copy_row(all_.sin, positions[static_cast<std::size_t>(i)], sin, i);
+      copy_row(all_.cos, batch.positions[static_cast<std::size_t>(i)], cos, i);
+      copy_row(all_.sin, batch.positions[static_cast<std::size_t>(i)], sin, i);
     }
-
-    OnDevice on(backend_);
     Rope rope = shape.rope;
     rope.cos = on(cos.view());
     rope.sin = on(sin.view());
-    const auto norm = [&](int heads) {
-      const std::int64_t size = shape.whole_row ? heads * shape.spec.head_dim : shape.spec.head_dim;
-      const View w = all_.weights.view();
-      return Norm{shape.norm, 1e-6f, View::of(on(w).row<float>(0), DType::f32, {size}), {}};
-    };
-    const View to = on(View::of(std::span(slots)));
-    if (shape.latent()) {
-      const View weight = View::of(on(all_.weights.view()).data, DType::f32, {shape.spec.values_in_keys});
-      backend_.ops.latent_store(*backend_.stream,
-                                {.kv = on(kv.view()),
-                                 .index_keys = index_dim > 0 ? on(index_keys.view()) : View{},
-                                 .norm = {NormKind::rms, 1e-6f, weight, {}},
-                                 .rope = rope,
-                                 .slots = to,
-                                 .cache = cache_,
-                                 .q = on(q.view()),
-                                 .q_out = on(q.view())});
-    } else {
-      backend_.ops.qkv_store(*backend_.stream, {.qkv = on(qkv.view()),
-                                                .q_heads = shape.q_heads,
-                                                .q_norm = norm(shape.q_heads),
-                                                .k_norm = norm(shape.spec.kv_heads),
-                                                .norm_whole_row = shape.whole_row,
-                                                .norm_turned = shape.norm_turned,
-                                                .v_norm = shape.v_norm ? norm(1) : Norm{},
-                                                .rope = rope,
-                                                .slots = to,
-                                                .cache = cache_,
-                                                .q_out = on(q.view())});
-    }
-    backend_.ops.plan_attention(*backend_.stream, {starts, lengths, table, all_.blocks_per_table}, *plan_);
-    View seen = index_dim > 0 ? chosen.view() : View{};
-    seen.dtype = DType::i32;
-    if (index_dim > 0)
-      backend_.ops.choose_tokens(*backend_.stream, {.q = on(index_q.view()),
-                                                    .weights = on(index_weights.view()),
-                                                    .cache = cache_,
-                                                    .plan = *plan_,
-                                                    .chosen = on(seen)});
-    backend_.ops.attention(*backend_.stream,
-                           {.q = on(q.view()),
-                            .cache = cache_,
-                            .plan = *plan_,
-                            .scale = 0.3f,
-                            .causal = shape.causal,
-                            .window = shape.window,
-                            .chunk = shape.chunk,
-                            .soft_cap = shape.soft_cap,
-                            .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
-                            .distance_bias = shape.distance_bias ? on(all_.distance_bias.view()) : View{},
-                            .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
-                            .chosen = index_dim > 0 ? on(seen) : View{},
-                            .out = on(out.view())});
+    const View slots = on(View::of(std::span(batch.slots)));
+    TestTensor kv(DType::f32, {n, shape.spec.score_dim()});  // of latent attention, beside all of the queries
+    shape.latent() ? store_latents(on, qkv, kv, q, index, rope, slots) : store_heads(on, qkv, q, rope, slots);
+    attend(on, batch, q, index, out);
     on.fetch();
     row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(out, row++, outputs[s], t); });
@@ -264,6 +173,126 @@ class AttentionRunner {
   std::vector<TestTensor> outputs;  // of each sequence
 
  private:
+  struct Batch {
+    std::vector<std::int32_t> starts{0}, lengths{}, table{}, positions{};
+    std::vector<std::int64_t> slots{};
+  };
+  Batch batch_of(const std::vector<int>& tokens) const {
+    const AttentionSetup& shape = all_.shape;
+    Batch batch;
+    for (std::size_t s = 0; s < tokens.size(); ++s) {
+      if (tokens[s] == 0) continue;
+      const auto block_of = [&](std::int64_t b) {
+        return all_.tables[s * static_cast<std::size_t>(all_.blocks_per_table) + static_cast<std::size_t>(b)];
+      };
+      for (int t = done_[s]; t < done_[s] + tokens[s]; ++t) {
+        batch.positions.push_back(t);
+        batch.slots.push_back(std::int64_t{block_of(t / shape.spec.block_size)} * shape.spec.block_size +
+                              t % shape.spec.block_size);
+      }
+      batch.starts.push_back(static_cast<std::int32_t>(batch.positions.size()));
+      batch.lengths.push_back(done_[s] + tokens[s]);
+      for (std::int64_t b = 0; b < all_.blocks_per_table; ++b) {
+        const bool left = shape.window > 0 && (b + 1) * shape.spec.block_size <= done_[s] - shape.window + 1;
+        batch.table.push_back(left ? -1 : block_of(b));
+      }
+    }
+    return batch;
+  }
+
+  // Inputs of an indexer: small integers, so that scores are exact and ties are frequent.
+  struct IndexInputs {
+    TestTensor keys, weights, q, chosen;
+  };
+  IndexInputs index_inputs(const std::vector<int>& tokens, std::int64_t n) {
+    const DType activation = all_.shape.activation;
+    const std::int64_t size = all_.shape.spec.index_dim;
+    IndexInputs index{TestTensor(activation, {n, size}), TestTensor(DType::f32, {n, kIndexHeads}),
+                      TestTensor(activation, {n, kIndexHeads, size}), TestTensor(DType::f32, {n, kChosen})};
+    std::int64_t row = 0;
+    each_token(tokens, [&](std::size_t, int t) {
+      const auto fill = [&](TestTensor& tensor, std::int64_t count, unsigned kind) {
+        for (std::int64_t i = 0; i < count; ++i)
+          tensor.set(row * count + i,
+                     whole_number(static_cast<unsigned>(t), static_cast<unsigned>(i) * 4 + kind));
+      };
+      fill(index.keys, size, 0);
+      fill(index.q, kIndexHeads * size, 1);
+      fill(index.weights, kIndexHeads, 2);
+      ++row;
+    });
+    return index;
+  }
+
+  void store_latents(OnDevice& on, const TestTensor& qkv, TestTensor& kv, TestTensor& q, IndexInputs& index,
+                     const Rope& rope, const View& slots) {
+    const std::int64_t key_dim = kv.view().size(1), width = qkv.view().size(1);
+    for (std::int64_t i = 0; i < kv.view().size(0); ++i) {
+      for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[i * width + d]);
+      for (std::int64_t d = 0; d < key_dim; ++d) kv.set(i * key_dim + d, qkv[i * width + dim() + d]);
+    }
+    const View weight =
+        View::of(on(all_.weights.view()).data, DType::f32, {all_.shape.spec.values_in_keys});
+    backend_.ops.latent_store(*backend_.stream,
+                              {.kv = on(kv.view()),
+                               .index_keys = all_.shape.spec.index_dim > 0 ? on(index.keys.view()) : View{},
+                               .norm = {NormKind::rms, 1e-6f, weight, {}},
+                               .rope = rope,
+                               .slots = slots,
+                               .cache = cache_,
+                               .q = on(q.view()),
+                               .q_out = on(q.view())});
+  }
+
+  void store_heads(OnDevice& on, TestTensor& qkv, TestTensor& q, const Rope& rope, const View& slots) {
+    const AttentionSetup& shape = all_.shape;
+    const auto norm = [&](int heads) {
+      const std::int64_t size = shape.whole_row ? heads * shape.spec.head_dim : shape.spec.head_dim;
+      const View w = all_.weights.view();
+      return Norm{shape.norm, 1e-6f, View::of(on(w).row<float>(0), DType::f32, {size}), {}};
+    };
+    backend_.ops.qkv_store(*backend_.stream, {.qkv = on(qkv.view()),
+                                              .q_heads = shape.q_heads,
+                                              .q_norm = norm(shape.q_heads),
+                                              .k_norm = norm(shape.spec.kv_heads),
+                                              .norm_whole_row = shape.whole_row,
+                                              .norm_turned = shape.norm_turned,
+                                              .v_norm = shape.v_norm ? norm(1) : Norm{},
+                                              .rope = rope,
+                                              .slots = slots,
+                                              .cache = cache_,
+                                              .q_out = on(q.view())});
+  }
+
+  void attend(OnDevice& on, const Batch& batch, TestTensor& q, IndexInputs& index, TestTensor& out) {
+    const AttentionSetup& shape = all_.shape;
+    backend_.ops.plan_attention(*backend_.stream,
+                                {batch.starts, batch.lengths, batch.table, all_.blocks_per_table}, *plan_);
+    const bool indexed = shape.spec.index_dim > 0;
+    View seen = indexed ? index.chosen.view() : View{};
+    seen.dtype = DType::i32;
+    if (indexed)
+      backend_.ops.choose_tokens(*backend_.stream, {.q = on(index.q.view()),
+                                                    .weights = on(index.weights.view()),
+                                                    .cache = cache_,
+                                                    .plan = *plan_,
+                                                    .chosen = on(seen)});
+    backend_.ops.attention(*backend_.stream,
+                           {.q = on(q.view()),
+                            .cache = cache_,
+                            .plan = *plan_,
+                            .scale = 0.3f,
+                            .causal = shape.causal,
+                            .window = shape.window,
+                            .chunk = shape.chunk,
+                            .soft_cap = shape.soft_cap,
+                            .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
+                            .distance_bias = shape.distance_bias ? on(all_.distance_bias.view()) : View{},
+                            .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
+                            .chosen = indexed ? on(seen) : View{},
+                            .out = on(out.view())});
+  }
+
   static constexpr int kIndexHeads = 7, kChosen = 40;
   static float whole_number(unsigned token, unsigned place) {
     unsigned mixed = token * 40503 + place * 2654435761U;

@@ -173,8 +173,8 @@ void read_flag(const std::string& name, const Given& given, Target& target) {
   }
 }
 
-// Through a function of a text, of several, or of a JSON object: it returns the value, or takes the member
-// and sets it. Path: the member; none: all options.
+// Through a function of a text, of several texts, or of a JSON object: it returns the value, or takes the
+// member and sets it. An empty path is all options.
 template <auto Read, auto... Path>
 inline constexpr auto parsed =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {

@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kGroup = "Bindings";  // nobody prints it
+constexpr const char* kGroup = "Bindings";  // not printed
 
 constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
     {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},

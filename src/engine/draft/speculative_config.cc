@@ -147,7 +147,7 @@ Result<Method> method_of(const Fields& fields, std::string_view name) {
 struct MethodRow {
   std::string_view name;
   Result<Method> (*read)(const Fields&, std::string_view method);
-  // num_speculative_tokens where it is left out; nullptr: it must be given.
+  // Default of num_speculative_tokens; nullptr: the field is required.
   int (*tokens)(const Method&) = nullptr;
 };
 
