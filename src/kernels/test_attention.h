@@ -231,8 +231,7 @@ class AttentionRunner {
       for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[i * width + d]);
       for (std::int64_t d = 0; d < key_dim; ++d) kv.set(i * key_dim + d, qkv[i * width + dim() + d]);
     }
-    const View weight =
-        View::of(on(all_.weights.view()).data, DType::f32, {all_.shape.spec.values_in_keys});
+    const View weight = View::of(on(all_.weights.view()).data, DType::f32, {all_.shape.spec.values_in_keys});
     backend_.ops.latent_store(*backend_.stream,
                               {.kv = on(kv.view()),
                                .index_keys = all_.shape.spec.index_dim > 0 ? on(index.keys.view()) : View{},

@@ -102,7 +102,8 @@ Result<> read_model(const Fields& fields, Options& options) {
   std::string method = options.drawn ? "probabilistic" : "greedy";
   TRY_VOID(fields.text("draft_sample_method", method));
   if (method != "greedy" && method != "probabilistic")
-    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {}", quoted_text(method));
+    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {}",
+                   quoted_text(method));
   options.drawn = method == "probabilistic";
   int ranks = 1;
   TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
@@ -147,7 +148,7 @@ Result<Method> method_of(const Fields& fields, std::string_view name) {
 struct MethodRow {
   std::string_view name;
   Result<Method> (*read)(const Fields&, std::string_view method);
-  // Default of num_speculative_tokens; nullptr: the field is required.
+  // Default of num_speculative_tokens. Methods without one require the field.
   int (*tokens)(const Method&) = nullptr;
 };
 

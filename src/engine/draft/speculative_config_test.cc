@@ -120,7 +120,8 @@ TEST(SpeculativeConfig, MistakesAreNamed) {
             "suffix_decoding_min_token_prob: must be a number");
   for (const char* ranges : {"4", "[4]", "[[1, 2]]", R"([[1, 2, "x"]])"})
     EXPECT_EQ(
-        config_error(fmt::format(R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges)),
+        config_error(
+            fmt::format(R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges)),
         "num_speculative_tokens_per_batch_size: must be a list of [from, to, tokens], three integers each");
 }
 
