@@ -67,7 +67,7 @@ const Suffix* suffix_of(std::string_view tensor) {
   return found == std::end(kSuffixes) ? nullptr : found;
 }
 
-std::string_view module_of(std::string_view tensor, std::string_view suffix) {
+std::string_view adapted_module(std::string_view tensor, std::string_view suffix) {
   const std::size_t root = tensor.starts_with(kRoot) ? kRoot.size() : 0;
   return tensor.substr(root, tensor.size() - root - suffix.size());
 }
@@ -397,7 +397,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     const Suffix* const suffix = suffix_of(full);
     if (suffix == nullptr && !full.ends_with(kBaseSuffix))
       return failure(ErrorCode::unsupported, "tensor {} is none of a LoRA of linear layers", full);
-    const std::string_view module = module_of(full, suffix ? suffix->text : kBaseSuffix);
+    const std::string_view module = adapted_module(full, suffix ? suffix->text : kBaseSuffix);
     if (suffix == nullptr) {
       TRY_VOID(check_base_matrix(tensor, module));
       continue;

@@ -222,7 +222,7 @@ using media::Filter;
 constexpr std::array<float, 3> kClipMean{0.48145466F, 0.4578275F, 0.40821073F};
 constexpr std::array<float, 3> kClipStd{0.26862954F, 0.26130258F, 0.27577711F};
 
-const Kind kKinds[] = {
+const Kind kProcessors[] = {
     {"CLIPImageProcessor", read_cropped, {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd}, {}},
     {"Gemma3ImageProcessor",
      read_stretched,
@@ -294,11 +294,11 @@ const Kind kKinds[] = {
 
 Result<const Kind*> kind_of(const Config& config) {
   TRY(const std::string name, config.text("image_processor_type", ""));
-  for (const Kind& kind : kKinds)
+  for (const Kind& kind : kProcessors)
     if (name.starts_with(kind.name)) return &kind;
   return field_failure("image_processor_type", ErrorCode::unsupported, "{} is \"{}\"; supported are {}",
                        config.where("image_processor_type"), name,
-                       fmt::join(kKinds | std::views::transform(&Kind::name), ", "));
+                       fmt::join(kProcessors | std::views::transform(&Kind::name), ", "));
 }
 
 Result<> check_overrides(const Kind& kind, const boost::json::object& overrides) {

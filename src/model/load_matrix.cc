@@ -248,7 +248,7 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
 }
 
 // What becomes of the tensors of a matrix.
-struct Layout {
+struct MatrixLayout {
   MatrixFormats formats;
   bool all_plain;
   bool widens;            // runs of columns get zeros behind them
@@ -258,7 +258,7 @@ struct Layout {
   bool pads() const { return gap_rows > 0 || widens; }
 };
 
-Layout layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
+MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
                  MatrixFormats formats) {
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain), widens = parameter.run_cols > 0;
   std::int64_t gap_rows = 0;
@@ -276,7 +276,7 @@ Layout layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& p
 }
 
 // All of one tensor.
-Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter, const Layout& layout,
+Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter, const MatrixLayout& layout,
                               const StoredTensor* scale, ThreadPool& pool) {
   std::vector<std::byte> turned;
   if (parameter.channels > 0) {
@@ -311,7 +311,7 @@ void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, Thread
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
   const std::vector<StoredTensor> tensors = tensors_of(checkpoint, parameter);
-  const Layout layout = layout_of(tensors, parameter, wanted);
+  const MatrixLayout layout = matrix_layout_of(tensors, parameter, wanted);
   const MatrixFormats& formats = layout.formats;
   std::vector<LoadedPart> loaded;
   if (layout.own_bytes) {
