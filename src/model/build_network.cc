@@ -257,10 +257,10 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
 // Adds the phases after a layer for shortcuts and image encoders.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
-  if (spec_.tower && spec_.tower->image && index < spec_.tower->image->deep.layers.size())
+  if (spec_.tower && spec_.tower->image && index < spec_.tower->image->deep_layers.size())
     add<AddDeepRows>(layer, index, spec_.dim);
   if (!spec_.image) return;
-  const std::vector<int>& deep = spec_.image->deep.layers;
+  const std::vector<int>& deep = spec_.image->deep_layers;
   if (const auto found = std::ranges::find(deep, static_cast<int>(index)); found != deep.end())
     add<ProjectDeep>(layer, spec_, static_cast<std::size_t>(found - deep.begin()));
 }

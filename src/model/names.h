@@ -62,7 +62,7 @@ struct Names {
       {};  // its matrices in their order; these five without a prefix before them
   std::string projector_norm = {};
   std::string projector_merger = {};              // of Projector::merged
-  std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep: '{}' is its
+  std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
   std::string deep_projector_norms = {};          // number among them
   // Vectors that scale the rows of `out` and `down`, with their biases; empty: no such vectors. LayerScale:
   // Touvron et al., "Going deeper with Image Transformers", 2021.

@@ -41,7 +41,7 @@ struct CrossBatch {
 };
 
 // Rows of an image for the tokens from `token` on. They replace the embeddings. Rows of deep layers
-// (ImageInput::deep) are added to the residual after the first layers.
+// (ImageInput::deep_layers) are added to the residual after the first layers.
 struct ImageRows {
   std::int64_t token = 0;
   View x;     // f32 [tokens, ImageInput::row_dim()]
@@ -73,7 +73,7 @@ struct ForwardBatch {
   View patches = {};   // for image encoders, in place of ids: act [n, ImageInput::patch_values()]
   // With ImageInput::position_side: f32 [n, dim], added to the patches, by `positions`.
   View placed = {};
-  // Output, with ImageInput::deep: f32 [tokens, out_dim of each of them side by side].
+  // Output, with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side].
   View deep = {};
 };
 

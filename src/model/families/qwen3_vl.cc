@@ -45,16 +45,16 @@ Result<> set_positions(ModelSpec& spec, const Config& config) {
 // Their projectors have a norm of the squares, the main one has one of the patches.
 Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   ImageInput& image = *spec.image;
-  image.deep.layers = {8, 16, 24};
+  image.deep_layers = {8, 16, 24};
   if (config.has("deepstack_visual_indexes")) {
-    TRY(image.deep.layers, config.integers("deepstack_visual_indexes", {0, std::ssize(spec.layers) - 1}));
+    TRY(image.deep_layers, config.integers("deepstack_visual_indexes", {0, std::ssize(spec.layers) - 1}));
   }
-  if (std::ranges::adjacent_find(image.deep.layers, std::greater_equal()) != image.deep.layers.end() ||
-      (!image.deep.layers.empty() && image.deep.layers.back() >= std::ssize(spec.layers)))
+  if (std::ranges::adjacent_find(image.deep_layers, std::greater_equal()) != image.deep_layers.end() ||
+      (!image.deep_layers.empty() && image.deep_layers.back() >= std::ssize(spec.layers)))
     return invalid("deepstack_visual_indexes", "{} must ascend and be below depth {}",
                    config.where("deepstack_visual_indexes"), spec.layers.size());
-  image.deep.projector = image.projector;
-  image.deep.projector.norm = kNorm;
+  image.deep_projector = image.projector;
+  image.deep_projector.norm = kNorm;
   return {};
 }
 
@@ -94,10 +94,10 @@ Result<ModelSpec> with_deep_eyes(ModelSpec spec, const Config& config) {
   TRY_VOID(set_axes(spec, config, kSections));
   TRY_VOID(set_tied(spec, config));
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_deep_tower, "out_hidden_size"));
-  if (spec.tower->image->deep.layers.size() > spec.layers.size())
+  if (spec.tower->image->deep_layers.size() > spec.layers.size())
     return invalid("deepstack_visual_indexes",
                    "config.json: deepstack_visual_indexes has {} layers, the language model only {}",
-                   spec.tower->image->deep.layers.size(), spec.layers.size());
+                   spec.tower->image->deep_layers.size(), spec.layers.size());
   return spec;
 }
 

@@ -18,7 +18,7 @@ ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
   const auto numbered = [index](const std::string& name) { return fmt::format(fmt::runtime(name), index); };
   std::vector<std::string> matrices;
   for (const std::string& name : spec.names.deep_projectors) matrices.push_back(numbered(name));
-  return {spec, spec.image->deep.projector, matrices, numbered(spec.names.deep_projector_norms)};
+  return {spec, spec.image->deep_projector, matrices, numbered(spec.names.deep_projector_norms)};
 }
 
 std::int64_t class_rows_of(const ModelSpec& spec) { return spec.image && spec.image->class_token ? 1 : 0; }

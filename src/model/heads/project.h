@@ -60,7 +60,7 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// Projector after one of ImageInput::deep, by its index among them: the text adds its rows after its
+// Projector after one of ImageInput::deep_layers, by its index among them: the text adds its rows after its
 // own layers.
 class ProjectDeep final : public Phase {
  public:

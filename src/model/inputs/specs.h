@@ -27,13 +27,6 @@ struct Projector {
   bool transposed = false;  // stored [inputs, outputs], under their names alone
 };
 
-// After each of these layers another projector makes rows of the patches. The language model adds the
-// first ones to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
-struct DeepProjection {
-  std::vector<int> layers = {};
-  Projector projector = {};
-};
-
 // Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), in place of
 // embeddings: a grid of square patches. With one image size, positions are learned. With any size, they are
 // rotary with two axes, height and width, and optionally learned as well.
@@ -66,7 +59,10 @@ struct ImageInput {
   // patches are not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
   bool whole_last = false;
   Projector projector = {};
-  DeepProjection deep = {};
+  // After each of these layers another projector makes rows of the patches. The language model adds the
+  // first ones to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
+  std::vector<int> deep_layers = {};
+  Projector deep_projector = {};
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
@@ -78,7 +74,7 @@ struct ImageInput {
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
   int side() const { return image_size / unit(); }  // tokens of a square image's side
   // Width of a token's input to the language model: its row, and those of the deep layers.
-  std::int64_t row_dim() const { return std::int64_t{out_dim} * (1 + std::ssize(deep.layers)); }
+  std::int64_t row_dim() const { return std::int64_t{out_dim} * (1 + std::ssize(deep_layers)); }
 };
 
 // Input of a sound encoder (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",
