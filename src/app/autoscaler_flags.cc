@@ -4,6 +4,7 @@
 
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
@@ -63,53 +64,47 @@ void add_predictor_flag(CLI::App& command, const std::string& group, bool forese
       ->group(group);
 }
 
+namespace {
+
+using AutoscalerFlag = FlagRow<AutoscalerFlags>;
+fleet::ScalingRules& scaling_of(AutoscalerFlags& c) { return c.rules.scaling; }
+constexpr auto kReplicas = flag::range(1, static_cast<int>(fleet::kEndpointsMax));
+
+constexpr AutoscalerFlag kLoadFlags[] = {
+    {"--capacity", flag::to<&AutoscalerFlags::capacity>,
+     "Measured capacities: a file that octavo plan --window --output-json wrote"},
+    {"--tokens-per-second",
+     flag::to<&AutoscalerFlags::tokens_per_second>,
+     "Tokens per second of prompts and of output that one replica serves, instead of --capacity",
+     flag::range(0.001, 1e9),
+     {.no_default = true}},
+    {"--slo", flag::to<&AutoscalerFlags::slo>,
+     "Limits of a good request in milliseconds: ttft:2000 tpot:50; corrects the number"},
+    {"--share", flag::to<&AutoscalerFlags::share>, "So large a share of the requests must be good",
+     flag::range(0.01, 1.0)},
+    {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>, "The smallest fleet",
+     kReplicas},
+    {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "The largest fleet",
+     kReplicas},
+    {"--window", flag::to<&AutoscalerFlags::window>, "From one prediction of the load to the next"},
+    {"--interval", flag::to<&AutoscalerFlags::interval>, "From one reading of the replicas to the next"},
+};
+
+constexpr AutoscalerFlag kShrinkFlags[] = {
+    {"--scale-down-delay", flag::to<&AutoscalerFlags::scale_down_delay>,
+     "Time for which a replica was not needed before it is removed"},
+    {"--down-sensitivity", flag::to<&AutoscalerFlags::rules, &fleet::AutoscalerRules::down_sensitivity>,
+     "A replica that was added for its latency may go when all latencies are below so large a share "
+     "of the SLO",
+     flag::range(0.0, 1.0)},
+};
+
+}  // namespace
+
 void add_autoscaler_flags(CLI::App& command, const std::string& group, AutoscalerFlags& c) {
-  const int most = static_cast<int>(fleet::kEndpointsMax);
-  command
-      .add_option("--capacity", c.capacity,
-                  "Measured capacities: a file that octavo plan --window --output-json wrote")
-      ->group(group);
-  command
-      .add_option("--tokens-per-second", c.tokens_per_second,
-                  "Tokens per second of prompts and of output that one replica serves, instead of --capacity")
-      ->check(CLI::Range(0.001, 1e9))
-      ->group(group);
-  command
-      .add_option("--slo", c.slo,
-                  "Limits of a good request in milliseconds: ttft:2000 tpot:50; corrects the number")
-      ->group(group);
-  command.add_option("--share", c.share, "So large a share of the requests must be good")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--min-replicas", c.rules.scaling.replicas_min, "The smallest fleet")
-      ->check(CLI::Range(1, most))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--max-replicas", c.rules.scaling.replicas_max, "The largest fleet")
-      ->check(CLI::Range(1, most))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--window", c.window, "From one prediction of the load to the next")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--interval", c.interval, "From one reading of the replicas to the next")
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, c, group, kLoadFlags);
   add_predictor_flag(command, group, false, c.predictor);
-  command
-      .add_option("--scale-down-delay", c.scale_down_delay,
-                  "Time for which a replica was not needed before it is removed")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option(
-          "--down-sensitivity", c.rules.down_sensitivity,
-          "A replica that was added for its latency may go when all latencies are below so large a share "
-          "of the SLO")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, c, group, kShrinkFlags);
 }
 
 }  // namespace octavo

@@ -1,47 +1,42 @@
 #include "app/data_parallel.h"
 
 #include "base/error.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 
+namespace {
+
+using ParallelFlag = FlagRow<DataParallelOptions>;
+
+constexpr ParallelFlag kParallelFlags[] = {
+    {"--data-parallel-rank", flag::to<&DataParallelOptions::rank>,
+     "External load balancing: this server has one engine, this one of --data-parallel-size; the "
+     "others have separate servers",
+     flag::range(0, 4095)},
+    {"--data-parallel-external-lb", flag::to<&DataParallelOptions::external>,
+     "The same, with the number in --data-parallel-rank"},
+    {"--data-parallel-hybrid-lb", flag::to<&DataParallelOptions::hybrid>,
+     "This server has --data-parallel-size-local of the engines, other hosts have servers for the others"},
+    {"--data-parallel-size-local", flag::to<&DataParallelOptions::size_local>,
+     "Engines on this host; all, where nothing is said", flag::range(1, 64)},
+    {"--enable-elastic-ep", flag::to<&DataParallelOptions::elastic>,
+     "Allow changing the number of engines at run time: POST /scale_elastic_ep "
+     "{\"new_data_parallel_size\": N}"},
+    {"--elastic-ep-max-dp-size", flag::to<&DataParallelOptions::engines_max>, "Maximum number of engines",
+     flag::range(1, 64)},
+    {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
+     "Address to which engines of --headless hosts connect, on the host of the server"},
+    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address",
+     flag::range(1, 65'535)},
+    {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
+     "The number of the first of them", flag::range(0, 4095)},
+};
+
+}  // namespace
+
 void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
-  constexpr const char* kGroup = "Device";
-  const CLI::Range ranks(0, 4095);
-  app.add_option("--data-parallel-rank", options.rank,
-                 "External load balancing: this server has one engine, this one of --data-parallel-size; the "
-                 "others have separate servers")
-      ->check(ranks)
-      ->group(kGroup);
-  app.add_flag("--data-parallel-external-lb", options.external,
-               "The same, with the number in --data-parallel-rank")
-      ->group(kGroup);
-  app.add_flag(
-         "--data-parallel-hybrid-lb", options.hybrid,
-         "This server has --data-parallel-size-local of the engines, other hosts have servers for the others")
-      ->group(kGroup);
-  app.add_option("--data-parallel-size-local", options.size_local,
-                 "Engines on this host; all, where nothing is said")
-      ->check(CLI::Range(1, 64))
-      ->group(kGroup);
-  app.add_flag("--enable-elastic-ep", options.elastic,
-               "Allow changing the number of engines at run time: POST /scale_elastic_ep "
-               "{\"new_data_parallel_size\": N}")
-      ->group(kGroup);
-  app.add_option("--elastic-ep-max-dp-size", options.engines_max, "Maximum number of engines")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--data-parallel-address", options.address,
-                 "Address to which engines of --headless hosts connect, on the host of the server")
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--data-parallel-rpc-port", options.port, "Port of that address")
-      ->check(CLI::Range(1, 65'535))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--data-parallel-start-rank", options.start_rank, "The number of the first of them")
-      ->check(ranks)
-      ->group(kGroup);
+  add_flags(app, options, "Device", kParallelFlags);
 }
 
 Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime) {
@@ -73,9 +68,9 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
                    first, first + local - 1, all);
   engine.first_index = first;
   engine.data_parallel_size = local;
-  runtime.engines_elsewhere = serves_all ? all - local : 0;
-  runtime.meeting_address = options.address;
-  runtime.meeting_port = options.port;
+  runtime.engines.elsewhere = serves_all ? all - local : 0;
+  runtime.engines.meeting_address = options.address;
+  runtime.engines.meeting_port = options.port;
   return {};
 }
 

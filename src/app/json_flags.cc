@@ -12,20 +12,6 @@ namespace octavo {
 
 namespace json = boost::json;
 
-CLI::Option* add_json_flag(CLI::App& app, const std::string& name,
-                           std::function<Result<>(const json::object&)> read, const std::string& help) {
-  return app.add_option_function<std::string>(
-      name,
-      [name, read = std::move(read)](const std::string& text) {
-        boost::system::error_code not_json;
-        const json::value value = json::parse(text, not_json);
-        if (not_json || !value.is_object()) throw CLI::ValidationError(name, "must be a JSON object");
-        if (const auto done = read(value.get_object()); !done)
-          throw CLI::ValidationError(name, done.error().field + " " + done.error().message);
-      },
-      help);
-}
-
 Result<> read_text_list(const std::string& text, std::vector<std::string>& out) {
   out.clear();
   if (!text.starts_with('[')) {

@@ -1,9 +1,7 @@
 // Flags whose value is JSON.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <boost/json/object.hpp>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,10 +9,6 @@
 #include "local/runtime.h"
 
 namespace octavo {
-
-// A flag that takes a JSON object; `read` returns an error if it is invalid.
-CLI::Option* add_json_flag(CLI::App& app, const std::string& name,
-                           std::function<Result<>(const boost::json::object&)> read, const std::string& help);
 
 // A list of strings: JSON, or comma-separated texts.
 Result<> read_text_list(const std::string& text, std::vector<std::string>& out);

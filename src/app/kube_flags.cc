@@ -1,16 +1,22 @@
 #include "app/kube_flags.h"
 
 #include "app/environment.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 
+namespace {
+
+constexpr FlagRow<std::string> kApiFlag[] = {
+    {"--kube-api", flag::to<>,
+     "Kubernetes' API server, like http://127.0.0.1:8001 of kubectl proxy (default: as pods of a "
+     "cluster find it, with their service account)"},
+};
+
+}  // namespace
+
 void add_kube_api_flag(CLI::App& command, const char* group, std::string& url) {
-  command
-      .add_option(
-          "--kube-api", url,
-          "Kubernetes' API server, like http://127.0.0.1:8001 of kubectl proxy (default: as pods of a "
-          "cluster find it, with their service account)")
-      ->group(group);
+  add_flags(command, url, group, kApiFlag);
 }
 
 Result<fleet::KubeApi> kube_api(const std::string& url) {

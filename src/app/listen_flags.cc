@@ -1,26 +1,30 @@
 #include "app/listen_flags.h"
 
+#include "local/flag_table.h"
+
 namespace octavo {
+namespace {
+
+constexpr FlagRow<http::ServerOptions> kAddressFlags[] = {
+    {"--host", flag::to<&http::ServerOptions::host>, "Address to listen on"},
+    {"--port", flag::to<&http::ServerOptions::port>, "Port to listen on; any free one when 0"},
+    {"--tls-cert-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::certfile>,
+     "Serve https with the certificate in this PEM file"},
+    {"--tls-key-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::keyfile>,
+     "PEM file of its private key (default: the same file)"},
+};
+
+constexpr FlagRow<int> kGraceFlag[] = {
+    {"--shutdown-grace-period-secs", flag::to<>, "Time for running requests to finish after a signal to stop",
+     flag::range(0, 3600)},
+};
+
+}  // namespace
 
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s) {
-  const char* group = "Server";
   http.host = "0.0.0.0";
-  command.add_option("--host", http.host, "Address to listen on")->capture_default_str()->group(group);
-  command.add_option("--port", http.port, "Port to listen on; any free one when 0")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--tls-cert-path", http.tls.certfile, "Serve https with the certificate in this PEM file")
-      ->group(group);
-  command
-      .add_option("--tls-key-path", http.tls.keyfile, "PEM file of its private key (default: the same file)")
-      ->group(group);
-  command
-      .add_option("--shutdown-grace-period-secs", shutdown_grace_s,
-                  "Time for running requests to finish after a signal to stop")
-      ->check(CLI::Range(0, 3600))
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, http, "Server", kAddressFlags);
+  add_flags(command, shutdown_grace_s, "Server", kGraceFlag);
 }
 
 }  // namespace octavo

@@ -17,132 +17,129 @@
 #include "fleet/decide/parameters.h"
 #include "fleet/discover/endpoints.h"
 #include "fleet/pick/pick_server.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
 
+struct ConfigFlags {
+  std::string file, text;
+  bool experimental = false;  // plugins that llm-d calls alpha are allowed
+};
+
+struct ClusterFlags {
+  std::string pool, space, group = fleet::KubePoolOptions().group;
+  std::string selector, api;
+  std::vector<int> ports;
+  bool leader_election = false;
+};
+
+struct PickTimes {
+  std::string refresh_metrics = "50ms", metrics_staleness = "2s", drain = "30s";
+};
+
 struct PickCommand {
   fleet::PickOptions options;
-  std::string config_file, config_text;
+  ConfigFlags config;
   std::vector<std::string> endpoints;
   SourceFlags sources;
   std::vector<std::string> objectives;
-  std::string pool_name, pool_namespace, pool_group = fleet::KubePoolOptions().group;
-  std::string endpoint_selector, kube_api;
-  std::vector<int> endpoint_target_ports;
-  bool leader_election = false;
-  std::string refresh_metrics_interval = "50ms", metrics_staleness_threshold = "2s", drain_timeout = "30s";
-  bool disable_subset_filter = false;
-  bool experimental = false;
+  ClusterFlags cluster;
+  PickTimes times;
   bool secure_serving = true;
   fleet::GrpcTls tls = {};
   std::string grpc_message_bytes;
   EppFlags epp;
 };
 
+using fleet::PickOptions;
+using PickFlag = FlagRow<PickCommand>;
+fleet::ProcessorOptions& processor_of(PickCommand& c) { return c.options.processor; }
+fleet::GrpcOptions& grpc_of(PickCommand& c) { return c.options.grpc; }
+
+constexpr PickFlag kPickFlags[] = {
+    {"--config-file", flag::to<&PickCommand::config, &ConfigFlags::file>, "EndpointPickerConfig, YAML"},
+    {"--config-text",
+     flag::to<&PickCommand::config, &ConfigFlags::text>,
+     "The same as text",
+     {},
+     {.excludes = "--config-file"}},
+    {"--endpoints", flag::to<&PickCommand::endpoints>,
+     "The endpoints, each as ip:port, where the configuration has no file-discovery"},
+    {"--allow-experimental-plugins", flag::to<&PickCommand::config, &ConfigFlags::experimental>,
+     "The configuration may name plugins that llm-d calls alpha"},
+    {"!--disable-endpoint-subset-filter", flag::to<processor_of, &fleet::ProcessorOptions::subset_filter>,
+     "Pick among all endpoints, whatever subset the gateway names"},
+    {"--objective", flag::to<&PickCommand::objectives>,
+     "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY; "
+     "others have 0; "
+     "may be repeated"},
+    {"--emit-endpoint-scores", flag::to<processor_of, &fleet::ProcessorOptions::emit_scores>,
+     "Tell the gateway the scores of the endpoints picked, as dynamic metadata"},
+    {"--refresh-metrics-interval", flag::to<&PickCommand::times, &PickTimes::refresh_metrics>,
+     "How often each endpoint's metrics are read"},
+    {"--metrics-staleness-threshold", flag::to<&PickCommand::times, &PickTimes::metrics_staleness>,
+     "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
+     "no requests until it replies"},
+};
+
+constexpr FlagRow<ClusterFlags> kClusterFlags[] = {
+    {"--pool-name", flag::to<&ClusterFlags::pool>, "The InferencePool whose pods are picked among"},
+    {"--pool-namespace", flag::to<&ClusterFlags::space>,
+     "Its namespace, and that of its pods (default: the picker's own)"},
+    {"--pool-group", flag::to<&ClusterFlags::group>, "Its API group"},
+    {"--endpoint-selector",
+     flag::to<&ClusterFlags::selector>,
+     "Pick among the pods with these labels, like app=vllm, without an InferencePool",
+     {},
+     {.excludes = "--pool-name"}},
+    {"--endpoint-target-ports",
+     flag::to<&ClusterFlags::ports>,
+     "Their ports, each a separate endpoint, like 8000,8001",
+     flag::range(1, 65535),
+     {.needs = "--endpoint-selector"}},
+    {"--ha-enable-leader-election", flag::to<&ClusterFlags::leader_election>,
+     "Among several pickers for a pool, only the holder of a Lease is ready"},
+};
+
+constexpr PickFlag kPickServerFlags[] = {
+    {"--host", flag::to<grpc_of, &fleet::GrpcOptions::host>, "Address to listen on"},
+    {"--grpc-port", flag::to<grpc_of, &fleet::GrpcOptions::port>,
+     "Port for the gateway (ext_proc); any free one when 0"},
+    {"--grpc-health-port", flag::to<grpc_of, &fleet::GrpcOptions::health_port>,
+     "Port for gRPC health checks; any free one when 0"},
+    {"--metrics-port", flag::to<&PickCommand::options, &PickOptions::metrics, &http::ServerOptions::port>,
+     "Port for GET /metrics; any free one when 0"},
+    {"--secure-serving", flag::to<&PickCommand::secure_serving>,
+     "TLS for the gateway (ext_proc), on where nothing is said; --secure-serving=false: none"},
+    {"--cert-path", flag::to<&PickCommand::tls, &fleet::GrpcTls::folder>,
+     "Folder with tls.crt and tls.key; without it the certificate signs itself"},
+    {"--enable-cert-reload",
+     flag::to<&PickCommand::tls, &fleet::GrpcTls::refresh>,
+     "Read those files again when they change",
+     {},
+     {.needs = "--cert-path"}},
+    {"--grpc-max-recv-msg-size", flag::to<&PickCommand::grpc_message_bytes>,
+     "Bytes of the largest message taken, like 10MiB (default: what --max-payload-size needs)"},
+    {"--max-payload-size", flag::to<processor_of, &fleet::ProcessorOptions::body_bytes_max>,
+     "Bytes of the largest request body: else 413", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
+    {"--drain-timeout", flag::to<&PickCommand::times, &PickTimes::drain>,
+     "Time for streams to finish after a signal to stop"},
+};
+
 void add_pick_flags(CLI::App& command, PickCommand& c) {
-  fleet::PickOptions& o = c.options;
-  const char* group = "Picking";
-  auto* file = command.add_option("--config-file", c.config_file, "EndpointPickerConfig, YAML");
-  auto* text = command.add_option("--config-text", c.config_text, "The same as text");
-  file->group(group)->excludes(text);
-  text->group(group);
-  command
-      .add_option("--endpoints", c.endpoints,
-                  "The endpoints, each as ip:port, where the configuration has no file-discovery")
-      ->group(group);
-  command
-      .add_flag("--allow-experimental-plugins", c.experimental,
-                "The configuration may name plugins that llm-d calls alpha")
-      ->group(group);
-  command
-      .add_flag("--disable-endpoint-subset-filter", c.disable_subset_filter,
-                "Pick among all endpoints, whatever subset the gateway names")
-      ->group(group);
-  command
-      .add_option("--objective", c.objectives,
-                  "Priority of requests whose header x-llm-d-inference-objective is NAME, as NAME=PRIORITY; "
-                  "others have 0; "
-                  "may be repeated")
-      ->group(group);
-  command
-      .add_flag("--emit-endpoint-scores", o.processor.emit_scores,
-                "Tell the gateway the scores of the endpoints picked, as dynamic metadata")
-      ->group(group);
-  const auto duration = [&](const char* name, std::string& value, const char* help) {
-    command.add_option(name, value, help)->capture_default_str()->group(group);
-  };
-  duration("--refresh-metrics-interval", c.refresh_metrics_interval,
-           "How often each endpoint's metrics are read");
-  duration("--metrics-staleness-threshold", c.metrics_staleness_threshold,
-           "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
-           "no requests until it replies");
-}
-
-void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
-  const char* group = "Kubernetes";
-  const auto text = [&](const char* name, std::string& value, const char* help) {
-    return command.add_option(name, value, help)->group(group);
-  };
-  auto* pool = text("--pool-name", c.pool_name, "The InferencePool whose pods are picked among");
-  text("--pool-namespace", c.pool_namespace,
-       "Its namespace, and that of its pods (default: the picker's own)");
-  text("--pool-group", c.pool_group, "Its API group")->capture_default_str();
-  auto* selector = text("--endpoint-selector", c.endpoint_selector,
-                        "Pick among the pods with these labels, like app=vllm, without an InferencePool");
-  auto* ports = command
-                    .add_option("--endpoint-target-ports", c.endpoint_target_ports,
-                                "Their ports, each a separate endpoint, like 8000,8001")
-                    ->delimiter(',')
-                    ->check(CLI::Range(1, 65535))
-                    ->expected(1, static_cast<int>(fleet::kPoolPortsMax))
-                    ->group(group);
-  selector->excludes(pool)->needs(ports);
-  ports->needs(selector);
-  command
-      .add_flag("--ha-enable-leader-election", c.leader_election,
-                "Among several pickers for a pool, only the holder of a Lease is ready")
-      ->group(group);
-  add_kube_api_flag(command, group, c.kube_api);
-}
-
-void add_server_flags(CLI::App& command, PickCommand& c) {
-  fleet::PickOptions& o = c.options;
-  const char* group = "Server";
-  o.metrics.host = "0.0.0.0";
-  o.metrics.port = 9090;
-  command.add_option("--host", o.grpc.host, "Address to listen on")->capture_default_str()->group(group);
-  const auto port = [&](const char* name, std::uint16_t& value, const char* help) {
-    command.add_option(name, value, help)->capture_default_str()->group(group);
-  };
-  port("--grpc-port", o.grpc.port, "Port for the gateway (ext_proc); any free one when 0");
-  port("--grpc-health-port", o.grpc.health_port, "Port for gRPC health checks; any free one when 0");
-  port("--metrics-port", o.metrics.port, "Port for GET /metrics; any free one when 0");
-  command
-      .add_flag("--secure-serving", c.secure_serving,
-                "TLS for the gateway (ext_proc), on where nothing is said; --secure-serving=false: none")
-      ->group(group);
-  auto* certificates =
-      command
-          .add_option("--cert-path", c.tls.folder,
-                      "Folder with tls.crt and tls.key; without it the certificate signs itself")
-          ->group(group);
-  command.add_flag("--enable-cert-reload", c.tls.refresh, "Read those files again when they change")
-      ->needs(certificates)
-      ->group(group);
-  command
-      .add_option("--grpc-max-recv-msg-size", c.grpc_message_bytes,
-                  "Bytes of the largest message taken, like 10MiB (default: what --max-payload-size needs)")
-      ->group(group);
-  command
-      .add_option("--max-payload-size", o.processor.body_bytes_max,
-                  "Bytes of the largest request body: else 413")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--drain-timeout", c.drain_timeout, "Time for streams to finish after a signal to stop")
-      ->capture_default_str()
-      ->group(group);
+  constexpr const char* kKubernetes = "Kubernetes";
+  add_flags(command, c, "Picking", kPickFlags);
+  add_flags(command, c.cluster, kKubernetes, kClusterFlags);
+  CLI::Option* const ports = command.get_option("--endpoint-target-ports");
+  ports->delimiter(',')->expected(1, static_cast<int>(fleet::kPoolPortsMax));
+  command.get_option("--endpoint-selector")->needs(ports);
+  add_kube_api_flag(command, kKubernetes, c.cluster.api);
+  add_source_flags(command, c.sources);
+  c.options.metrics.host = "0.0.0.0";
+  c.options.metrics.port = 9090;
+  add_flags(command, c, "Server", kPickServerFlags);
+  add_epp_flags(command, c.epp);
 }
 
 Result<int> duration_ms(std::string_view field, const std::string& text, int min_ms) {
@@ -153,37 +150,37 @@ Result<int> duration_ms(std::string_view field, const std::string& text, int min
 }
 
 Result<std::string> config_text(const PickCommand& c) {
-  if (c.config_file.empty()) return c.config_text;
-  std::ifstream file(c.config_file, std::ios::binary);
-  if (!file) return field_failure("config-file", ErrorCode::not_found, "{} cannot be read", c.config_file);
+  if (c.config.file.empty()) return c.config.text;
+  std::ifstream file(c.config.file, std::ios::binary);
+  if (!file) return field_failure("config-file", ErrorCode::not_found, "{} cannot be read", c.config.file);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 Result<> read_cluster(PickCommand& c) {
   fleet::PickOptions& o = c.options;
-  if (c.pool_name.empty() && c.endpoint_selector.empty()) {
-    if (c.leader_election)
+  if (c.cluster.pool.empty() && c.cluster.selector.empty()) {
+    if (c.cluster.leader_election)
       return invalid("ha-enable-leader-election", "needs pool-name or endpoint-selector");
     return {};
   }
   if (o.config.discovery || !o.endpoints.empty())
-    return invalid(c.pool_name.empty() ? "endpoint-selector" : "pool-name",
+    return invalid(c.cluster.pool.empty() ? "endpoint-selector" : "pool-name",
                    "must not be given beside endpoints or file-discovery");
-  if (!c.objectives.empty() && !c.pool_name.empty())
+  if (!c.objectives.empty() && !c.cluster.pool.empty())
     return invalid("objective", "must not be given beside pool-name: the pool's InferenceObjectives count");
   fleet::KubePoolOptions cluster;
-  TRY(cluster.api, kube_api(c.kube_api));
-  cluster.space = c.pool_namespace.empty() ? cluster.api.space : c.pool_namespace;
+  TRY(cluster.api, kube_api(c.cluster.api));
+  cluster.space = c.cluster.space.empty() ? cluster.api.space : c.cluster.space;
   TRY_VOID(fleet::check_kube_name(cluster.space, "pool-namespace"));
-  if (!c.pool_name.empty()) TRY_VOID(fleet::check_kube_name(c.pool_name, "pool-name"));
-  TRY_VOID(fleet::check_kube_name(c.pool_group, "pool-group"));
-  cluster.pool = c.pool_name;
-  cluster.group = c.pool_group;
-  TRY(cluster.selector, fleet::parse_label_selector(c.endpoint_selector, "endpoint-selector"));
-  cluster.ports = c.endpoint_target_ports;
-  if (c.leader_election)
-    o.lease =
-        fmt::format("epp-{}-{}.llm-d.ai", cluster.space, c.pool_name.empty() ? "endpoints" : c.pool_name);
+  if (!c.cluster.pool.empty()) TRY_VOID(fleet::check_kube_name(c.cluster.pool, "pool-name"));
+  TRY_VOID(fleet::check_kube_name(c.cluster.group, "pool-group"));
+  cluster.pool = c.cluster.pool;
+  cluster.group = c.cluster.group;
+  TRY(cluster.selector, fleet::parse_label_selector(c.cluster.selector, "endpoint-selector"));
+  cluster.ports = c.cluster.ports;
+  if (c.cluster.leader_election)
+    o.lease = fmt::format("epp-{}-{}.llm-d.ai", cluster.space,
+                          c.cluster.pool.empty() ? "endpoints" : c.cluster.pool);
   o.kubernetes = std::move(cluster);
   return {};
 }
@@ -211,7 +208,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     return invalid("cert-path", "must not be given without secure-serving");
   }
   TRY(const std::string text, config_text(c));
-  TRY(o.config, fleet::parse_endpoint_picker_config(text, c.experimental));
+  TRY(o.config, fleet::parse_endpoint_picker_config(text, c.config.experimental));
   TRY_VOID(apply_epp_flags(c.epp, o.config));
   for (const std::string& address : c.endpoints) {
     auto endpoint = fleet::endpoint_of_address(address);
@@ -234,10 +231,9 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "must not be given beside the configuration's file-discovery");
   constexpr int kTickMsMin = 50;  // llm-d's floor
-  TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.refresh_metrics_interval, kTickMsMin));
-  TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.metrics_staleness_threshold, 1));
-  TRY(drain_ms, duration_ms("drain-timeout", c.drain_timeout, 0));
-  o.processor.subset_filter = !c.disable_subset_filter;
+  TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.times.refresh_metrics, kTickMsMin));
+  TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.times.metrics_staleness, 1));
+  TRY(drain_ms, duration_ms("drain-timeout", c.times.drain, 0));
   o.metrics.host = o.grpc.host;
   return {};
 }
@@ -253,7 +249,7 @@ Result<> pick(PickCommand& c) {
            host, server->grpc_port(), server->health_port(), server->metrics_port());
 
   signals.wait();
-  log_info("stopping: streams that are open get up to {}", c.drain_timeout);
+  log_info("stopping: streams that are open get up to {}", c.times.drain);
   server->stop(drain_ms);
   return {};
 }
@@ -265,10 +261,6 @@ void add_pick(CLI::App& program, Outcome& outcome) {
       program.add_subcommand("pick", "Pick the endpoint for each request of an Envoy gateway (ext_proc)");
   auto options = std::make_shared<PickCommand>();
   add_pick_flags(*command, *options);
-  add_kubernetes_flags(*command, *options);
-  add_source_flags(*command, options->sources);
-  add_server_flags(*command, *options);
-  add_epp_flags(*command, options->epp);
   command->callback([options, &outcome] {
     if (const auto picked = pick(*options); !picked) outcome.report(picked.error());
   });

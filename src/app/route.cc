@@ -14,248 +14,202 @@
 #include "base/quoted_text.h"
 #include "fleet/route/router.h"
 #include "http/url.h"
+#include "local/flag_table.h"
 #include "local/load_tokenizer.h"
 
 namespace octavo {
 namespace {
 
+using fleet::PeerOptions;
+using fleet::RouterOptions;
+
+struct PodFlags {
+  bool discover = false;
+  std::vector<std::string> selector, prefill_selector, decode_selector;
+  int port = 80;
+  std::string space, api;
+};
+
 struct RouteCommand {
   std::string tokenizer_path;
   std::string tenants;
-  fleet::RouterOptions options;
-  bool disable_retries = false;
-  bool disable_circuit_breaker = false;
-  bool service_discovery = false;
-  std::vector<std::string> selector, prefill_selector, decode_selector;
-  int discovery_port = 80;
-  std::string discovery_namespace, kube_api;
   std::string warm_from;
+  RouterOptions options;
+  PodFlags pods;
   SourceFlags sources;
-  int request_timeout_s = 1800;
-  int prefill_timeout_s = 60;
-  int health_interval_s = 2;
-  int health_timeout_s = 3;
-  int breaker_timeout_s = 60;
-  int breaker_window_s = 120;
   int shutdown_grace_s = 180;
 };
 
-void add_routing_flags(CLI::App& command, RouteCommand& c) {
-  const char* group = "Routing";
-  fleet::RouterOptions& o = c.options;
-  command.add_option("--worker-urls", o.worker_urls, "The replicas, each as http://host:port or https://host:port")
-      ->group(group);
-  command
-      .add_option("--ca-cert-paths", o.worker_tls.ca_files,
-                  "PEM files of authorities for workers at https://, in addition to the system's")
-      ->group(group);
-  command
-      .add_option("--client-cert-path", o.worker_tls.certfile,
-                  "PEM file of the certificate that such workers are shown")
-      ->group(group);
-  command
-      .add_option("--client-key-path", o.worker_tls.keyfile,
-                  "PEM file of its key (default: the certificate's file)")
-      ->group(group);
-  command
-      .add_option(
-          "--kv-events", o.kv_events,
-          "Where each worker of --worker-urls tells its KV cache events, in the same order, for kv_aware: "
-          "tcp://host:5557, or tcp://host:5557,tcp://host:5558 with its replay endpoint; none: nowhere")
-      ->group(group);
-  command
-      .add_option(
-          "--tokenizer-path", c.tokenizer_path,
-          "Folder or GGUF file of the workers' model, whose tokenizer makes kv_aware find prompts of text "
-          "in what workers tell")
-      ->group(group);
-  command.add_option("--policy", o.policy, policies_text())
-      ->check(CLI::IsMember(policy_names()))
-      ->capture_default_str()
-      ->group(group);
-  add_policy_flags(command, group, o.policy_options);
-  command
-      .add_flag(
-          "--pd-disaggregation", o.disaggregated,
-          "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
-          "blocks over (--kv-transfer-config of octavo serve and vllm serve)")
-      ->group(group);
-  command
-      .add_option("--prefill", o.prefill_urls,
-                  "A worker that computes prompts, as http://host:port; may be repeated")
-      ->group(group);
-  command
-      .add_option("--decode", o.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
-      ->group(group);
-  command
-      .add_option("--prefill-policy", o.prefill_policy,
-                  "The policy among the workers of --prefill, if not --policy")
-      ->check(CLI::IsMember(policy_names()))
-      ->group(group);
-  command
-      .add_option("--decode-policy", o.decode_policy,
-                  "The policy among the workers of --decode, if not --policy")
-      ->check(CLI::IsMember(policy_names()))
-      ->group(group);
-}
+using RouterFlag = FlagRow<RouterOptions>;
+using RouteFlag = FlagRow<RouteCommand>;
 
-void add_discovery_flags(CLI::App& command, RouteCommand& c) {
-  const char* group = "Kubernetes";
-  command
-      .add_flag("--service-discovery", c.service_discovery,
-                "Pods are workers while they are ready, beside those of --worker-urls")
-      ->group(group);
-  const auto selector = [&](const char* name, std::vector<std::string>& labels, const char* help) {
-    command.add_option(name, labels, help)->group(group);
-  };
-  selector("--selector", c.selector, "Labels of those pods, each as key=value");
-  selector("--prefill-selector", c.prefill_selector,
-           "With --pd-disaggregation: labels of those that prefill");
-  selector("--decode-selector", c.decode_selector, "With --pd-disaggregation: labels of those that decode");
-  command.add_option("--service-discovery-port", c.discovery_port, "Port of all these pods")
-      ->check(CLI::Range(1, 65535))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--service-discovery-namespace", c.discovery_namespace,
-                  "Their namespace (default: the router's own)")
-      ->group(group);
-  add_kube_api_flag(command, group, c.kube_api);
+constexpr RouterFlag kWorkerFlags[] = {
+    {"--worker-urls", flag::to<&RouterOptions::worker_urls>,
+     "The replicas, each as http://host:port or https://host:port"},
+    {"--ca-cert-paths", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::ca_files>,
+     "PEM files of authorities for workers at https://, in addition to the system's"},
+    {"--client-cert-path", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::certfile>,
+     "PEM file of the certificate that such workers are shown"},
+    {"--client-key-path", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::keyfile>,
+     "PEM file of its key (default: the certificate's file)"},
+    {"--kv-events", flag::to<&RouterOptions::kv_events>,
+     "Where each worker of --worker-urls tells its KV cache events, in the same order, for kv_aware: "
+     "tcp://host:5557, or tcp://host:5557,tcp://host:5558 with its replay endpoint; none: nowhere"},
+};
+
+constexpr RouteFlag kPromptFlags[] = {
+    {"--tokenizer-path", flag::to<&RouteCommand::tokenizer_path>,
+     "Folder or GGUF file of the workers' model, whose tokenizer makes kv_aware find prompts of text "
+     "in what workers tell"},
+};
+
+constexpr RouterFlag kPolicyFlag[] = {
+    {"--policy", flag::to<&RouterOptions::policy>, policies_text, OneOfList{policy_names}},
+};
+
+constexpr RouterFlag kPoolFlags[] = {
+    {"--pd-disaggregation", flag::to<&RouterOptions::disaggregated>,
+     "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
+     "blocks over (--kv-transfer-config of octavo serve and vllm serve)"},
+    {"--prefill", flag::to<&RouterOptions::prefill_urls>,
+     "A worker that computes prompts, as http://host:port; may be repeated"},
+    {"--decode", flag::to<&RouterOptions::decode_urls>,
+     "A worker that decodes, as http://host:port; may be repeated"},
+    {"--prefill-policy", flag::to<&RouterOptions::prefill_policy>,
+     "The policy among the workers of --prefill, if not --policy", OneOfList{policy_names}},
+    {"--decode-policy", flag::to<&RouterOptions::decode_policy>,
+     "The policy among the workers of --decode, if not --policy", OneOfList{policy_names}},
+};
+
+constexpr FlagRow<PodFlags> kPodFlags[] = {
+    {"--service-discovery", flag::to<&PodFlags::discover>,
+     "Pods are workers while they are ready, beside those of --worker-urls"},
+    {"--selector", flag::to<&PodFlags::selector>, "Labels of those pods, each as key=value"},
+    {"--prefill-selector", flag::to<&PodFlags::prefill_selector>,
+     "With --pd-disaggregation: labels of those that prefill"},
+    {"--decode-selector", flag::to<&PodFlags::decode_selector>,
+     "With --pd-disaggregation: labels of those that decode"},
+    {"--service-discovery-port", flag::to<&PodFlags::port>, "Port of all these pods", flag::range(1, 65535)},
+    {"--service-discovery-namespace", flag::to<&PodFlags::space>,
+     "Their namespace (default: the router's own)"},
+};
+
+constexpr RouteFlag kPeerFlags[] = {
+    {"--router-sync", flag::to<&RouteCommand::options, &RouterOptions::peers, &PeerOptions::endpoint>,
+     "ZeroMQ address at which this router publishes its requests in flight to other routers, "
+     "like tcp://*:5600"},
+    {"--router-warm-from", flag::to<&RouteCommand::warm_from>,
+     "A router that runs, as http://host:port, which is asked at the start what workers hold that tell "
+     "KV cache events and replay them"},
+    {"--router-peers", flag::to<&RouteCommand::options, &RouterOptions::peers, &PeerOptions::peers>,
+     "Other routers of the same workers, each as host:port of its --router-sync; all addresses of a "
+     "name, and this router itself may be among them"},
+};
+
+void disable_retries(RouterOptions& o) { o.retry.attempts_max = 1; }
+fleet::RetryOptions& retry_of(RouterOptions& o) { return o.retry; }
+fleet::BreakerOptions& breaker_of(RouterOptions& o) { return o.breaker; }
+fleet::ProbeOptions& probes_of(RouterOptions& o) { return o.probes; }
+
+constexpr RouterFlag kFailureFlags[] = {
+    {"--retry-max-retries", flag::to<retry_of, &fleet::RetryOptions::attempts_max>,
+     "Maximum attempts for one request, on different replicas if possible", flag::range(1, 100)},
+    {"--retry-initial-backoff-ms", flag::to<retry_of, &fleet::RetryOptions::initial_backoff_ms>,
+     "Wait before the second attempt", flag::range(0, 600'000)},
+    {"--retry-max-backoff-ms", flag::to<retry_of, &fleet::RetryOptions::max_backoff_ms>,
+     "Longest wait between attempts", flag::range(0, 600'000)},
+    {"--retry-backoff-multiplier", flag::to<retry_of, &fleet::RetryOptions::backoff_multiplier>,
+     "Factor from one wait to the next", flag::range(1.0, 100.0)},
+    {"--retry-jitter-factor", flag::to<retry_of, &fleet::RetryOptions::jitter>,
+     "Share of a wait that is drawn at random", flag::range(0.0, 1.0)},
+    {"--retry-budget", flag::to<retry_of, &fleet::RetryOptions::budget>,
+     "Share of the requests that may be sent again after a worker has refused them (429, 5xx), and for "
+     "hedges; ten a second are free",
+     flag::range(0.0, 100.0)},
+    {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
+    {"--hedge-after-ms", flag::to<&RouterOptions::hedge_after_ms>,
+     "Time without a first byte after which the request is also sent to a second replica; the first "
+     "reply counts; 0: never",
+     flag::range(0, 600'000)},
+    {"--slow-start-secs", flag::to<&RouterOptions::slow_start_secs>,
+     "Time over which a new replica's share of the requests grows to its full size; 0: at once",
+     flag::range(0, 86'400)},
+    {"--migration-limit", flag::to<&RouterOptions::migration_limit>,
+     "Maximum number of times that a stream continues at another replica after its replica fails, from "
+     "the tokens already sent; only with octavo serve",
+     flag::range(0, 100)},
+    {"--cb-failure-threshold", flag::to<breaker_of, &fleet::BreakerOptions::failure_threshold>,
+     "Failures in a row that open a replica's circuit breaker", flag::range(1, 1'000'000)},
+    {"--cb-success-threshold", flag::to<breaker_of, &fleet::BreakerOptions::success_threshold>,
+     "Successes that close it again", flag::range(1, 1'000'000)},
+    {"--cb-timeout-duration-secs", flag::seconds<1'000'000, breaker_of, &fleet::BreakerOptions::timeout_us>,
+     "How long it stays open before requests are tried", flag::range(1, 86'400)},
+    {"--cb-window-duration-secs", flag::seconds<1'000'000, breaker_of, &fleet::BreakerOptions::window_us>,
+     "Failures longer ago do not count", flag::range(1, 86'400)},
+    {"!--disable-circuit-breaker", flag::to<breaker_of, &fleet::BreakerOptions::enabled>,
+     "Failures do not keep requests away"},
+    {"--health-check-endpoint", flag::to<&RouterOptions::health_check_endpoint>, "Path of health checks"},
+    {"--health-check-interval-secs", flag::seconds<1'000, &RouterOptions::health_check_interval_ms>,
+     "Time between health checks", flag::range(1, 86'400)},
+    {"--health-check-timeout-secs", flag::seconds<1'000, &RouterOptions::health_check_timeout_ms>,
+     "Time without a reply after which a check fails", flag::range(1, 3'600)},
+    {"--health-failure-threshold", flag::to<probes_of, &fleet::ProbeOptions::failure_threshold>,
+     "Failed checks in a row: unhealthy", flag::range(1, 1'000)},
+    {"--health-success-threshold", flag::to<probes_of, &fleet::ProbeOptions::success_threshold>,
+     "Successful checks in a row: healthy again", flag::range(1, 1'000)},
+    {"--request-timeout-secs", flag::seconds<1'000, &RouterOptions::request_timeout_ms>,
+     "Longest time for a request with all its attempts", flag::range(1, 86'400)},
+    {"--prefill-timeout-secs", flag::seconds<1'000, &RouterOptions::prefill_timeout_ms>,
+     "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode "
+     "computes it",
+     flag::range(1, 86'400)},
+};
+
+constexpr RouteFlag kClientFlags[] = {
+    {"--api-key",
+     flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
+     "Keys that clients must show; the first one is shown to replicas for health and metrics",
+     {},
+     {.environment = "OCTAVO_API_KEY"}},
+    {"--tenants", flag::to<&RouteCommand::tenants>,
+     "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
+     "maxConcurrentRequests of each"},
+};
+
+constexpr RouterFlag kLimitFlags[] = {
+    {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
+    {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
+     "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
+    {"--max-concurrent-requests", flag::to<&RouterOptions::max_concurrent_requests>,
+     "Requests at a time, others wait (--queue-size) or get 429; -1: any number", flag::range(-1, 1'000'000)},
+    {"--queue-size", flag::to<&RouterOptions::queue, &fleet::QueueOptions::size>,
+     "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
+     "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits",
+     flag::range(0, 100'000)},
+    {"--queue-timeout-secs", flag::to<&RouterOptions::queue, &fleet::QueueOptions::timeout_s>,
+     "Longest wait for room; then 408, or the replica's own refusal", flag::range(1, 86'400)},
+    {"--http-threads", flag::to<&RouterOptions::http, &http::ServerOptions::threads>,
+     "Threads; each serves its share of the clients and reads the replicas that answer them",
+     flag::range(1, 64)},
+};
+
+void add_route_flags(CLI::App& command, RouteCommand& c) {
+  RouterOptions& o = c.options;
+  constexpr const char *kRouting = "Routing", *kKubernetes = "Kubernetes", *kServer = "Server";
+  add_flags(command, o, kRouting, kWorkerFlags);
+  add_flags(command, c, kRouting, kPromptFlags);
+  add_flags(command, o, kRouting, kPolicyFlag);
+  add_policy_flags(command, kRouting, o.policy_options);
+  add_flags(command, o, kRouting, kPoolFlags);
+  add_flags(command, c.pods, kKubernetes, kPodFlags);
+  add_kube_api_flag(command, kKubernetes, c.pods.api);
   add_source_flags(command, c.sources);
-}
-
-void add_peer_flags(CLI::App& command, RouteCommand& c) {
-  const char* group = "Several routers";
-  fleet::PeerOptions& peers = c.options.peers;
-  command
-      .add_option("--router-sync", peers.endpoint,
-                  "ZeroMQ address at which this router publishes its requests in flight to other routers, "
-                  "like tcp://*:5600")
-      ->group(group);
-  command
-      .add_option("--router-warm-from", c.warm_from,
-                  "A router that runs, as http://host:port, which is asked at the start what workers hold that tell "
-                  "KV cache events and replay them")
-      ->group(group);
-  command
-      .add_option("--router-peers", peers.peers,
-                  "Other routers of the same workers, each as host:port of its --router-sync; all addresses of a "
-                  "name, and this router itself may be among them")
-      ->group(group);
-}
-
-void add_failure_flags(CLI::App& command, RouteCommand& c) {
-  const char* group = "Failures";
-  fleet::RouterOptions& o = c.options;
-  const auto whole = [&](const char* name, int& value, const char* help, int min, int max) {
-    command.add_option(name, value, help)->check(CLI::Range(min, max))->capture_default_str()->group(group);
-  };
-  whole("--retry-max-retries", o.retry.attempts_max,
-        "Maximum attempts for one request, on different replicas if possible", 1, 100);
-  whole("--retry-initial-backoff-ms", o.retry.initial_backoff_ms, "Wait before the second attempt", 0,
-        600'000);
-  whole("--retry-max-backoff-ms", o.retry.max_backoff_ms, "Longest wait between attempts", 0, 600'000);
-  command
-      .add_option("--retry-backoff-multiplier", o.retry.backoff_multiplier,
-                  "Factor from one wait to the next")
-      ->check(CLI::Range(1.0, 100.0))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--retry-jitter-factor", o.retry.jitter, "Share of a wait that is drawn at random")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--retry-budget", o.retry.budget,
-                  "Share of the requests that may be sent again after a worker has refused them (429, 5xx), and for "
-                  "hedges; ten a second are free")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str()
-      ->group(group);
-  command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
-  whole("--hedge-after-ms", o.hedge_after_ms,
-        "Time without a first byte after which the request is also sent to a second replica; the first "
-        "reply counts; 0: never",
-        0, 600'000);
-  whole("--slow-start-secs", o.slow_start_secs,
-        "Time over which a new replica's share of the requests grows to its full size; 0: at once", 0,
-        86'400);
-  whole("--migration-limit", o.migration_limit,
-        "Maximum number of times that a stream continues at another replica after its replica fails, from "
-        "the tokens already sent; only with octavo serve",
-        0, 100);
-  whole("--cb-failure-threshold", o.breaker.failure_threshold,
-        "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);
-  whole("--cb-success-threshold", o.breaker.success_threshold, "Successes that close it again", 1, 1'000'000);
-  whole("--cb-timeout-duration-secs", c.breaker_timeout_s, "How long it stays open before requests are tried",
-        1, 86'400);
-  whole("--cb-window-duration-secs", c.breaker_window_s, "Failures longer ago do not count", 1, 86'400);
-  command
-      .add_flag("--disable-circuit-breaker", c.disable_circuit_breaker, "Failures do not keep requests away")
-      ->group(group);
-  command.add_option("--health-check-endpoint", o.health_check_endpoint, "Path of health checks")
-      ->capture_default_str()
-      ->group(group);
-  whole("--health-check-interval-secs", c.health_interval_s, "Time between health checks", 1, 86'400);
-  whole("--health-check-timeout-secs", c.health_timeout_s, "Time without a reply after which a check fails",
-        1, 3'600);
-  whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
-        1'000);
-  whole("--health-success-threshold", o.probes.success_threshold, "Successful checks in a row: healthy again",
-        1, 1'000);
-  whole("--request-timeout-secs", c.request_timeout_s, "Longest time for a request with all its attempts", 1,
-        86'400);
-  whole("--prefill-timeout-secs", c.prefill_timeout_s,
-        "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode computes it",
-        1, 86'400);
-}
-
-void add_server_flags(CLI::App& command, RouteCommand& c) {
-  const char* group = "Server";
-  fleet::RouterOptions& o = c.options;
+  add_flags(command, c, "Several routers", kPeerFlags);
+  add_flags(command, o, "Failures", kFailureFlags);
   o.http.port = 30000;
   add_listen_flags(command, o.http, c.shutdown_grace_s);
-  command
-      .add_option("--api-key", o.api_keys,
-                  "Keys that clients must show; the first one is shown to replicas for health and metrics")
-      ->envname("OCTAVO_API_KEY")
-      ->group(group);
-  command
-      .add_option("--tenants", c.tenants,
-                  "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
-                  "maxConcurrentRequests of each")
-      ->group(group);
-  command.add_flag("!--no-page", o.page, "No web page at /")->group(group);
-  command.add_option("--max-payload-size", o.http.body_bytes_max, "Bytes of the largest request body")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--max-concurrent-requests", o.max_concurrent_requests,
-                  "Requests at a time, others wait (--queue-size) or get 429; -1: any number")
-      ->check(CLI::Range(-1, 1'000'000))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option(
-          "--queue-size", o.queue.size,
-          "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
-          "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits")
-      ->check(CLI::Range(0, 100'000))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--queue-timeout-secs", o.queue.timeout_s,
-                  "Longest wait for room; then 408, or the replica's own refusal")
-      ->check(CLI::Range(1, 86'400))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--http-threads", o.http.threads,
-                  "Threads; each serves its share of the clients and reads the replicas that answer them")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, c, kServer, kClientFlags);
+  add_flags(command, o, kServer, kLimitFlags);
 }
 
 Result<> read_discovery(RouteCommand& c) {
@@ -264,25 +218,25 @@ Result<> read_discovery(RouteCommand& c) {
     const std::vector<std::string>& labels;
     fleet::Role role;
   };
-  const Source sources[] = {{"selector", c.selector, fleet::Role::both},
-                            {"prefill-selector", c.prefill_selector, fleet::Role::prefill},
-                            {"decode-selector", c.decode_selector, fleet::Role::decode}};
+  const Source sources[] = {{"selector", c.pods.selector, fleet::Role::both},
+                            {"prefill-selector", c.pods.prefill_selector, fleet::Role::prefill},
+                            {"decode-selector", c.pods.decode_selector, fleet::Role::decode}};
   for (const Source& source : sources) {
     if (source.labels.empty()) continue;
-    if (!c.service_discovery) return invalid(source.flag, "needs service-discovery");
+    if (!c.pods.discover) return invalid(source.flag, "needs service-discovery");
     if ((source.role == fleet::Role::both) == c.options.disaggregated)
       return invalid(source.flag, "must {}be given with pd-disaggregation",
                      c.options.disaggregated ? "not " : "");
     fleet::KubePoolOptions pods;
-    pods.ports.push_back(c.discovery_port);
-    TRY(pods.api, kube_api(c.kube_api));
-    pods.space = c.discovery_namespace.empty() ? pods.api.space : c.discovery_namespace;
+    pods.ports.push_back(c.pods.port);
+    TRY(pods.api, kube_api(c.pods.api));
+    pods.space = c.pods.space.empty() ? pods.api.space : c.pods.space;
     TRY_VOID(fleet::check_kube_name(pods.space, "service-discovery-namespace"));
     TRY(pods.selector,
         fleet::parse_label_selector(fmt::format("{}", fmt::join(source.labels, ",")), source.flag));
     c.options.discovered.push_back({source.role, std::move(pods)});
   }
-  if (c.service_discovery && c.options.discovered.empty())
+  if (c.pods.discover && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
     if (c.options.disaggregated && !value->empty())
@@ -295,15 +249,7 @@ Result<> read_discovery(RouteCommand& c) {
 Result<> route(RouteCommand& c) {
   StopSignals signals;
 
-  fleet::RouterOptions& o = c.options;
-  if (c.disable_retries) o.retry.attempts_max = 1;
-  o.breaker.enabled = !c.disable_circuit_breaker;
-  o.breaker.timeout_us = std::int64_t{1'000'000} * c.breaker_timeout_s;
-  o.breaker.window_us = std::int64_t{1'000'000} * c.breaker_window_s;
-  o.health_check_interval_ms = c.health_interval_s * 1000;
-  o.health_check_timeout_ms = c.health_timeout_s * 1000;
-  o.request_timeout_ms = c.request_timeout_s * 1000;
-  o.prefill_timeout_ms = c.prefill_timeout_s * 1000;
+  RouterOptions& o = c.options;
   o.http.cors = http::CorsOptions{};
   if (!c.tokenizer_path.empty()) {
     auto tokenizer = load_tokenizer(c.tokenizer_path);
@@ -341,11 +287,7 @@ void add_route(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
       "route", "Spread requests over many replicas, each where it is answered soonest");
   auto options = std::make_shared<RouteCommand>();
-  add_routing_flags(*command, *options);
-  add_discovery_flags(*command, *options);
-  add_peer_flags(*command, *options);
-  add_failure_flags(*command, *options);
-  add_server_flags(*command, *options);
+  add_route_flags(*command, *options);
   command->callback([options, &outcome] {
     if (const auto routed = route(*options); !routed) outcome.report(routed.error());
   });

@@ -207,7 +207,7 @@ class Batch {
 
 Result<> run_batch(RunBatchCommand& c) {
   TRY_VOID(take_data_parallel(c.serve.data_parallel, false, c.serve.runtime));
-  if (c.serve.run_engine) return run_engine(std::move(c.serve.runtime), c.serve.run_rank, false);
+  if (c.serve.child.runs_engine) return run_engine(std::move(c.serve.runtime), c.serve.child.rank, false);
   TRY(const std::vector<Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);

@@ -70,7 +70,7 @@ void take_adapter_folder(RuntimeOptions& options) {
 
 // --kv-offloading-size: a tier in host memory, or where that is the cache's own, in the user's cache folder.
 Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
-  if (c.kv_offloading_gib == 0) return {};
+  if (c.kv_offloading.gib == 0) return {};
   if (options.enabled)
     return invalid("--kv-offloading-size",
                    "is another way to say what --kv-transfer-config says: give one of them");
@@ -82,7 +82,7 @@ Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
   if (folder.empty()) folder = home + "/.cache";
   options.enabled = true;
   options.tier = {.place = folder + "/octavo/kv",
-                  .bytes = static_cast<std::int64_t>(c.kv_offloading_gib * (std::int64_t{1} << 30)),
+                  .bytes = static_cast<std::int64_t>(c.kv_offloading.gib * (std::int64_t{1} << 30)),
                   .on_host_of_device = true};
   return {};
 }
@@ -177,7 +177,7 @@ Result<> serve(ServeCommand& c) {
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
   // Engines that belong to a server on another host. Without the number of its first engine this host has ranks.
   const bool has_engines_of_another = c.headless && c.data_parallel.start_rank.has_value();
-  if (c.runtime.engines_elsewhere == 0 && !has_engines_of_another) {
+  if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
     TRY_VOID(take_mpi(engine));
     TRY_VOID(take_job_nodes(engine));
   } else if (engine.nodes.count > 1) {
@@ -186,12 +186,12 @@ Result<> serve(ServeCommand& c) {
   }
   if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
     return invalid("enable_elastic_ep", "is for engines of one host");
-  c.runtime.elastic = c.data_parallel.elastic;
-  c.runtime.engines_max = c.data_parallel.engines_max;
+  c.runtime.engines.elastic = c.data_parallel.elastic;
+  c.runtime.engines.most = c.data_parallel.engines_max;
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   take_store_keys(c.runtime.engine.kv_transfer);
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
-  if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank, has_engines_of_another);
+  if (c.child.runs_engine) return run_engine(std::move(c.runtime), c.child.rank, has_engines_of_another);
   take_adapter_folder(c.runtime);
   TRY_VOID(take_processors(c));
   if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
@@ -215,9 +215,9 @@ void add_serve(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<ServeCommand>();
   add_serve_flags(*command, *options);
   command->callback([options, command, &outcome] {
-    if (options->list_flags) return fmt::print("{}", flags_page(*command));
-    if (options->list_routes) return fmt::print("{}\n", boost::json::serialize(api_of_all_routes()));
-    if (options->list_metrics) return fmt::print("{}", metrics_page());
+    if (options->lists.flags) return fmt::print("{}", flags_page(*command));
+    if (options->lists.routes) return fmt::print("{}\n", boost::json::serialize(api_of_all_routes()));
+    if (options->lists.metrics) return fmt::print("{}", metrics_page());
     if (const auto served = serve(*options); !served) outcome.report(served.error());
   });
 }

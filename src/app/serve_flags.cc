@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/log_format.h"
 #include "local/engine_flags.h"
+#include "local/flag_table.h"
 #include "local/media_io.h"
 #include "local/pooler_config.h"
 #include "local/profiler_flag.h"
@@ -21,8 +22,13 @@
 namespace octavo {
 namespace {
 
-template <class Names>
-std::vector<std::string> texts(const Names& names) {
+std::vector<std::string> tool_dialects() {
+  const auto names = grammar::tool_dialect_names();
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> reasoning_dialects() {
+  const auto names = openai::reasoning_parsers();
   return {names.begin(), names.end()};
 }
 
@@ -68,342 +74,266 @@ std::optional<LogLevel> log_level_named(std::string name) {
   return std::nullopt;
 }
 
-void add_parser_flags(CLI::App& app, ServeCommand& c) {
-  constexpr auto kGroup = "Tools and reasoning";
-  auto* parser = app.add_option("--tool-call-parser", c.runtime.tool_call_parser,
-                                "How the model writes tool calls, for --enable-auto-tool-choice")
-                     ->check(CLI::IsMember(texts(grammar::tool_dialect_names())))
-                     ->group(kGroup);
-  app.add_flag("--enable-auto-tool-choice", c.auto_tool_choice,
-               "tool_choice auto: find the calls that the model chooses to write")
-      ->needs(parser)
-      ->group(kGroup);
-  app.add_flag("--exclude-tools-when-tool-choice-none", c.runtime.serve.rules.exclude_unused_tools,
-               "Leave tools out of the prompt of requests that say tool_choice none")
-      ->group(kGroup);
-  app.add_option("--reasoning-parser", c.runtime.reasoning_parser,
-                 "How the model marks its thoughts, which then come as `reasoning`")
-      ->check(CLI::IsMember(texts(openai::reasoning_parsers())))
-      ->group(kGroup);
-  app.add_option_function<std::string>(
-         "--structured-outputs-config",
-         [&options = c.runtime.serve.rules.json](const std::string& json) {
-           const auto given = parse_structured_outputs_config(json);
-           if (!given)
-             throw CLI::ValidationError("--structured-outputs-config",
-                                        given.error().field + " " + given.error().message);
-           options = *given;
-         },
-         R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
-         R"("unknown_keywords": "refuse", "unique_items": "refuse"})")
-      ->group(kGroup);
+Result<> take_log_level(const std::string& name, ServeCommand&) {
+  const auto level = log_level_named(name);
+  if (!level) return invalid("", "must be debug, info, warning, error or critical");
+  set_log_level(*level);
+  return {};
 }
 
-void add_template_flags(CLI::App& app, RuntimeOptions& r) {
-  constexpr auto kGroup = "Chat templates";
-  app.add_option("--chat-template", r.chat_template,
-                 "File with a chat template, or the template itself, instead of the model's own")
-      ->group(kGroup);
-  app.add_option_function<std::string>(
-         "--chat-template-content-format",
-         [&r](const std::string& format) {
-           r.serve.content_format = format == "openai"   ? ContentFormat::parts
-                                    : format == "string" ? ContentFormat::string
-                                                         : ContentFormat::automatic;
-         },
-         "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
-         "list of parts), auto (as the template takes it)")
-      ->check(CLI::IsMember({"auto", "string", "openai"}))
-      ->default_str("auto")
-      ->group(kGroup);
-  app.add_flag("--trust-request-chat-template", r.serve.rules.trust_chat_templates,
-               "Take chat_template of requests")
-      ->group(kGroup);
-  add_json_flag(
-      app, "--default-chat-template-kwargs",
-      [&r](const boost::json::object& kwargs) {
-        r.serve.rules.default_template_kwargs = kwargs;
-        return Result<>();
-      },
-      R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})")
-      ->group(kGroup);
-  add_json_flag(
-      app, "--mm-processor-kwargs",
-      [&r](const boost::json::object& kwargs) {
-        r.mm_processor_kwargs = kwargs;
-        return Result<>();
-      },
-      R"(JSON: preprocessing of images, in place of the model's: {"size": {"longest_edge": 1024}} )"
-      R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)")
-      ->group(kGroup);
-  add_json_flag(
-      app, "--media-io-kwargs", [&r](const boost::json::object& kwargs) { return read_media_io(kwargs, r.video_frames); },
-      R"(JSON: choice of a video's frames, in place of the model's: {"video": {"num_frames": 16}} )"
-      R"(spreads 16, -1 takes all, {"video": {"fps": 1}} one a second)")
-      ->group(kGroup);
-  add_json_flag(
-      app, "--pooler-config",
-      [&r](const boost::json::object& config) { return read_pooler_config(config, r); },
-      R"(JSON: pooling of texts, in place of the model's: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
-      R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)")
-      ->group("Model");
-  app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
-      ->capture_default_str()
-      ->group(kGroup);
+Result<> take_log_format(const std::string& name, ServeCommand&) {
+  set_log_format(name == "json" ? LogFormat::json : LogFormat::text);
+  return {};
 }
 
-void add_reply_flags(CLI::App& app, ServeCommand& c) {
-  constexpr auto kGroup = "Requests and replies";
-  RuntimeOptions& r = c.runtime;
-  ServeOptions& s = r.serve;
-  app.add_option("--tokenizer", r.tokenizer, "Folder or file of the tokenizer; the model's own when left out")
-      ->group("Model");
-  app.add_option("--served-model-name", r.served_model_names,
-                 "Names of the model in the API; replies have the first one (default: the model argument as "
-                 "given, or demo without one)")
-      ->group("Model");
-  app.add_option("--generation-config", r.generation_config,
-                 "Where sampling values come from that a request leaves out: auto (the model's "
-                 "generation_config.json), vllm (nowhere), or a folder with such a file")
-      ->capture_default_str()
-      ->group(kGroup);
-  add_json_flag(
-      app, "--override-generation-config",
-      [&r](const boost::json::object& config) { return read_generation_overrides(config, r); },
-      R"(JSON: such values, above those of the file, as {"temperature": 0.5})")
-      ->group(kGroup);
-  app.add_flag("--enable-request-id-headers", s.features.request_id_headers,
-               "Answer with X-Request-Id: the request's own, else a new one")
-      ->group(kGroup);
-  app.add_flag("--enable-prompt-tokens-details", s.features.prompt_tokens_details,
-               "Report cached tokens in usage")
-      ->group(kGroup);
-  app.add_flag("--enable-per-request-metrics", s.features.request_metrics,
-               "Times of an answer in its reply (metrics) and its header Server-Timing")
-      ->group(kGroup);
-  app.add_flag("--enable-force-include-usage", s.rules.force_include_usage, "Usage in every stream")
-      ->group(kGroup);
-  app.add_option("--stream-interval", s.rules.stream_interval,
-                 "Minimum number of tokens in a chunk of a stream, except the first and the last chunk")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_flag("--return-tokens-as-token-ids", s.rules.return_tokens_as_token_ids,
-               "Tokens of log-probabilities as \"token_id:7\"")
-      ->group(kGroup);
-  app.add_flag("--enable-tokenizer-info-endpoint", s.features.tokenizer_info, "Serve /tokenizer_info")
-      ->group(kGroup);
-  app.add_option("--fingerprint-mode", c.fingerprint_mode,
-                 "system_fingerprint: full or hash (version and configuration), custom "
-                 "(--fingerprint-value), none")
-      ->check(CLI::IsMember({"full", "hash", "custom", "none"}))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--fingerprint-value", c.fingerprint_value, "With --fingerprint-mode custom: what it is")
-      ->group(kGroup);
+Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>& texts) {
+  std::vector<LoraModule> modules;
+  for (const std::string& text : texts) {
+    TRY(modules.emplace_back(), read_lora_module(text));
+  }
+  return modules;
 }
 
-void add_adapter_flags(CLI::App& app, ServeCommand& c) {
-  constexpr auto kGroup = "LoRA";
-  RuntimeOptions& r = c.runtime;
-  app.add_option_function<std::vector<std::string>>(
-         "--lora-modules",
-         [&r](const std::vector<std::string>& texts) {
-           r.lora_modules.clear();
-           for (const std::string& text : texts) {
-             auto module = read_lora_module(text);
-             if (!module) throw CLI::ValidationError("--lora-modules", module.error().message);
-             r.lora_modules.push_back(*std::move(module));
-           }
-         },
-         R"(Adapters (PEFT's folders) to load at the start: NAME=PATH, or JSON as {"name": "a", "path": )"
-         R"("folder", "base_model_name": "b"}; needs --enable-lora)")
-      ->expected(1, -1)
-      ->group(kGroup);
-  app.add_flag("--allow-runtime-lora-updating", r.serve.features.change_adapters,
-               "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter")
-      ->envname("VLLM_ALLOW_RUNTIME_LORA_UPDATING")
-      ->group(kGroup);
-}
+constexpr Choice<ContentFormat> kContentFormats[] = {
+    {"auto", ContentFormat::automatic}, {"string", ContentFormat::string}, {"openai", ContentFormat::parts}};
 
-void add_tls_flags(CLI::App& app, http::TlsOptions& tls) {
-  constexpr auto kGroup = "Server";
-  app.add_option("--ssl-certfile", tls.certfile,
-                 "Serve https with the certificate (and those above it) in this PEM file")
-      ->group(kGroup);
-  app.add_option("--ssl-keyfile", tls.keyfile,
-                 "PEM file of its private key (default: the certificate's file)")
-      ->group(kGroup);
-  app.add_option("--ssl-ca-certs", tls.ca_certs, "PEM file of those who may sign clients' certificates")
-      ->group(kGroup);
-  app.add_option("--ssl-cert-reqs", tls.cert_reqs,
-                 "Clients' certificates: 0 not asked for, 1 checked where there is one, 2 required")
-      ->check(CLI::Range(0, 2))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--ssl-ciphers", tls.ciphers,
-                 "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)")
-      ->group(kGroup);
-  app.add_flag("--enable-ssl-refresh", tls.refresh, "Read these files again when they change")->group(kGroup);
-}
+using ServeFlag = FlagRow<ServeCommand>;
+RuntimeOptions& runtime_of(ServeCommand& c) { return c.runtime; }
+ServeOptions& serving_of(ServeCommand& c) { return c.runtime.serve; }
+openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; }
+ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
+AccessOptions& access_of(ServeCommand& c) { return c.runtime.serve.access; }
+ObserveOptions& observe_of(ServeCommand& c) { return c.runtime.serve.observe; }
+MediaSources& sources_of(ServeCommand& c) { return c.runtime.serve.media.sources; }
+http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 
-void add_server_flags(CLI::App& app, ServeCommand& c) {
-  constexpr auto kGroup = "Server";
-  c.http.host = "0.0.0.0";
-  c.http.port = 8000;
-  ServeOptions& s = c.runtime.serve;
-  app.add_option("--host", c.http.host, "Address to listen on")->capture_default_str()->group(kGroup);
-  app.add_option("--port", c.http.port, "Port to listen on; any free one when 0")
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--uds", c.http.uds, "Path of a Unix socket to listen on, in place of host and port")
-      ->group(kGroup);
-  app.add_flag(
-         "--reuse-port", c.http.reuse_port,
-         "Share the port with other servers (SO_REUSEPORT), and listen only when the model is loaded: for "
-         "restarts without a gap")
-      ->group(kGroup);
-  add_tls_flags(app, c.http.tls);
-  app.add_option("--api-key", s.access.api_keys,
-                 "Key that clients must send; can be given several times. VLLM_API_KEY in the environment "
-                 "also sets it")
-      ->envname("OCTAVO_API_KEY")
-      ->group(kGroup);
-  app.add_option(
-         "--client-header", s.access.client_header,
-         "Field of a request's header that names its tenant, in place of its key or address; only behind a "
-         "gateway that sets it")
-      ->group(kGroup);
-  app.add_option(
-         "--allowed-media-domains", s.media.sources.domains,
-         "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched")
-      ->group(kGroup);
-  app.add_option("--allowed-local-media-path", s.media.sources.local_path,
-                 "Folder below which file: addresses of images and sounds are read")
-      ->check(CLI::ExistingDirectory)
-      ->group(kGroup);
-  app.add_flag("--isolate-prefix-cache", s.access.isolate_prefix_cache,
-               "Tenants (by key, address or --client-header) share no cached prefixes")
-      ->group(kGroup);
-  const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help) {
-    app.add_option_function<std::string>(
-           name,
-           [&list, name](const std::string& text) {
-             if (const auto read = read_text_list(text, list); !read)
-               throw CLI::ValidationError(name, read.error().message);
-           },
-           help)
-        ->group(kGroup);
-  };
-  add_list("--allowed-origins", c.cors.origins, R"(JSON list: web pages that may use the server, as ["*"])");
-  add_list("--allowed-methods", c.cors.methods, "JSON list: methods that they may use (default: all)");
-  add_list("--allowed-headers", c.cors.headers, "JSON list: header fields that they may send (default: all)");
-  app.add_flag("--allow-credentials", c.cors.allow_credentials, "They may send cookies")->group(kGroup);
-  app.add_flag("!--no-page", s.features.page, "No web page at /")->group(kGroup);
-  app.add_option("--root-path", s.root_path,
-                 "Prefix of paths that a proxy before the server leaves in place: paths work with it and without")
-      ->group(kGroup);
-  app.add_flag("--engine-process,!--no-engine-process", c.engine_process,
-               "Run the engine in a child process, which is restarted when it dies (default: on)")
-      ->group(kGroup);
-  app.add_flag("--numa-bind,!--no-numa-bind", c.numa.bind,
-               "Give each engine process separate NUMA nodes, if the host has several "
-               "(default: on)")
-      ->group(kGroup);
-  add_data_parallel_flags(app, c.data_parallel);
-  app.add_option("--numa-bind-nodes", c.numa.nodes, "The node of each process, engine by engine, rank by rank")
-      ->group(kGroup);
-  app.add_option("--numa-bind-cpus", c.numa.processors,
-                 "Or its processors, each a list such as 0-15,32; VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the same")
-      ->group(kGroup);
-  app.add_option(kProcessorsFlag, c.runtime.engine.processors)->group("");
-  app.add_option("--stand-ins", c.stand_ins,
-                 "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor simulated")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_flag("--headless", c.headless,
-               "No server: of hosts with a --node-rank other than 0, which have none anyway, and of those whose "
-               "engines belong to a server on another host (--data-parallel-start-rank)")
-      ->group(kGroup);
-  app.add_flag(kRunEngineFlag, c.run_engine)->group("");  // hidden: what that process is started with
-  app.add_option(kRunRankFlag, c.run_rank)->group("");    // and those of its ranks
-  app.add_option("--h11-max-incomplete-event-size", c.http.header_bytes_max,
-                 "Most bytes of a request's header")
-      ->check(CLI::Range(1 << 10, 16 << 20))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--h11-max-header-count", c.http.headers_max, "Most fields of a request's header")
-      ->check(CLI::Range(8, 10'000))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_flag("!--disable-log-stats", c.log_stats,
-               "No log lines of throughput, queue and cache while there is work")
-      ->group(kGroup);
-  app.add_option("--log-stats-interval", c.log_stats_interval_s, "Seconds between them")
-      ->check(CLI::Range(0.1, 86'400.0))
-      ->capture_default_str()
-      ->envname("VLLM_LOG_STATS_INTERVAL")
-      ->group(kGroup);
-  app.add_flag("--enable-log-requests", s.observe.log_requests,
-               "A log line for each request, at level debug with its prompt")
-      ->group(kGroup);
-  app.add_option("--max-log-len", s.observe.max_log_len, "Most bytes of a prompt in the log (default: all)")
-      ->check(CLI::Range(0, 1 << 30))
-      ->group(kGroup);
-  app.add_option_function<std::string>(
-         "--log-format",
-         [](const std::string& name) { set_log_format(name == "json" ? LogFormat::json : LogFormat::text); },
-         "Log lines as text, or as json: {\"time\", \"level\", \"message\"}")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->group(kGroup);
-  app.add_option("--otlp-traces-endpoint", c.otlp_traces_endpoint,
-                 "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
-                 "http://HOST:4318/v1/traces")
-      ->group(kGroup);
-  app.add_option_function<std::string>(
-         "--log-level", [](const std::string& name) { set_log_level(*log_level_named(name)); },
-         "Least level of log lines: debug, info, warning, error, critical")
-      ->check([](const std::string& name) {
-        return log_level_named(name) ? std::string() : "must be debug, info, warning, error or critical";
-      })
-      ->envname("VLLM_LOGGING_LEVEL")
-      ->group(kGroup);
-  app.add_flag("--server-dev-mode", s.features.dev_mode,
-               "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
-               "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk")
-      ->envname("VLLM_SERVER_DEV_MODE")
-      ->group(kGroup);
-  add_profiler_flag(app, s)->group(kGroup);
-  app.add_option("--kv-offloading-size", c.kv_offloading_gib,
-                 "GiB of a tier of the KV cache: on GPUs in host memory, on CPUs on disk, in octavo/kv of the user's "
-                 "cache folder; 0: none. In another folder, or both: --kv-transfer-config")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str()
-      ->group("KV cache");
-  app.add_option("--kv-offloading-backend", c.kv_offloading_backend, "What that tier is: native")
-      ->check(CLI::IsMember({"native"}))
-      ->capture_default_str()
-      ->group("KV cache");
-  app.add_flag(
-         "--enable-sleep-mode", s.features.sleep_mode,
-         "POST /sleep gives the memory of the KV cache (level 1) and of the weights (level 2) back, with "
-         "--server-dev-mode")
-      ->group(kGroup);
-  app.add_option("--shutdown-timeout", c.shutdown_timeout_s,
-                 "Seconds that requests in flight get to finish after SIGTERM")
-      ->check(CLI::Range(0, 3600))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--config", "YAML file of flags; those on the command line win")->group(kGroup);
-  app.add_flag("--list-flags", c.list_flags,
-               "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end")
-      ->group(kGroup);
-  app.add_flag("--list-routes", c.list_routes, "Print the OpenAPI document of all routes, and end")
-      ->group(kGroup);
-  app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/reference/metrics.md), and end")
-      ->group(kGroup);
-}
+constexpr ServeFlag kParserFlags[] = {
+    {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
+     "How the model writes tool calls, for --enable-auto-tool-choice", OneOfList{tool_dialects}},
+    {"--enable-auto-tool-choice",
+     flag::to<&ServeCommand::auto_tool_choice>,
+     "tool_choice auto: find the calls that the model chooses to write",
+     {},
+     {.needs = "--tool-call-parser"}},
+    {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
+     "Leave tools out of the prompt of requests that say tool_choice none"},
+    {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
+     "How the model marks its thoughts, which then come as `reasoning`", OneOfList{reasoning_dialects}},
+    {"--structured-outputs-config",
+     flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
+     R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
+     R"("unknown_keywords": "refuse", "unique_items": "refuse"})"},
+};
+
+constexpr ServeFlag kTemplateFlags[] = {
+    {"--chat-template", flag::to<runtime_of, &RuntimeOptions::chat_template>,
+     "File with a chat template, or the template itself, instead of the model's own"},
+    {"--chat-template-content-format",
+     flag::chosen<kContentFormats, serving_of, &ServeOptions::content_format>,
+     "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
+     "list of parts), auto (as the template takes it)"},
+    {"--trust-request-chat-template", flag::to<rules_of, &openai::RequestRules::trust_chat_templates>,
+     "Take chat_template of requests"},
+    {"--default-chat-template-kwargs",
+     flag::parsed<json_object, rules_of, &openai::RequestRules::default_template_kwargs>,
+     R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})"},
+    {"--mm-processor-kwargs", flag::parsed<json_object, runtime_of, &RuntimeOptions::mm_processor_kwargs>,
+     R"(JSON: preprocessing of images, in place of the model's: {"size": {"longest_edge": 1024}} )"
+     R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)"},
+    {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
+     R"(JSON: choice of a video's frames, in place of the model's: {"video": {"num_frames": 16}} )"
+     R"(spreads 16, -1 takes all, {"video": {"fps": 1}} one a second)"},
+    {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
+     "Role of the messages in replies"},
+};
+
+constexpr ServeFlag kModelFlags[] = {
+    {"--pooler-config", flag::parsed<read_pooler_config, runtime_of>,
+     R"(JSON: pooling of texts, in place of the model's: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
+     R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)"},
+    {"--tokenizer", flag::to<runtime_of, &RuntimeOptions::tokenizer>,
+     "Folder or file of the tokenizer; the model's own when left out"},
+    {"--served-model-name", flag::to<runtime_of, &RuntimeOptions::served_model_names>,
+     "Names of the model in the API; replies have the first one (default: the model argument as "
+     "given, or demo without one)"},
+};
+
+constexpr ServeFlag kReplyFlags[] = {
+    {"--generation-config", flag::to<runtime_of, &RuntimeOptions::generation_config>,
+     "Where sampling values come from that a request leaves out: auto (the model's "
+     "generation_config.json), vllm (nowhere), or a folder with such a file"},
+    {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,
+     R"(JSON: such values, above those of the file, as {"temperature": 0.5})"},
+    {"--enable-request-id-headers", flag::to<features_of, &ServeFeatures::request_id_headers>,
+     "Answer with X-Request-Id: the request's own, else a new one"},
+    {"--enable-prompt-tokens-details", flag::to<features_of, &ServeFeatures::prompt_tokens_details>,
+     "Report cached tokens in usage"},
+    {"--enable-per-request-metrics", flag::to<features_of, &ServeFeatures::request_metrics>,
+     "Times of an answer in its reply (metrics) and its header Server-Timing"},
+    {"--enable-force-include-usage", flag::to<rules_of, &openai::RequestRules::force_include_usage>,
+     "Usage in every stream"},
+    {"--stream-interval", flag::to<rules_of, &openai::RequestRules::stream_interval>,
+     "Minimum number of tokens in a chunk of a stream, except the first and the last chunk",
+     flag::range(1, 1'000'000)},
+    {"--return-tokens-as-token-ids", flag::to<rules_of, &openai::RequestRules::return_tokens_as_token_ids>,
+     "Tokens of log-probabilities as \"token_id:7\""},
+    {"--enable-tokenizer-info-endpoint", flag::to<features_of, &ServeFeatures::tokenizer_info>,
+     "Serve /tokenizer_info"},
+    {"--fingerprint-mode", flag::to<&ServeCommand::fingerprint, &Fingerprint::mode>,
+     "system_fingerprint: full or hash (version and configuration), custom "
+     "(--fingerprint-value), none",
+     OneOf{"full|hash|custom|none"}},
+    {"--fingerprint-value", flag::to<&ServeCommand::fingerprint, &Fingerprint::value>,
+     "With --fingerprint-mode custom: what it is"},
+};
+
+constexpr ServeFlag kAdapterFlags[] = {
+    {"--lora-modules", flag::parsed<read_lora_modules, runtime_of, &RuntimeOptions::lora_modules>,
+     R"(Adapters (PEFT's folders) to load at the start: NAME=PATH, or JSON as {"name": "a", "path": )"
+     R"("folder", "base_model_name": "b"}; needs --enable-lora)"},
+    {"--allow-runtime-lora-updating",
+     flag::to<features_of, &ServeFeatures::change_adapters>,
+     "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter",
+     {},
+     {.environment = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"}},
+};
+
+constexpr ServeFlag kListenFlags[] = {
+    {"--host", flag::to<&ServeCommand::http, &http::ServerOptions::host>, "Address to listen on"},
+    {"--port", flag::to<&ServeCommand::http, &http::ServerOptions::port>,
+     "Port to listen on; any free one when 0"},
+    {"--uds", flag::to<&ServeCommand::http, &http::ServerOptions::uds>,
+     "Path of a Unix socket to listen on, in place of host and port"},
+    {"--reuse-port", flag::to<&ServeCommand::http, &http::ServerOptions::reuse_port>,
+     "Share the port with other servers (SO_REUSEPORT), and listen only when the model is loaded: for "
+     "restarts without a gap"},
+    {"--ssl-certfile", flag::to<tls_of, &http::TlsOptions::certfile>,
+     "Serve https with the certificate (and those above it) in this PEM file"},
+    {"--ssl-keyfile", flag::to<tls_of, &http::TlsOptions::keyfile>,
+     "PEM file of its private key (default: the certificate's file)"},
+    {"--ssl-ca-certs", flag::to<tls_of, &http::TlsOptions::ca_certs>,
+     "PEM file of those who may sign clients' certificates"},
+    {"--ssl-cert-reqs", flag::to<tls_of, &http::TlsOptions::cert_reqs>,
+     "Clients' certificates: 0 not asked for, 1 checked where there is one, 2 required", flag::range(0, 2)},
+    {"--ssl-ciphers", flag::to<tls_of, &http::TlsOptions::ciphers>,
+     "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)"},
+    {"--enable-ssl-refresh", flag::to<tls_of, &http::TlsOptions::refresh>,
+     "Read these files again when they change"},
+};
+
+constexpr ServeFlag kAccessFlags[] = {
+    {"--api-key",
+     flag::to<access_of, &AccessOptions::api_keys>,
+     "Key that clients must send; can be given several times. VLLM_API_KEY in the environment "
+     "also sets it",
+     {},
+     {.environment = "OCTAVO_API_KEY"}},
+    {"--client-header", flag::to<access_of, &AccessOptions::client_header>,
+     "Field of a request's header that names its tenant, in place of its key or address; only behind a "
+     "gateway that sets it"},
+    {"--allowed-media-domains", flag::to<sources_of, &MediaSources::domains>,
+     "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched"},
+    {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
+     "Folder below which file: addresses of images and sounds are read", Folder{}},
+    {"--isolate-prefix-cache", flag::to<access_of, &AccessOptions::isolate_prefix_cache>,
+     "Tenants (by key, address or --client-header) share no cached prefixes"},
+    {"--allowed-origins", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::origins>,
+     R"(JSON list: web pages that may use the server, as ["*"])"},
+    {"--allowed-methods", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::methods>,
+     "JSON list: methods that they may use (default: all)"},
+    {"--allowed-headers", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::headers>,
+     "JSON list: header fields that they may send (default: all)"},
+    {"--allow-credentials", flag::to<&ServeCommand::cors, &http::CorsOptions::allow_credentials>,
+     "They may send cookies"},
+    {"!--no-page", flag::to<features_of, &ServeFeatures::page>, "No web page at /"},
+    {"--root-path", flag::to<serving_of, &ServeOptions::root_path>,
+     "Prefix of paths that a proxy before the server leaves in place: paths work with it and without"},
+};
+
+constexpr ServeFlag kProcessFlags[] = {
+    {"--engine-process,!--no-engine-process", flag::to<&ServeCommand::engine_process>,
+     "Run the engine in a child process, which is restarted when it dies (default: on)"},
+    {"--numa-bind,!--no-numa-bind", flag::to<&ServeCommand::numa, &NumaOptions::bind>,
+     "Give each engine process separate NUMA nodes, if the host has several "
+     "(default: on)"},
+    {"--numa-bind-nodes", flag::to<&ServeCommand::numa, &NumaOptions::nodes>,
+     "The node of each process, engine by engine, rank by rank"},
+    {"--numa-bind-cpus", flag::to<&ServeCommand::numa, &NumaOptions::processors>,
+     "Or its processors, each a list such as 0-15,32; VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the "
+     "same"},
+    {"--stand-ins", flag::to<&ServeCommand::stand_ins>,
+     "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor "
+     "simulated",
+     flag::range(1, 4096)},
+    {"--headless", flag::to<&ServeCommand::headless>,
+     "No server: of hosts with a --node-rank other than 0, which have none anyway, and of those whose "
+     "engines belong to a server on another host (--data-parallel-start-rank)"},
+};
+
+// Flags of the child processes that a server starts.
+constexpr ServeFlag kChildFlags[] = {
+    {kProcessorsFlag, flag::to<runtime_of, &RuntimeOptions::engine, &EngineOptions::processors>},
+    {kRunEngineFlag, flag::to<&ServeCommand::child, &ChildProcess::runs_engine>},
+    {kRunRankFlag, flag::to<&ServeCommand::child, &ChildProcess::rank>},
+};
+
+constexpr ServeFlag kLogFlags[] = {
+    {"--h11-max-incomplete-event-size", flag::to<&ServeCommand::http, &http::ServerOptions::header_bytes_max>,
+     "Most bytes of a request's header", flag::range(1 << 10, 16 << 20)},
+    {"--h11-max-header-count", flag::to<&ServeCommand::http, &http::ServerOptions::headers_max>,
+     "Most fields of a request's header", flag::range(8, 10'000)},
+    {"!--disable-log-stats", flag::to<&ServeCommand::log_stats, &LogStats::enabled>,
+     "No log lines of throughput, queue and cache while there is work"},
+    {"--log-stats-interval",
+     flag::to<&ServeCommand::log_stats, &LogStats::interval_s>,
+     "Seconds between them",
+     flag::range(0.1, 86'400.0),
+     {.environment = "VLLM_LOG_STATS_INTERVAL"}},
+    {"--enable-log-requests", flag::to<observe_of, &ObserveOptions::log_requests>,
+     "A log line for each request, at level debug with its prompt"},
+    {"--max-log-len", flag::to<observe_of, &ObserveOptions::max_log_len>,
+     "Most bytes of a prompt in the log (default: all)", flag::range(0, 1 << 30)},
+    {"--log-format", flag::parsed<take_log_format>,
+     "Log lines as text, or as json: {\"time\", \"level\", \"message\"}", OneOf{"text|json"}},
+    {"--otlp-traces-endpoint", flag::to<&ServeCommand::otlp_traces_endpoint>,
+     "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
+     "http://HOST:4318/v1/traces"},
+    {"--log-level",
+     flag::parsed<take_log_level>,
+     "Least level of log lines: debug, info, warning, error, critical",
+     {},
+     {.environment = "VLLM_LOGGING_LEVEL"}},
+    {"--server-dev-mode",
+     flag::to<features_of, &ServeFeatures::dev_mode>,
+     "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
+     "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk",
+     {},
+     {.environment = "VLLM_SERVER_DEV_MODE"}},
+};
+
+constexpr ServeFlag kOffloadingFlags[] = {
+    {"--kv-offloading-size", flag::to<&ServeCommand::kv_offloading, &KvOffloading::gib>,
+     "GiB of a tier of the KV cache: on GPUs in host memory, on CPUs on disk, in octavo/kv of the user's "
+     "cache folder; 0: none. In another folder, or both: --kv-transfer-config",
+     flag::range(0.0, 1e6)},
+    {"--kv-offloading-backend", flag::to<&ServeCommand::kv_offloading, &KvOffloading::backend>,
+     "What that tier is: native", OneOf{"native"}},
+};
+
+constexpr ServeFlag kOtherFlags[] = {
+    {"--enable-sleep-mode", flag::to<features_of, &ServeFeatures::sleep_mode>,
+     "POST /sleep gives the memory of the KV cache (level 1) and of the weights (level 2) back, with "
+     "--server-dev-mode"},
+    {"--shutdown-timeout", flag::to<&ServeCommand::shutdown_timeout_s>,
+     "Seconds that requests in flight get to finish after SIGTERM", flag::range(0, 3600)},
+    {"--config", flag::nowhere, "YAML file of flags; those on the command line win"},
+    {"--list-flags", flag::to<&ServeCommand::lists, &Lists::flags>,
+     "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end"},
+    {"--list-routes", flag::to<&ServeCommand::lists, &Lists::routes>,
+     "Print the OpenAPI document of all routes, and end"},
+    {"--list-metrics", flag::to<&ServeCommand::lists, &Lists::metrics>,
+     "Print what each metric says (docs/reference/metrics.md), and end"},
+};
 
 }  // namespace
 
@@ -412,11 +342,23 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   app.set_help_all_flag("--help-all", "Print all flags and exit");
   add_engine_flags(app, command.runtime.engine);
   add_hub_flags(app, command.runtime.hub, environment);
-  add_parser_flags(app, command);
-  add_template_flags(app, command.runtime);
-  add_reply_flags(app, command);
-  add_adapter_flags(app, command);
-  add_server_flags(app, command);
+  add_flags(app, command, "Tools and reasoning", kParserFlags);
+  add_flags(app, command, "Chat templates", kTemplateFlags);
+  add_flags(app, command, "Model", kModelFlags);
+  add_flags(app, command, "Requests and replies", kReplyFlags);
+  add_flags(app, command, "LoRA", kAdapterFlags);
+  constexpr const char* kServer = "Server";
+  command.http.host = "0.0.0.0";
+  command.http.port = 8000;
+  add_flags(app, command, kServer, kListenFlags);
+  add_flags(app, command, kServer, kAccessFlags);
+  add_flags(app, command, kServer, kProcessFlags);
+  add_flags(app, command, "", kChildFlags);
+  add_data_parallel_flags(app, command.data_parallel);
+  add_flags(app, command, kServer, kLogFlags);
+  add_profiler_flag(app, command.runtime.serve, kServer);
+  add_flags(app, command, "KV cache", kOffloadingFlags);
+  add_flags(app, command, kServer, kOtherFlags);
 }
 
 }  // namespace octavo

@@ -11,29 +11,52 @@
 
 namespace octavo {
 
+// system_fingerprint.
+struct Fingerprint {
+  std::string mode = "full";
+  std::string value;
+};
+
+// A process that the server starts: an engine, or one of its ranks.
+struct ChildProcess {
+  bool runs_engine = false;
+  int rank = 0;
+};
+
+struct KvOffloading {
+  double gib = 0;  // 0: no tier
+  std::string backend = "native";
+};
+
+struct LogStats {
+  bool enabled = true;
+  double interval_s = 10;
+};
+
+// What to print in place of serving.
+struct Lists {
+  bool flags = false;
+  bool routes = false;
+  bool metrics = false;
+};
+
 struct ServeCommand {
   RuntimeOptions runtime;
   http::ServerOptions http;
   http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins may do nothing
-  std::string fingerprint_mode = "full";
-  std::string fingerprint_value;
+  Fingerprint fingerprint;
   bool auto_tool_choice = false;
   bool engine_process = true;
   NumaOptions numa;
   DataParallelOptions data_parallel;
   int stand_ins = 1;
-  bool run_engine = false;
-  int run_rank = 0;
+  ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
-  double kv_offloading_gib = 0;  // 0: no tier
-  std::string kv_offloading_backend = "native";
+  KvOffloading kv_offloading;
   std::string otlp_traces_endpoint;
-  bool log_stats = true;
-  double log_stats_interval_s = 10;
-  bool list_flags = false;
-  bool list_metrics = false;
-  bool list_routes = false;
+  LogStats log_stats;
+  Lists lists;
 };
 
 // Adds the flags to a subcommand; parsing fills `command`, which must outlive the subcommand.

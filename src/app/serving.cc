@@ -15,8 +15,8 @@ namespace {
 
 // --fingerprint-mode: hashes the settings that outputs depend on, so that clients see a change.
 std::string fingerprint(const ServeCommand& c) {
-  if (c.fingerprint_mode == "none") return "";
-  if (c.fingerprint_mode == "custom") return c.fingerprint_value;
+  if (c.fingerprint.mode == "none") return "";
+  if (c.fingerprint.mode == "custom") return c.fingerprint.value;
   const EngineOptions& e = c.runtime.engine;
   const std::string answers_depend_on =
       fmt::format("{}|{}|{}|{}|{}|{}", e.model_dir, e.device, e.dtype, e.quantization, e.kv_cache_dtype,
@@ -33,7 +33,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     c.runtime.serve.access.api_keys = {key};
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
-  if (c.fingerprint_mode == "custom" && c.fingerprint_value.empty())
+  if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
   c.runtime.serve.system_fingerprint = fingerprint(c);
   if (!c.otlp_traces_endpoint.empty()) {
@@ -64,8 +64,8 @@ Result<Serving> start_serving(ServeCommand& c) {
            static_cast<double>(engine.cache_bytes) * 1e-9, engine.max_model_len);
   log_info("ready on {} after {:.2f} s", serving.server->address(),
            static_cast<double>(now_us() - started) * 1e-6);
-  if (c.log_stats)
-    serving.stats_log = std::make_unique<StatsLog>(*serving.runtime->engine, c.log_stats_interval_s);
+  if (c.log_stats.enabled)
+    serving.stats_log = std::make_unique<StatsLog>(*serving.runtime->engine, c.log_stats.interval_s);
   return serving;
 }
 

@@ -12,6 +12,7 @@
 #include "fleet/decide/parameters.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/sidecar.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 namespace {
@@ -21,8 +22,6 @@ struct SidecarCommand {
   std::string decoder_host = "127.0.0.1";
   int decoder_port = 8200;
   std::string retry_backoff = "200ms";
-  int request_timeout_s = 1800;
-  int prefill_timeout_s = 60;
   int shutdown_grace_s = 180;
 };
 
@@ -39,55 +38,39 @@ std::string connectors_text() {
   return text;
 }
 
-void add_leg_flags(CLI::App& command, SidecarCommand& c) {
-  fleet::SidecarOptions& o = c.options;
-  const char* group = "Prefill and decode";
-  const auto whole = [&](const char* name, int& value, const char* help, int min, int max) {
-    command.add_option(name, value, help)->check(CLI::Range(min, max))->capture_default_str()->group(group);
-  };
-  command.add_option("--model-server-host", c.decoder_host, "Where the engine is that decodes")
-      ->capture_default_str()
-      ->group(group);
-  whole("--model-server-port", c.decoder_port, "Its port", 1, 65'535);
-  command.add_option("--kv-connector", o.connector, connectors_text())
-      ->check(CLI::IsMember(connector_names()))
-      ->capture_default_str()
-      ->group(group);
-  whole("--prefill-max-retries", o.prefill_retries_max,
-        "Further attempts at a prefill that ends with 408, 429, 500, 502, 503, 504 or a lost connection", 0, 100);
-  command.add_option("--prefill-retry-backoff", c.retry_backoff, "Wait before each")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_flag("--enable-prefiller-sampling", o.sample_prefillers,
-                "Select a random host of x-prefiller-host-port instead of the first")
-      ->group(group);
-  command
-      .add_flag("--enable-ssrf-protection", o.only_allowed,
-                "Only --allowed-prefillers may be named by a request, others get 403")
-      ->group(group);
-  command.add_option("--allowed-prefillers", o.allowed_prefillers, "Each as host:port")->group(group);
-  whole("--bootstrap-port", o.bootstrap_port, "sglang, mooncake: where engines that prefill are met", 1,
-        65'535);
-  whole("--p2p-connector-port", o.p2p_port, "offloading: where engines that prefill serve blocks", 1, 65'535);
-  whole("--request-timeout-secs", c.request_timeout_s, "Longest time for one leg of a request", 1, 86'400);
-  whole("--prefill-timeout-secs", c.prefill_timeout_s,
-        "Longest time for a prefill that the answer waits for; then the engine that decodes computes the prompt", 1,
-        86'400);
-}
+using fleet::SidecarOptions;
+SidecarOptions& sidecar_of(SidecarCommand& c) { return c.options; }
 
-void add_server_flags(CLI::App& command, SidecarCommand& c) {
-  c.options.http.port = 8000;
-  add_listen_flags(command, c.options.http, c.shutdown_grace_s);
-}
+constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
+    {"--model-server-host", flag::to<&SidecarCommand::decoder_host>, "Where the engine is that decodes"},
+    {"--model-server-port", flag::to<&SidecarCommand::decoder_port>, "Its port", flag::range(1, 65'535)},
+    {"--kv-connector", flag::to<sidecar_of, &SidecarOptions::connector>, connectors_text,
+     OneOfList{connector_names}},
+    {"--prefill-max-retries", flag::to<sidecar_of, &SidecarOptions::prefill_retries_max>,
+     "Further attempts at a prefill that ends with 408, 429, 500, 502, 503, 504 or a lost connection",
+     flag::range(0, 100)},
+    {"--prefill-retry-backoff", flag::to<&SidecarCommand::retry_backoff>, "Wait before each"},
+    {"--enable-prefiller-sampling", flag::to<sidecar_of, &SidecarOptions::sample_prefillers>,
+     "Select a random host of x-prefiller-host-port instead of the first"},
+    {"--enable-ssrf-protection", flag::to<sidecar_of, &SidecarOptions::only_allowed>,
+     "Only --allowed-prefillers may be named by a request, others get 403"},
+    {"--allowed-prefillers", flag::to<sidecar_of, &SidecarOptions::allowed_prefillers>, "Each as host:port"},
+    {"--bootstrap-port", flag::to<sidecar_of, &SidecarOptions::bootstrap_port>,
+     "sglang, mooncake: where engines that prefill are met", flag::range(1, 65'535)},
+    {"--p2p-connector-port", flag::to<sidecar_of, &SidecarOptions::p2p_port>,
+     "offloading: where engines that prefill serve blocks", flag::range(1, 65'535)},
+    {"--request-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::request_timeout_ms>,
+     "Longest time for one leg of a request", flag::range(1, 86'400)},
+    {"--prefill-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::prefill_timeout_ms>,
+     "Longest time for a prefill that the answer waits for; then the engine that decodes computes the prompt",
+     flag::range(1, 86'400)},
+};
 
 Result<> run(SidecarCommand& c) {
   StopSignals signals;
 
   fleet::SidecarOptions& o = c.options;
   o.decoder_url = fmt::format("http://{}:{}", c.decoder_host, c.decoder_port);
-  o.request_timeout_ms = c.request_timeout_s * 1000;
-  o.prefill_timeout_ms = c.prefill_timeout_s * 1000;
   constexpr double kHourUs = 3600e6;
   const auto backoff = fleet::duration_us(c.retry_backoff);
   if (!backoff || !(*backoff >= 0 && *backoff <= kHourUs))
@@ -111,8 +94,9 @@ void add_sidecar(CLI::App& program, Outcome& outcome) {
       "sidecar",
       "Proxy beside a decode worker that sends prompts to prefill workers first (llm-d's sidecar)");
   auto options = std::make_shared<SidecarCommand>();
-  add_leg_flags(*command, *options);
-  add_server_flags(*command, *options);
+  add_flags(*command, *options, "Prefill and decode", kSidecarFlags);
+  options->options.http.port = 8000;
+  add_listen_flags(*command, options->options.http, options->shutdown_grace_s);
   command->callback([options, &outcome] {
     if (const auto ran = run(*options); !ran) outcome.report(ran.error());
   });

@@ -8,7 +8,7 @@
 #include "app/policy_flags.h"
 #include "engine/load/model_figures.h"
 #include "fleet/simulate/traffic_shape.h"
-#include "local/numbers.h"
+#include "local/flag_table.h"
 #include "model/model.h"
 #include "timing/read_timing.h"
 
@@ -85,130 +85,115 @@ Result<> write_result(std::string_view field, const std::string& path, const std
   return {};
 }
 
+namespace {
+
+using fleet::PrefillPool;
+using fleet::TraceChanges;
+
+// "a, b, or a JSON file".
+template <class Known>
+std::string names_of(const Known& known) {
+  std::string text;
+  for (const auto& one : known) text += fmt::format("{}, ", one.name);
+  return text + "or a JSON file";
+}
+
+std::string models_text() {
+  return "Figures of the model: " + names_of(known_models()) + ", or a folder with config.json";
+}
+std::string devices_text() { return "Figures of one device: " + names_of(known_devices()); }
+
+using SimulationFlag = FlagRow<SimulationFlags>;
+SchedulerOptions& scheduler_of(SimulationFlags& c) { return c.options.scheduler; }
+
+constexpr SimulationFlag kTrafficFlags[] = {
+    {"--trace", flag::to<&SimulationFlags::trace>,
+     "Recorded requests in Mooncake's format, a JSON object a line"},
+    {"--traffic", flag::to<&SimulationFlags::traffic>,
+     "Made-up sessions instead: a JSON file with their rate, lengths and turns"},
+    {"--trace-block-size", flag::to<&SimulationFlags::trace_block_size>,
+     "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them", flag::range(16, 65536)},
+    {"--num-prompts", flag::to<&SimulationFlags::changes, &TraceChanges::requests_max>,
+     "Number of requests to take from the beginning of the trace; 0: all", flag::range(0, 1 << 30)},
+    {"--speedup-ratio", flag::to<&SimulationFlags::changes, &TraceChanges::speedup>,
+     "Factor of the request rate", flag::range(0.001, 1000.0)},
+    {"--copies", flag::to<&SimulationFlags::changes, &TraceChanges::copies>,
+     "Number of copies of the traffic; each has different prompts and starts up to a minute later",
+     flag::range(1, 100'000)},
+    {"--seed", flag::to<&SimulationFlags::options, &fleet::SimulationOptions::seed>,
+     "Seed of all random draws; runs with the same seed are identical"},
+};
+
+constexpr FlagRow<PrefillPool> kPrefillPolicyFlag[] = {
+    {"--prefill-policy", flag::to<&PrefillPool::policy>, "The policy among replicas that compute prompts",
+     OneOfList{policy_names}},
+};
+
+constexpr SimulationFlag kPrefillSizeFlag[] = {
+    {"--prefill-tensor-parallel-size", flag::to<&SimulationFlags::prefill_tensor_parallel_size>,
+     "Devices of a replica that computes prompts; 0: as many as of the others", flag::range(0, 1024)},
+};
+
+constexpr FlagRow<PrefillPool> kLinkFlags[] = {
+    {"--local-prefill-tokens", flag::to<&PrefillPool::local_tokens_max>,
+     "A prompt stays where it is decoded when no more of its tokens are to be computed there",
+     flag::range(0, 1 << 28)},
+    {"--kv-link-bandwidth", flag::to<&PrefillPool::link_bytes_per_second>,
+     "Bytes a second of KV that a replica takes over", flag::range(1.0, 1e15)},
+    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>,
+     "Microseconds that a transfer takes, whatever its size",
+     flag::range(std::int64_t{0}, std::int64_t{1} << 40)},
+};
+
+constexpr SimulationFlag kReplicaFlags[] = {
+    {"--model", flag::to<&SimulationFlags::model>, models_text},
+    {"--device", flag::to<&SimulationFlags::device>, devices_text},
+    {"--timing", flag::to<&SimulationFlags::timing>,
+     "JSON file with the coefficients of a step, instead of the roofline"},
+    {"-t,--tensor-parallel-size", flag::to<&SimulationFlags::tensor_parallel_size>, "Devices of a replica",
+     flag::range(1, 1024)},
+    {"--gpu-memory-utilization", flag::to<&SimulationFlags::memory_share>,
+     "Share of the memory for weights and KV cache", flag::range(0.05, 1.0)},
+    {"--num-gpu-blocks-override", flag::to<scheduler_of, &SchedulerOptions::num_blocks>,
+     "KV blocks; as many as fit beside the weights when 0", flag::count(0, 1 << 28)},
+    {"--block-size", flag::to<scheduler_of, &SchedulerOptions::block_size>, "Tokens in a KV block",
+     flag::count(1, 1024)},
+    {"--enable-prefix-caching", flag::to<scheduler_of, &SchedulerOptions::enable_prefix_caching>,
+     "Reuse the KV of common prefixes (default: on)"},
+    {"--max-model-len", flag::to<scheduler_of, &SchedulerOptions::max_model_len>,
+     "Tokens of prompt and answer together", flag::count(2, 1 << 28)},
+    {"--max-num-batched-tokens", flag::to<scheduler_of, &SchedulerOptions::max_num_batched_tokens>,
+     "Token budget of one step", flag::count(1, 1 << 20)},
+    {"--max-num-seqs", flag::to<scheduler_of, &SchedulerOptions::max_num_seqs>, "Sequences in one step",
+     flag::count(1, 1 << 16)},
+    {"--long-prefill-token-threshold",
+     flag::to<scheduler_of, &SchedulerOptions::long_prefill_token_threshold>,
+     "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
+    {"--max-num-queued-reqs", flag::to<&SimulationFlags::max_queued>,
+     "Requests that may wait beyond those that run; more are refused", flag::count(0, 1 << 23)},
+};
+
+}  // namespace
+
 void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
-  const char* group = "Traffic";
-  command.add_option("--trace", c.trace, "Recorded requests in Mooncake's format, a JSON object a line")
-      ->group(group);
-  command.add_option("--traffic", c.traffic, "Made-up sessions instead: a JSON file with their rate, lengths and turns")
-      ->group(group);
-  command
-      .add_option("--trace-block-size", c.trace_block_size,
-                  "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them")
-      ->check(CLI::Range(16, 65536))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--num-prompts", c.changes.requests_max, "Number of requests to take from the beginning of the trace; 0: all")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--speedup-ratio", c.changes.speedup, "Factor of the request rate")
-      ->check(CLI::Range(0.001, 1000.0))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option(
-          "--copies", c.changes.copies,
-          "Number of copies of the traffic; each has different prompts and starts up to a minute later")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--seed", c.options.seed, "Seed of all random draws; runs with the same seed are identical")
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, c, "Traffic", kTrafficFlags);
 }
 
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& c) {
-  fleet::PrefillPool& prefill = c.options.prefill;
+  PrefillPool& prefill = c.options.prefill;
   prefill.link_bytes_per_second = 50e9;  // 400 Gb/s
   prefill.link_latency_us = 1000;
-  command.add_option("--prefill-policy", prefill.policy, "The policy among replicas that compute prompts")
-      ->check(CLI::IsMember(policy_names()))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--prefill-tensor-parallel-size", c.prefill_tensor_parallel_size,
-                  "Devices of a replica that computes prompts; 0: as many as of the others")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--local-prefill-tokens", prefill.local_tokens_max,
-                  "A prompt stays where it is decoded when no more of its tokens are to be computed there")
-      ->check(CLI::Range(0, 1 << 28))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--kv-link-bandwidth", prefill.link_bytes_per_second,
-                  "Bytes a second of KV that a replica takes over")
-      ->check(CLI::Range(1.0, 1e15))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--kv-link-latency", prefill.link_latency_us,
-                  "Microseconds that a transfer takes, whatever its size")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, prefill, group, kPrefillPolicyFlag);
+  add_flags(command, c, group, kPrefillSizeFlag);
+  add_flags(command, prefill, group, kLinkFlags);
 }
 
 void add_replica_flags(CLI::App& command, SimulationFlags& c) {
-  const char* group = "Replica";
   SchedulerOptions& s = c.options.scheduler;
   s.max_num_batched_tokens = 8192;
   s.max_num_seqs = 256;
   s.max_model_len = 131'072;
-  const CLI::Validator suffix(
-      [](std::string& text) {
-        text = expand_suffix(text);
-        return std::string();
-      },
-      "");
-  const auto names = [](const auto& known) {
-    std::string text;
-    for (const auto& one : known) text += fmt::format("{}, ", one.name);
-    return text + "or a JSON file";
-  };
-  command
-      .add_option("--model", c.model,
-                  "Figures of the model: " + names(known_models()) + ", or a folder with config.json")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--device", c.device, "Figures of one device: " + names(known_devices()))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--timing", c.timing, "JSON file with the coefficients of a step, instead of the roofline")
-      ->group(group);
-  command.add_option("-t,--tensor-parallel-size", c.tensor_parallel_size, "Devices of a replica")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--gpu-memory-utilization", c.memory_share, "Share of the memory for weights and KV cache")
-      ->check(CLI::Range(0.05, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  const auto whole = [&](const char* name, int& value, const char* help, int min, int max) {
-    command.add_option(name, value, help)
-        ->transform(suffix)
-        ->check(CLI::Range(min, max))
-        ->capture_default_str()
-        ->group(group);
-  };
-  whole("--num-gpu-blocks-override", s.num_blocks, "KV blocks; as many as fit beside the weights when 0", 0,
-        1 << 28);
-  whole("--block-size", s.block_size, "Tokens in a KV block", 1, 1024);
-  command
-      .add_flag("--enable-prefix-caching", s.enable_prefix_caching,
-                "Reuse the KV of common prefixes (default: on)")
-      ->group(group);
-  whole("--max-model-len", s.max_model_len, "Tokens of prompt and answer together", 2, 1 << 28);
-  whole("--max-num-batched-tokens", s.max_num_batched_tokens, "Token budget of one step", 1, 1 << 20);
-  whole("--max-num-seqs", s.max_num_seqs, "Sequences in one step", 1, 1 << 16);
-  whole("--long-prefill-token-threshold", s.long_prefill_token_threshold,
-        "Largest chunk of one prompt in a step; 0: no limit", 0, 1 << 20);
-  whole("--max-num-queued-reqs", c.max_queued,
-        "Requests that may wait beyond those that run; more are refused", 0, 1 << 23);
+  add_flags(command, c, "Replica", kReplicaFlags);
 }
 
 }  // namespace octavo

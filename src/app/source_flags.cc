@@ -5,44 +5,34 @@
 #include "base/quoted_text.h"
 #include "fleet/discover/srv_records.h"
 #include "http/url.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 
+namespace {
+
+constexpr FlagRow<SourceFlags> kSourceFlags[] = {
+    {"--worker-etcd", flag::to<&SourceFlags::etcd>,
+     "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
+     "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}"},
+    {"--worker-etcd-prefix", flag::to<&SourceFlags::etcd_prefix>, "Prefix of those keys"},
+    {"--worker-file", flag::to<&SourceFlags::file>,
+     "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes"},
+    {"--worker-dns", flag::to<&SourceFlags::dns>,
+     "host:port: all addresses of that name are workers, as of a headless service"},
+    {"--worker-srv", flag::to<&SourceFlags::srv>,
+     "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
+     "ports, priorities and weights"},
+    {"--worker-srv-server", flag::to<&SourceFlags::srv_server>,
+     "Name server for --worker-srv, like 127.0.0.1:8600 (Consul's); default: the system's"},
+    {"--worker-dns-interval-secs", flag::to<&SourceFlags::dns_interval_s>,
+     "Interval between look-ups of --worker-dns and --worker-srv", flag::range(1, 3600)},
+};
+
+}  // namespace
+
 void add_source_flags(CLI::App& command, SourceFlags& flags) {
-  const char* group = "Discovery";
-  command
-      .add_option(
-          "--worker-etcd", flags.etcd,
-          "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-          "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
-      ->group(group);
-  command.add_option("--worker-etcd-prefix", flags.etcd_prefix, "Prefix of those keys")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--worker-file", flags.file,
-                  "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes")
-      ->group(group);
-  command
-      .add_option("--worker-dns", flags.dns,
-                  "host:port: all addresses of that name are workers, as of a headless service")
-      ->group(group);
-  command
-      .add_option(
-          "--worker-srv", flags.srv,
-          "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
-          "ports, priorities and weights")
-      ->group(group);
-  command
-      .add_option("--worker-srv-server", flags.srv_server,
-                  "Name server for --worker-srv, like 127.0.0.1:8600 (Consul's); default: the system's")
-      ->group(group);
-  command
-      .add_option("--worker-dns-interval-secs", flags.dns_interval_s,
-                  "Interval between look-ups of --worker-dns and --worker-srv")
-      ->check(CLI::Range(1, 3600))
-      ->capture_default_str()
-      ->group(group);
+  add_flags(command, flags, "Discovery", kSourceFlags);
 }
 
 Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags& flags) {

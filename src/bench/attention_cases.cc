@@ -33,40 +33,69 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-// Measures only the choice, with a cache that holds an indexer's keys.
-Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,
-                        const Contexts& x, const OpVisitor& visitor) {
-  const Ops& ops = backend.ops;
-  if (x.device_only && backend.device->shares_host_memory()) return {};
-  if (!ops.supports(spec, static_cast<int>(s.q_heads))) return {};
-  const int seen = x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length;  // by any query
-  const int blocks_each = x.length / kBlockSize;
-  const int freed = (x.length - seen) / kBlockSize;  // per sequence
-  const int shared_blocks = x.shared / kBlockSize;
-  const int blocks = (blocks_each - freed) * x.sequences;
-  const std::int64_t block_bytes = ops.kv_block_bytes(spec);
-  const std::int64_t n = std::int64_t{x.sequences} * x.queries;
+// Where the tokens of the sequences are in the cache.
+struct Blocks {
+  int per_sequence;
+  int freed;   // per sequence: before its window
+  int shared;  // of the common prefix
+  int all;
+
+  explicit Blocks(const Contexts& x)
+      : per_sequence(x.length / kBlockSize),
+        freed((x.length - (x.window > 0 ? std::min(x.length, x.window + x.queries - 1) : x.length)) /
+              kBlockSize),
+        shared(x.shared / kBlockSize),
+        all((per_sequence - freed) * x.sequences) {}
+
+  // Not in memory order, as after some use.
+  std::vector<std::int32_t> table(int sequences) const {
+    std::vector<std::int32_t> entries;
+    int next = all;
+    for (int i = 0; i < per_sequence * sequences; ++i) {
+      const int in_sequence = i % per_sequence;
+      const bool copied = i >= per_sequence && in_sequence < shared;
+      entries.push_back(in_sequence < freed ? -1 : copied ? entries[size(in_sequence)] : --next);
+    }
+    return entries;
+  }
+};
+
+// A spec with an indexer's keys: the case is the choice of tokens alone.
+OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x,
+               const Blocks& blocks, std::int64_t block_bytes) {
   // Each query of a head processes keys and values of the tokens up to its own, with two operations per
   // number.
-  const double met = static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
-  OpCase c{
+  const double met = static_cast<double>(std::int64_t{x.sequences} * x.queries) *
+                     (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
+  return {
       .operation = fmt::format("{} {} {}", kind, s.name, x.name),
       .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
       .format = std::string(name(spec.dtype)),
       .calls = 1,
-      .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes) *
+      .bytes = static_cast<double>((blocks.all - blocks.shared * (x.sequences - 1)) * block_bytes) *
                (spec.index_dim > 0 ? spec.index_dim / static_cast<double>(spec.head_dim) : 1.0),
       .operations = 2 * met *
                     static_cast<double>(spec.index_dim > 0 ? kIndexHeads * kIndexDim
                                                            : s.q_heads * (spec.head_dim + spec.value_dim())),
       .arithmetic = Arithmetic::bf16};
+}
+
+Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,
+                        const Contexts& x, const OpVisitor& visitor) {
+  const Ops& ops = backend.ops;
+  if (x.device_only && backend.device->shares_host_memory()) return {};
+  if (!ops.supports(spec, static_cast<int>(s.q_heads))) return {};
+  const Blocks blocks(x);
+  const std::int64_t block_bytes = ops.kv_block_bytes(spec);
+  const std::int64_t n = std::int64_t{x.sequences} * x.queries;
+  OpCase c = case_of(s, kind, spec, x, blocks, block_bytes);
   if (!visitor.wanted(c)) return {};
   const bool once = x.queries > 1 && !backend.stream->asynchronous();  // long enough for a host's clock
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
 
   std::vector<Buffer> layers;
   for (int i = 0; i < c.calls; ++i) {
-    TRY(Buffer layer, on_device(backend, std::vector<std::uint8_t>(size(blocks * block_bytes))));
+    TRY(Buffer layer, on_device(backend, std::vector<std::uint8_t>(size(blocks.all * block_bytes))));
     layers.push_back(std::move(layer));
   }
   TRY(const auto plan, ops.make_attention_plan(*backend.device, {.max_tokens = static_cast<int>(n),
@@ -75,14 +104,9 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
                                                                  .q_heads = static_cast<int>(s.q_heads),
                                                                  .kv = spec,
                                                                  .window = x.window}));
-  std::vector<std::int32_t> starts, lengths(size(x.sequences), x.length), table;
+  std::vector<std::int32_t> starts;
   for (int i = 0; i <= x.sequences; ++i) starts.push_back(i * x.queries);
-  int next = blocks;  // not in memory order, as after some use
-  for (int i = 0; i < blocks_each * x.sequences; ++i) {
-    const int in_sequence = i % blocks_each;
-    const bool copied = i >= blocks_each && in_sequence < shared_blocks;
-    table.push_back(in_sequence < freed ? -1 : copied ? table[size(in_sequence)] : --next);
-  }
+  const std::vector<std::int32_t> lengths(size(x.sequences), x.length), table = blocks.table(x.sequences);
   const std::int64_t width = s.q_heads * spec.value_dim();
   TRY(const Buffer q, backend.device->allocate(size(n * s.q_heads * spec.head_dim) * 2));
   TRY(const Buffer out, backend.device->allocate(size(n * width) * 2));
@@ -90,9 +114,9 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   TRY(const Buffer weights, backend.device->allocate(size(n * kIndexHeads) * 4));
   TRY(const Buffer chosen, backend.device->allocate(size(n * kChosen) * 4));
   c.run = [&] {
-    ops.plan_attention(*backend.stream, {starts, lengths, table, blocks_each}, *plan);
+    ops.plan_attention(*backend.stream, {starts, lengths, table, blocks.per_sequence}, *plan);
     for (const Buffer& layer : layers) {
-      const KvLayer cache{static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec};
+      const KvLayer cache{static_cast<std::byte*>(layer.data()), blocks.all, block_bytes, spec};
       if (spec.index_dim > 0) {
         ops.choose_tokens(*backend.stream, {.q = index_q.view(DType::bf16, {n, kIndexHeads, kIndexDim}),
                                             .weights = weights.view(DType::f32, {n, kIndexHeads}),

@@ -1,5 +1,6 @@
 // Recurrent layers: gates, the short convolution, the delta rules of gated nets and RWKV-7, the scans of
 // Mamba.
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -33,118 +34,169 @@ void measure(const OpVisitor& visitor, const OpShapes& s, std::string_view opera
   visitor.measure(c);
 }
 
-Result<> step_cases(Backend& backend, const OpShapes& s, const Step& step, const OpVisitor& visitor) {
-  const Ops& ops = backend.ops;
-  Stream& stream = *backend.stream;
-  const std::int64_t n = step.tokens, inner = s.q_heads * s.head_dim;
-  const std::int64_t channels = 2 * s.kv_heads * s.head_dim + inner;
-  std::vector<std::int32_t> slots(static_cast<std::size_t>(step.sequences)), starts{0};
-  std::iota(slots.begin(), slots.end(), 0);
-  for (std::int64_t i = 1; i <= step.sequences; ++i)
-    starts.push_back(static_cast<std::int32_t>(i * n / step.sequences));
-  const std::vector<std::int32_t> positions(static_cast<std::size_t>(n), 1);  // states are read
-  TRY(const Buffer slot_memory, on_device(backend, slots));
-  TRY(const Buffer start_memory, on_device(backend, starts));
-  TRY(const Buffer position_memory, on_device(backend, positions));
-  const StatePlan plan{.slots = slot_memory.view(DType::i32, {step.sequences}),
-                       .starts = start_memory.view(DType::i32, {step.sequences + 1}),
-                       .positions = position_memory.view(DType::i32, {n})};
-  const auto floats = [&](std::int64_t count) {
-    return on_device(backend, std::vector<float>(static_cast<std::size_t>(count), 0.01f));
-  };
-  const auto narrow = [&](std::int64_t count) {
-    return on_device(backend, std::vector<std::uint16_t>(static_cast<std::size_t>(count), 0x3d3d));
-  };
-  TRY(const Buffer x, narrow(n * channels));
-  TRY(const Buffer y, narrow(n * channels));
-  const View wide = x.view(DType::bf16, {n, channels}), out = y.view(DType::bf16, {n, inner});
+// Inputs that all operators of a step share.
+class StepCases {
+ public:
+  static Result<StepCases> make(Backend& backend, const OpShapes& shapes, const Step& step,
+                                const OpVisitor& visitor) {
+    StepCases cases(backend, shapes, step, visitor);
+    std::vector<std::int32_t> slots(static_cast<std::size_t>(step.sequences)), starts{0};
+    std::iota(slots.begin(), slots.end(), 0);
+    for (std::int64_t i = 1; i <= step.sequences; ++i)
+      starts.push_back(static_cast<std::int32_t>(i * step.tokens / step.sequences));
+    TRY(cases.slots_, on_device(backend, slots));
+    TRY(cases.starts_, on_device(backend, starts));
+    // States are read: no position is 0.
+    TRY(cases.positions_,
+        on_device(backend, std::vector<std::int32_t>(static_cast<std::size_t>(step.tokens), 1)));
+    TRY(cases.x_, cases.narrow(cases.n_ * cases.channels_));
+    TRY(cases.y_, cases.narrow(cases.n_ * cases.channels_));
+    TRY(cases.of_heads_, cases.floats(shapes.q_heads));
+    TRY(cases.of_channels_, cases.floats(cases.inner_));
+    TRY(cases.state_, cases.floats(step.sequences * cases.inner_ * std::max(shapes.head_dim, kMamba2State)));
+    return cases;
+  }
 
-  const auto inner_tokens = static_cast<double>(n * inner);
-  measure(visitor, s, "gate", step, 8 * inner_tokens, [&] {
-    ops.gate(stream,
-             {.x = x.view(DType::bf16, {n, inner}), .gate = x.view(DType::bf16, {n, inner}), .y = out});
-  });
+  void gate() {
+    run("gate", 8 * inner_tokens(),
+        [&] { ops_.gate(stream_, {.x = inner(x_), .gate = inner(x_), .y = inner(y_)}); });
+  }
 
-  TRY(const Buffer weight, floats(channels * kWidth));
-  TRY(const Buffer last, floats(step.sequences * (kWidth - 1) * channels));
-  measure(visitor, s, "causal_conv", step, 2.0 * kWidth * static_cast<double>(n * channels), [&] {
-    ops.causal_conv(stream, {.x = wide,
-                             .weight = weight.view(DType::f32, {channels, kWidth}),
-                             .state = last.view(DType::f32, {step.sequences, kWidth - 1, channels}),
-                             .plan = plan,
-                             .y = y.view(DType::bf16, {n, channels})});
-  });
+  Result<> causal_conv() {
+    TRY(const Buffer weight, floats(channels_ * kWidth));
+    TRY(const Buffer last, floats(step_.sequences * (kWidth - 1) * channels_));
+    run("causal_conv", 2.0 * kWidth * static_cast<double>(n_ * channels_), [&] {
+      ops_.causal_conv(stream_, {.x = x_.view(DType::bf16, {n_, channels_}),
+                                 .weight = weight.view(DType::f32, {channels_, kWidth}),
+                                 .state = last.view(DType::f32, {step_.sequences, kWidth - 1, channels_}),
+                                 .plan = plan(),
+                                 .y = y_.view(DType::bf16, {n_, channels_})});
+    });
+    return {};
+  }
 
-  TRY(const Buffer ba, floats(n * 2 * s.q_heads));
-  TRY(const Buffer of_heads, floats(s.q_heads));
-  TRY(const Buffer state, floats(step.sequences * inner * s.head_dim));
-  measure(visitor, s, "gated_delta", step, 7 * inner_tokens * static_cast<double>(s.head_dim), [&] {
-    ops.gated_delta(stream,
-                    {.qkv = wide,
-                     .key_heads = static_cast<int>(s.kv_heads),
-                     .ba = ba.view(DType::f32, {n, 2 * s.q_heads}),
-                     .a_log = of_heads.view(DType::f32, {s.q_heads}),
-                     .dt_bias = of_heads.view(DType::f32, {s.q_heads}),
-                     .state = state.view(DType::f32, {step.sequences, s.q_heads, s.head_dim, s.head_dim}),
-                     .plan = plan,
-                     .out = out});
-  });
+  Result<> gated_delta() {
+    TRY(const Buffer ba, floats(n_ * 2 * s_.q_heads));
+    run("gated_delta", 7 * inner_tokens() * static_cast<double>(s_.head_dim), [&] {
+      ops_.gated_delta(stream_, {.qkv = x_.view(DType::bf16, {n_, channels_}),
+                                 .key_heads = static_cast<int>(s_.kv_heads),
+                                 .ba = ba.view(DType::f32, {n_, 2 * s_.q_heads}),
+                                 .a_log = of_heads(),
+                                 .dt_bias = of_heads(),
+                                 .state = state_of_heads(s_.head_dim),
+                                 .plan = plan(),
+                                 .out = inner(y_)});
+    });
+    return {};
+  }
 
-  const std::int64_t scanned = inner + 2 * s.kv_heads * kMamba2State;
-  TRY(const Buffer xbc, narrow(n * scanned));
-  TRY(const Buffer dt, narrow(n * inner));
-  TRY(const Buffer heads, floats(step.sequences * inner * kMamba2State));
-  measure(visitor, s, "scan", step, 5 * inner_tokens * kMamba2State, [&] {
-    ops.scan(stream, {.xbc = xbc.view(DType::bf16, {n, scanned}),
-                      .groups = static_cast<int>(s.kv_heads),
-                      .dt = dt.view(DType::bf16, {n, s.q_heads}),
-                      .time_step = {.bias = of_heads.view(DType::f32, {s.q_heads})},
-                      .a_log = of_heads.view(DType::f32, {s.q_heads}),
-                      .d = of_heads.view(DType::f32, {s.q_heads}),
-                      .state = heads.view(DType::f32, {step.sequences, s.q_heads, kMamba2State, s.head_dim}),
-                      .plan = plan,
-                      .out = out});
-  });
+  Result<> scans() {
+    const std::int64_t scanned = inner_ + 2 * s_.kv_heads * kMamba2State;
+    TRY(const Buffer xbc, narrow(n_ * scanned));
+    TRY(const Buffer dt, narrow(n_ * inner_));
+    run("scan", 5 * inner_tokens() * kMamba2State, [&] {
+      ops_.scan(stream_, {.xbc = xbc.view(DType::bf16, {n_, scanned}),
+                          .groups = static_cast<int>(s_.kv_heads),
+                          .dt = dt.view(DType::bf16, {n_, s_.q_heads}),
+                          .time_step = {.bias = of_heads()},
+                          .a_log = of_heads(),
+                          .d = of_heads(),
+                          .state = state_of_heads(kMamba2State),
+                          .plan = plan(),
+                          .out = inner(y_)});
+    });
+    TRY(const Buffer rates, floats(inner_ * kMambaState));
+    run("channel_scan", 7 * inner_tokens() * kMambaState, [&] {
+      ops_.channel_scan(stream_, {.x = inner(x_),
+                                  .bc = xbc.view(DType::bf16, {n_, 2 * kMambaState}),
+                                  .dt = inner(dt),
+                                  .time_step = {.bias = of_channels()},
+                                  .a_log = rates.view(DType::f32, {inner_, kMambaState}),
+                                  .d = of_channels(),
+                                  .state = state_.view(DType::f32, {step_.sequences, kMambaState, inner_}),
+                                  .plan = plan(),
+                                  .out = inner(y_)});
+    });
+    return {};
+  }
 
-  TRY(const Buffer of_channels, floats(inner));
-  TRY(const Buffer rates, floats(inner * kMambaState));
-  measure(visitor, s, "channel_scan", step, 7 * inner_tokens * kMambaState, [&] {
-    ops.channel_scan(stream, {.x = x.view(DType::bf16, {n, inner}),
-                              .bc = xbc.view(DType::bf16, {n, 2 * kMambaState}),
-                              .dt = dt.view(DType::bf16, {n, inner}),
-                              .time_step = {.bias = of_channels.view(DType::f32, {inner})},
-                              .a_log = rates.view(DType::f32, {inner, kMambaState}),
-                              .d = of_channels.view(DType::f32, {inner}),
-                              .state = heads.view(DType::f32, {step.sequences, kMambaState, inner}),
-                              .plan = plan,
-                              .out = out});
-  });
+  Result<> wkv() {
+    TRY(const Buffer decay, floats(n_ * inner_));
+    const View narrow_inner = inner(x_), vector = of_channels();
+    run("wkv", 9 * inner_tokens() * static_cast<double>(s_.head_dim), [&] {
+      ops_.wkv(stream_, {.r = narrow_inner,
+                         .k = narrow_inner,
+                         .v = narrow_inner,
+                         .decay = decay.view(DType::f32, {n_, inner_}),
+                         .rate = narrow_inner,
+                         .gate = narrow_inner,
+                         .k_k = vector,
+                         .k_a = vector,
+                         .r_k = vector,
+                         .eps = 1e-6F,
+                         .norm = {NormKind::layer, 1e-3F, vector, vector},
+                         .state = state_of_heads(s_.head_dim),
+                         .plan = plan(),
+                         .out = inner(y_)});
+    });
+    return {};
+  }
 
-  TRY(const Buffer decay, floats(n * inner));
-  const View narrow_inner = x.view(DType::bf16, {n, inner}), vector = of_channels.view(DType::f32, {inner});
-  measure(visitor, s, "wkv", step, 9 * inner_tokens * static_cast<double>(s.head_dim), [&] {
-    ops.wkv(stream, {.r = narrow_inner,
-                     .k = narrow_inner,
-                     .v = narrow_inner,
-                     .decay = decay.view(DType::f32, {n, inner}),
-                     .rate = narrow_inner,
-                     .gate = narrow_inner,
-                     .k_k = vector,
-                     .k_a = vector,
-                     .r_k = vector,
-                     .eps = 1e-6F,
-                     .norm = {NormKind::layer, 1e-3F, vector, vector},
-                     .state = state.view(DType::f32, {step.sequences, s.q_heads, s.head_dim, s.head_dim}),
-                     .plan = plan,
-                     .out = out});
-  });
-  return {};
-}
+ private:
+  StepCases(Backend& backend, const OpShapes& shapes, const Step& step, const OpVisitor& visitor)
+      : backend_(backend),
+        ops_(backend.ops),
+        stream_(*backend.stream),
+        s_(shapes),
+        step_(step),
+        visitor_(visitor),
+        n_(step.tokens),
+        inner_(shapes.q_heads * shapes.head_dim),
+        channels_(2 * shapes.kv_heads * shapes.head_dim + inner_) {}
+
+  Result<Buffer> floats(std::int64_t count) {
+    return on_device(backend_, std::vector<float>(static_cast<std::size_t>(count), 0.01f));
+  }
+  Result<Buffer> narrow(std::int64_t count) {
+    return on_device(backend_, std::vector<std::uint16_t>(static_cast<std::size_t>(count), 0x3d3d));
+  }
+  void run(std::string_view operation, double operations, std::function<void()> call) {
+    measure(visitor_, s_, operation, step_, operations, std::move(call));
+  }
+  double inner_tokens() const { return static_cast<double>(n_ * inner_); }
+  View inner(const Buffer& buffer) const { return buffer.view(DType::bf16, {n_, inner_}); }
+  View of_heads() const { return of_heads_.view(DType::f32, {s_.q_heads}); }
+  View of_channels() const { return of_channels_.view(DType::f32, {inner_}); }
+  View state_of_heads(std::int64_t rows) const {
+    return state_.view(DType::f32, {step_.sequences, s_.q_heads, rows, s_.head_dim});
+  }
+  StatePlan plan() const {
+    return {.slots = slots_.view(DType::i32, {step_.sequences}),
+            .starts = starts_.view(DType::i32, {step_.sequences + 1}),
+            .positions = positions_.view(DType::i32, {n_})};
+  }
+
+  Backend& backend_;
+  const Ops& ops_;
+  Stream& stream_;
+  const OpShapes& s_;
+  const Step& step_;
+  const OpVisitor& visitor_;
+  std::int64_t n_, inner_, channels_;
+  Buffer slots_, starts_, positions_, x_, y_, of_heads_, of_channels_, state_;
+};
 
 }  // namespace
 
 Result<> recurrent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
-  for (const Step& step : kSteps) TRY_VOID(step_cases(backend, shapes, step, visitor));
+  for (const Step& step : kSteps) {
+    TRY(StepCases cases, StepCases::make(backend, shapes, step, visitor));
+    cases.gate();
+    TRY_VOID(cases.causal_conv());
+    TRY_VOID(cases.gated_delta());
+    TRY_VOID(cases.scans());
+    TRY_VOID(cases.wkv());
+  }
   return {};
 }
 

@@ -1,5 +1,8 @@
 // Operators on rows: norms, activations, KV cache writes, and sampling.
+#include <algorithm>
+#include <functional>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -31,85 +34,125 @@ void measure(const OpVisitor& visitor, OpCase&& c, const std::function<void()>& 
   visitor.measure(c);
 }
 
-Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const OpVisitor& visitor) {
-  const Ops& ops = backend.ops;
-  Stream& stream = *backend.stream;
-  const std::int64_t qkv = (s.q_heads + 2 * s.kv_heads) * s.head_dim;
-  TRY(const Buffer residual, backend.device->allocate(size(n * s.dim) * sizeof(float)));
-  TRY(const Buffer wide, backend.device->allocate(size(n * std::max(qkv, 2 * s.hidden)) * 2));
-  TRY(const Buffer narrow,
-      backend.device->allocate(size(n * std::max(s.q_heads * s.head_dim, s.hidden)) * 2));
-  TRY(const Buffer weight, backend.device->allocate(size(s.dim) * sizeof(float)));
-  measure(visitor, row_case(s, "add_norm", n, "bf16", static_cast<double>(n * s.dim) * 6), [&] {
-    ops.add_norm(stream, {.residual = residual.view(DType::f32, {n, s.dim}),
-                          .delta = narrow.view(DType::bf16, {n, s.dim}),
-                          .norm = {NormKind::rms, 1e-5f, weight.view(DType::f32, {s.dim}), {}},
-                          .out = wide.view(DType::bf16, {n, s.dim})});
-  });
-  measure(visitor, row_case(s, "activate silu", n, "bf16", static_cast<double>(n * s.hidden) * 10), [&] {
-    ops.activate(stream, {.x = wide.view(DType::bf16, {n, 2 * s.hidden}),
-                          .y = narrow.view(DType::bf16, {n, s.hidden})});
-  });
+// n rows of a model's activations.
+struct Rows {
+  Backend& backend;
+  const OpShapes& s;
+  std::int64_t n;
+  const OpVisitor& visitor;
+  Buffer residual{}, wide{}, narrow{}, weight{}, positions{};
+
+  std::int64_t qkv() const { return (s.q_heads + 2 * s.kv_heads) * s.head_dim; }
+  View f32_rows(const Buffer& buffer) const { return buffer.view(DType::f32, {n, s.dim}); }
+  View rows(const Buffer& buffer) const { return buffer.view(DType::bf16, {n, s.dim}); }
+  View weights() const { return weight.view(DType::f32, {s.dim}); }
+  View position() const { return positions.view(DType::i32, {n}); }
+
+  // numbers * operations: those of all rows.
+  void run(std::string_view operation, std::string_view format, std::int64_t numbers, double operations,
+           const std::function<void()>& call) const {
+    measure(visitor, row_case(s, operation, n, format, static_cast<double>(n * numbers) * operations), call);
+  }
+};
+
+Result<Rows> rows_of(Backend& backend, const OpShapes& s, std::int64_t n, const OpVisitor& visitor) {
+  Rows made{.backend = backend, .s = s, .n = n, .visitor = visitor};
+  const auto bytes = [&](std::int64_t numbers, std::size_t each) {
+    return backend.device->allocate(size(numbers) * each);
+  };
+  TRY(made.residual, bytes(n * s.dim, sizeof(float)));
+  TRY(made.wide, bytes(n * std::max(made.qkv(), 2 * s.hidden), 2));
+  TRY(made.narrow, bytes(n * std::max(s.q_heads * s.head_dim, s.hidden), 2));
+  TRY(made.weight, bytes(s.dim, sizeof(float)));
   std::vector<std::int32_t> positions(size(n));
   std::iota(positions.begin(), positions.end(), 0);
-  TRY(const Buffer position_memory, on_device(backend, positions));
-  TRY(const Buffer id_memory, on_device(backend, positions));
-  const View position = position_memory.view(DType::i32, {n}), ids = id_memory.view(DType::i32, {n});
-  measure(visitor, row_case(s, "gather_rows", n, "f32", static_cast<double>(n * s.dim)), [&] {
-    ops.gather_rows(stream, {.x = residual.view(DType::f32, {n, s.dim}),
-                             .rows = position,
-                             .out = wide.view(DType::f32, {n, s.dim})});
+  TRY(made.positions, on_device(backend, positions));
+  return made;
+}
+
+void norm_cases(const Rows& r) {
+  const Ops& ops = r.backend.ops;
+  Stream& stream = *r.backend.stream;
+  const std::int64_t hidden = r.s.hidden, n = r.n;
+  r.run("add_norm", "bf16", r.s.dim, 6, [&] {
+    ops.add_norm(stream, {.residual = r.f32_rows(r.residual),
+                          .delta = r.rows(r.narrow),
+                          .norm = {NormKind::rms, 1e-5f, r.weights(), {}},
+                          .out = r.rows(r.wide)});
   });
-  measure(visitor, row_case(s, "scale_rows", n, "bf16", static_cast<double>(n * s.dim)), [&] {
-    ops.scale_rows(stream, {.x = narrow.view(DType::bf16, {n, s.dim}),
-                            .factors = weight.view(DType::f32, {s.dim}),
-                            .rows = position,
-                            .y = wide.view(DType::bf16, {n, s.dim})});
+  r.run("activate silu", "bf16", hidden, 10, [&] {
+    ops.activate(stream, {.x = r.wide.view(DType::bf16, {n, 2 * hidden}),
+                          .y = r.narrow.view(DType::bf16, {n, hidden})});
   });
-  measure(visitor, row_case(s, "clamp", n, "bf16", static_cast<double>(n * s.dim)), [&] {
-    ops.clamp(stream, {.x = narrow.view(DType::bf16, {n, s.dim}),
-                       .least = weight.view(DType::f32, {s.dim}),
-                       .most = weight.view(DType::f32, {s.dim}),
-                       .y = wide.view(DType::bf16, {n, s.dim})});
+}
+
+// Rows that are moved, added or limited.
+Result<> copy_cases(const Rows& r) {
+  const Ops& ops = r.backend.ops;
+  Stream& stream = *r.backend.stream;
+  const std::int64_t dim = r.s.dim;
+  const View position = r.position();
+  r.run("gather_rows", "f32", dim, 1, [&] {
+    ops.gather_rows(stream, {.x = r.f32_rows(r.residual), .rows = position, .out = r.f32_rows(r.wide)});
+  });
+  r.run("scale_rows", "bf16", dim, 1, [&] {
+    ops.scale_rows(stream,
+                   {.x = r.rows(r.narrow), .factors = r.weights(), .rows = position, .y = r.rows(r.wide)});
+  });
+  r.run("clamp", "bf16", dim, 1, [&] {
+    ops.clamp(stream,
+              {.x = r.rows(r.narrow), .least = r.weights(), .most = r.weights(), .y = r.rows(r.wide)});
   });
   // One sequence with all tokens.
-  TRY(const Buffer segment, on_device(backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(n)}));
-  measure(visitor, row_case(s, "pool", n, "f32", static_cast<double>(n * s.dim)), [&] {
-    ops.pool(stream, {.x = residual.view(DType::f32, {n, s.dim}),
+  TRY(const Buffer segment,
+      on_device(r.backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(r.n)}));
+  r.run("pool", "f32", dim, 1, [&] {
+    ops.pool(stream, {.x = r.f32_rows(r.residual),
                       .starts = segment.view(DType::i32, {2}),
-                      .out = wide.view(DType::f32, {1, s.dim})});
+                      .out = r.wide.view(DType::f32, {1, dim})});
   });
-  measure(visitor, row_case(s, "add_rows", n, "bf16", static_cast<double>(n * s.dim)), [&] {
-    ops.add_rows(stream, {.x = narrow.view(DType::bf16, {n, s.dim}),
-                          .rows = position,
-                          .y = wide.view(DType::bf16, {n, s.dim})});
-  });
-  measure(visitor, row_case(s, "put_sampled", n, "i32", static_cast<double>(n)), [&] {
+  r.run("add_rows", "bf16", dim, 1,
+        [&] { ops.add_rows(stream, {.x = r.rows(r.narrow), .rows = position, .y = r.rows(r.wide)}); });
+  TRY(const Buffer id_memory, on_device(r.backend, std::vector<std::int32_t>(size(r.n), 0)));
+  const View ids = id_memory.view(DType::i32, {r.n});
+  r.run("put_sampled", "i32", 1, 1, [&] {
     ops.put_sampled(stream, {.ids = ids, .tokens = position, .sampled = position, .rows = position});
   });
+  return {};
+}
+
+Result<> embed_case(const Rows& r) {
   // The table holds zeros; this does not change the cost of reads.
-  std::vector<std::uint16_t> zeros(size(kTokens[3] * s.dim));
-  const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], s.dim})};
-  TRY(const WeightPtr table, ops.prepare(*backend.device, {std::span(&part, 1), DType::bf16}));
-  measure(visitor, row_case(s, "embed", n, "bf16", static_cast<double>(n * s.dim)), [&] {
-    ops.embed(
-        stream,
-        {.ids = position, .table = *table, .positions = {}, .out = residual.view(DType::f32, {n, s.dim})});
+  std::vector<std::uint16_t> zeros(size(kTokens[3] * r.s.dim));
+  const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], r.s.dim})};
+  TRY(const WeightPtr table, r.backend.ops.prepare(*r.backend.device, {std::span(&part, 1), DType::bf16}));
+  r.run("embed", "bf16", r.s.dim, 1, [&] {
+    r.backend.ops.embed(
+        *r.backend.stream,
+        {.ids = r.position(), .table = *table, .positions = {}, .out = r.f32_rows(r.residual)});
   });
-  const std::int64_t pairs = s.head_dim / 2;
-  TRY(const Buffer cos_memory, backend.device->allocate(size(n * pairs) * sizeof(float)));
-  TRY(const Buffer sin_memory, backend.device->allocate(size(n * pairs) * sizeof(float)));
-  TRY(const Buffer frequencies, on_device(backend, std::vector<float>(size(pairs), 0.5f)));
+  return {};
+}
+
+// Rotation, and keys and values into the cache.
+Result<> store_cases(const Rows& r) {
+  const Ops& ops = r.backend.ops;
+  Stream& stream = *r.backend.stream;
+  const OpShapes& s = r.s;
+  const std::int64_t pairs = s.head_dim / 2, n = r.n;
+  TRY(const Buffer cos_memory, r.backend.device->allocate(size(n * pairs) * sizeof(float)));
+  TRY(const Buffer sin_memory, r.backend.device->allocate(size(n * pairs) * sizeof(float)));
+  TRY(const Buffer frequencies, on_device(r.backend, std::vector<float>(size(pairs), 0.5f)));
   const View cos = cos_memory.view(DType::f32, {n, pairs}), sin = sin_memory.view(DType::f32, {n, pairs});
-  measure(visitor, row_case(s, "angles", n, "f32", static_cast<double>(n * pairs) * 2), [&] {
-    ops.angles(stream, {.positions = position,
+  r.run("angles", "f32", pairs, 2, [&] {
+    ops.angles(stream, {.positions = r.position(),
                         .frequencies = frequencies.view(DType::f32, {pairs}),
                         .cos = cos,
                         .sin = sin});
   });
   std::vector<std::int64_t> slots(size(n));
   std::iota(slots.begin(), slots.end(), 0);
-  TRY(const Buffer slot_memory, on_device(backend, slots));
+  TRY(const Buffer slot_memory, on_device(r.backend, slots));
   for (const DType cache : {DType::bf16, DType::f8_e4m3, DType::i8}) {
     const KvSpec spec{.kv_heads = static_cast<int>(s.kv_heads),
                       .head_dim = static_cast<int>(s.head_dim),
@@ -117,14 +160,14 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
                       .dtype = cache};
     if (!ops.supports(spec, static_cast<int>(s.q_heads))) continue;
     const std::int64_t blocks = (n + 15) / 16, block_bytes = ops.kv_block_bytes(spec);
-    TRY(const Buffer pool, backend.device->allocate(size(blocks * block_bytes)));
-    measure(visitor, row_case(s, "rope and store", n, name(cache), static_cast<double>(n * qkv) * 4), [&] {
-      ops.qkv_store(stream, {.qkv = wide.view(DType::bf16, {n, qkv}),
+    TRY(const Buffer pool, r.backend.device->allocate(size(blocks * block_bytes)));
+    r.run("rope and store", name(cache), r.qkv(), 4, [&] {
+      ops.qkv_store(stream, {.qkv = r.wide.view(DType::bf16, {n, r.qkv()}),
                              .q_heads = static_cast<int>(s.q_heads),
                              .rope = {.cos = cos, .sin = sin, .rotary_dim = static_cast<int>(s.head_dim)},
                              .slots = slot_memory.view(DType::i64, {n}),
                              .cache = {static_cast<std::byte*>(pool.data()), blocks, block_bytes, spec},
-                             .q_out = narrow.view(DType::bf16, {n, s.q_heads, s.head_dim})});
+                             .q_out = r.narrow.view(DType::bf16, {n, s.q_heads, s.head_dim})});
     });
   }
   return {};
@@ -146,7 +189,13 @@ constexpr Sampling kSamplings[] = {{"greedy", 0, 0, 1, -1},
 }  // namespace
 
 Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor) {
-  for (const std::int64_t n : kTokens) TRY_VOID(token_cases(backend, shapes, n, visitor));
+  for (const std::int64_t n : kTokens) {
+    TRY(const Rows rows, rows_of(backend, shapes, n, visitor));
+    norm_cases(rows);
+    TRY_VOID(copy_cases(rows));
+    TRY_VOID(embed_case(rows));
+    TRY_VOID(store_cases(rows));
+  }
   return {};
 }
 

@@ -2,17 +2,24 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <string>
 #include <vector>
 
 #include "local/engine_flags.h"
+#include "local/flag_table.h"
 #include "local/pooler_config.h"
 #include "local/profiler_flag.h"
 
 namespace octavo {
 namespace {
+
+constexpr const char* kGroup = "Bindings";  // not printed
+
+constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
+    {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},
+    {"--pooler-config", flag::parsed<&read_pooler_config>},
+};
 
 std::string flag_of(std::string_view name) {
   std::string flag(name);
@@ -48,16 +55,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   CLI::App flags;
   add_engine_flags(flags, options.engine);
   add_hub_flags(flags, options.hub, environment);
-  add_profiler_flag(flags, options.serve);
-  flags.add_flag("--enable-sleep-mode", options.sleep_mode);
-  flags.add_option_function<std::string>("--pooler-config", [&options](const std::string& text) {
-    boost::system::error_code not_json;
-    const boost::json::value config = boost::json::parse(text, not_json);
-    if (not_json || !config.is_object())
-      throw CLI::ValidationError("--pooler-config", "must be a JSON object");
-    if (const auto read = read_pooler_config(config.get_object(), options); !read)
-      throw CLI::ValidationError("--pooler-config", read.error().field + " " + read.error().message);
-  });
+  add_profiler_flag(flags, options.serve, kGroup);
+  add_flags(flags, options, kGroup, kOwnFlags);
   std::vector<std::string> words;
   for (const auto& [name, value] : fields) TRY_VOID(add_words(name, value, flags, words));
   std::ranges::reverse(words);  // CLI11 reads them from the end

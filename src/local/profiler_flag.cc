@@ -1,29 +1,28 @@
 #include "local/profiler_flag.h"
 
+#include "local/flag_table.h"
 #include "openai/request_fields.h"
 
 namespace octavo {
 namespace {
 
-Result<> read(const std::string& text, ServeOptions& options) {
+Result<> read_profiler(const std::string& text, ServeOptions& options) {
   TRY(const boost::json::object config, openai::parse_body(text));
   TRY(options.observe.step_trace, read_profiler_config(config));
   options.features.profiles = true;
   return {};
 }
 
+constexpr FlagRow<ServeOptions> kProfiler[] = {
+    {"--profiler-config", flag::parsed<&read_profiler>,
+     "POST /start_profile and /stop_profile write what each step takes into a file of this folder, for "
+     R"(Perfetto and chrome://tracing. As JSON: {"profiler": "torch", "torch_profiler_dir": "traces"})"},
+};
+
 }  // namespace
 
-CLI::Option* add_profiler_flag(CLI::App& command, ServeOptions& options) {
-  constexpr const char* kName = "--profiler-config";
-  return command.add_option_function<std::string>(
-      kName,
-      [&options, kName](const std::string& text) {
-        if (const auto done = read(text, options); !done)
-          throw CLI::ValidationError(kName, done.error().field + " " + done.error().message);
-      },
-      "POST /start_profile and /stop_profile write what each step takes into a file of this folder, for "
-      R"(Perfetto and chrome://tracing. As JSON: {"profiler": "torch", "torch_profiler_dir": "traces"})");
+void add_profiler_flag(CLI::App& command, ServeOptions& options, const std::string& group) {
+  add_flags(command, options, group, kProfiler);
 }
 
 }  // namespace octavo

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "serve/service.h"
 
 namespace octavo {
 
-CLI::Option* add_profiler_flag(CLI::App& command, ServeOptions& options);
+void add_profiler_flag(CLI::App& command, ServeOptions& options, const std::string& group);
 
 }  // namespace octavo

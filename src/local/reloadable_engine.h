@@ -28,7 +28,7 @@ class ReloadableEngine final : public EngineClient {
   void sleep(int level, Done done) override;
   // Errors: what load() says; a model of another size.
   void wake_up(Done done) override;
-  // Of the current engine; an engine that is loaded later is not paused.
+  // Pauses the current engine; an engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;
   void resume() override;
   std::vector<EngineStats> stats() const override;

@@ -141,7 +141,7 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
 // weights.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
-  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines_elsewhere > 0)
+  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines.elsewhere > 0)
     return;
   process.weights_flag = kWeightsFlag;
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
@@ -169,11 +169,11 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     command.insert(command.end(), {"--model", options.engine.model_dir});  // path where it was found
     const int engines = options.engine.data_parallel_size;
     std::shared_ptr<remote::EngineMeeting> meeting;
-    if (options.engines_elsewhere > 0) {
+    if (options.engines.elsewhere > 0) {
       TRY(remote::EngineMeetingOptions place, meeting_of(options));
-      TRY(meeting, remote::EngineMeeting::open(std::move(place), engines, options.engines_elsewhere));
-      log_info("waiting at {}:{} for engines {} to {}", options.meeting_address, options.meeting_port,
-               engines, engines + options.engines_elsewhere - 1);
+      TRY(meeting, remote::EngineMeeting::open(std::move(place), engines, options.engines.elsewhere));
+      log_info("waiting at {}:{} for engines {} to {}", options.engines.meeting_address,
+               options.engines.meeting_port, engines, engines + options.engines.elsewhere - 1);
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);
@@ -184,17 +184,17 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       one.number = index;
       return remote::EngineProcess::start(std::move(one));
     };
-    const int all_engines = engines + options.engines_elsewhere;
-    if (all_engines == 1 && !options.elastic) return start(0, 1);
+    const int all_engines = engines + options.engines.elsewhere;
+    if (all_engines == 1 && !options.engines.elastic) return start(0, 1);
     TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
     remote::DataParallelClient::Start more;
-    if (options.elastic) more = later_engine(command, options.engine.seed);
+    if (options.engines.elastic) more = later_engine(command, options.engine.seed);
     return std::make_unique<remote::DataParallelClient>(std::move(all), options.engine.seed, std::move(more),
-                                                        std::max(all_engines, options.engines_max));
+                                                        std::max(all_engines, options.engines.most));
   }
-  if (options.elastic)
+  if (options.engines.elastic)
     return invalid("enable_elastic_ep", "needs engines in separate processes: remove --no-engine-process");
-  if (const int all = options.engine.data_parallel_size + options.engines_elsewhere; all > 1)
+  if (const int all = options.engine.data_parallel_size + options.engines.elsewhere; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 where the engine has no separate process, got {}", all);
   const auto load = [engine = options.engine, title, &tokenizer,
@@ -309,8 +309,9 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
 
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
   TRY(std::string identity, hosts_identity(options.engine));
-  return remote::EngineMeetingOptions{
-      .address = options.meeting_address, .port = options.meeting_port, .identity = std::move(identity)};
+  return remote::EngineMeetingOptions{.address = options.engines.meeting_address,
+                                      .port = options.engines.meeting_port,
+                                      .identity = std::move(identity)};
 }
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {

@@ -31,6 +31,15 @@ struct VideoFrames {
   std::optional<double> fps{};  // a second, at most; of a list of pictures: how many are a second
 };
 
+// The engines of one server, which are processes.
+struct EngineGroup {
+  bool elastic = false;  // their number can change while they serve
+  int most = 64;         // then: so far
+  int elsewhere = 0;     // on other hosts, behind those of EngineOptions::data_parallel_size
+  std::string meeting_address = "127.0.0.1";  // where they come to
+  int meeting_port = 29'550;
+};
+
 // Options of a subcommand, in addition to the engine's.
 struct RuntimeOptions {
   EngineOptions engine;  // its model as a person names it
@@ -43,11 +52,7 @@ struct RuntimeOptions {
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
   std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
-  bool elastic = false;                     // the number of those processes can change while they serve
-  int engines_max = 64;                     // then: so far
-  int engines_elsewhere = 0;                // on other hosts, behind those of engine.data_parallel_size
-  std::string meeting_address = "127.0.0.1";  // where they come to
-  int meeting_port = 29'550;
+  EngineGroup engines;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor
   VideoFrames video_frames{};                 // overrides values of its video processor

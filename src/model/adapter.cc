@@ -60,6 +60,18 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
 // PEFT writes the base model's embedding and output matrix beside an adapter of them; LoRA leaves them alone.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
+// nullptr: of no change.
+const Suffix* suffix_of(std::string_view tensor) {
+  const auto found =
+      std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return tensor.ends_with(one.text); });
+  return found == std::end(kSuffixes) ? nullptr : found;
+}
+
+std::string_view adapted_module(std::string_view tensor, std::string_view suffix) {
+  const std::size_t root = tensor.starts_with(kRoot) ? kRoot.size() : 0;
+  return tensor.substr(root, tensor.size() - root - suffix.size());
+}
+
 // A part of a tensor: row r, column c is its number first + r * row_step + c * col_step.
 struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
@@ -316,79 +328,92 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   return adapter;
 }
 
+struct AdapterReader::Half {
+  const StoredTensor& tensor;
+  const Module& module;
+  bool is_a;
+  int rank;
+  float scale;
+};
+
+Result<AdapterReader::Half> AdapterReader::half_of(const StoredTensor& tensor, std::string_view module,
+                                                   const AdapterConfig& config,
+                                                   std::span<const StoredTensor> tensors) const {
+  const std::string_view full = tensor.name;
+  const Suffix& suffix = *suffix_of(full);
+  const std::string other_name =
+      fmt::format("{}{}", full.substr(0, full.size() - suffix.text.size()), suffix.other);
+  const auto other = std::ranges::lower_bound(tensors, other_name, {}, &StoredTensor::name);
+  if (other == tensors.end() || other->name != other_name)
+    return failure(ErrorCode::corrupt, "tensor {} is missing", other_name);
+  const int rank = config.rank.of(without_base_layers(module));
+  TRY(const Module* at,
+      suffix.is_a ? find(module, tensor, *other, rank) : find(module, *other, tensor, rank));
+  const bool of_embedding = at->linear == kEmbeddingIndex;
+  if (of_embedding != suffix.of_embedding)
+    return failure(ErrorCode::corrupt, "tensor {} is none of {}", full,
+                   of_embedding ? "an embedding" : "a linear layer");
+  if (!tensor.plain() || !tensor.usable())
+    return failure(ErrorCode::corrupt, "tensor {} is {}, which is no format of an adapter", full,
+                   tensor.format);
+  return Half{tensor, *at, suffix.is_a, rank, config.scale_of(without_base_layers(module))};
+}
+
+void AdapterReader::put(const Half& half, std::int64_t expert, AdapterFile::Change& change) const {
+  const Module& at = half.module;
+  const Linear& linear = linears_[change.linear];
+  const bool of_embedding = at.linear == kEmbeddingIndex;
+  const std::int64_t r = half.rank, first = at.part * max_rank_, cols = linear.cols;
+  if (!half.is_a)
+    copy_block(half.tensor, {at.rows, r, expert, r * at.experts, at.experts},
+               of_embedding ? half.scale * embed_scale_ : half.scale, format_, change.b, rank(linear),
+               at.first_row, first);
+  else if (of_embedding)
+    copy_block(half.tensor, {cols, r, 0, 1, cols}, 1, format_, change.a, rank(linear), 0, first);
+  else
+    copy_block(half.tensor, {r, cols, expert * r * cols, cols, 1}, 1, format_, change.a, cols, first, 0);
+}
+
 Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, const AdapterConfig& config,
                                                 std::span<const StoredTensor> tensors) const {
   ThreadPool pool(1);
-  const auto find_tensor = [&](const std::string& name) {
-    const auto found = std::ranges::lower_bound(tensors, name, {}, &StoredTensor::name);
-    return found != tensors.end() && found->name == name ? &*found : nullptr;
-  };
-
   AdapterFile adapter;
   std::vector<float> scales;  // of the tensors
   std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // in adapter.changes
+  const auto change_of = [&](std::size_t index) -> AdapterFile::Change& {
+    if (places[index] == SIZE_MAX) {
+      places[index] = adapter.changes.size();
+      const Linear& linear = linears_[index];
+      const std::size_t bytes = static_cast<std::size_t>(rank(linear)) * size_of(format_);
+      adapter.changes.push_back({index, std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
+                                 std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.rows))});
+    }
+    return adapter.changes[places[index]];
+  };
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
   std::set<std::string_view> left_out;  // modules of an encoder
   for (const StoredTensor& tensor : tensors) {
     const std::string_view full = tensor.name;
-    const std::string_view root = full.starts_with(kRoot) ? kRoot : "";
-    const auto module_of = [&](std::string_view suffix) {
-      return full.substr(root.size(), full.size() - root.size() - suffix.size());
-    };
-    if (full.ends_with(kBaseSuffix)) {
-      TRY_VOID(check_base_matrix(tensor, module_of(kBaseSuffix)));
+    const Suffix* const suffix = suffix_of(full);
+    if (suffix == nullptr && !full.ends_with(kBaseSuffix))
+      return failure(ErrorCode::unsupported, "tensor {} is none of a LoRA of linear layers", full);
+    const std::string_view module = adapted_module(full, suffix ? suffix->text : kBaseSuffix);
+    if (suffix == nullptr) {
+      TRY_VOID(check_base_matrix(tensor, module));
       continue;
     }
-    const Suffix* suffix =
-        std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return full.ends_with(one.text); });
-    if (suffix == std::end(kSuffixes))
-      return failure(ErrorCode::unsupported, "tensor {} is none of a LoRA of linear layers", full);
-    const std::string_view module = module_of(suffix->text);
     if (is_of_tower(module) && !find(module)) {
       left_out.emplace(module);
       continue;
     }
-    const std::string other_name = fmt::format("{}{}{}", root, module, suffix->other);
-    const StoredTensor* other = find_tensor(other_name);
-    if (other == nullptr) return failure(ErrorCode::corrupt, "tensor {} is missing", other_name);
-    const int module_rank = config.rank.of(without_base_layers(module));
-    const float scale = config.scale_of(without_base_layers(module));
-    TRY(const Module* at,
-        suffix->is_a ? find(module, tensor, *other, module_rank) : find(module, *other, tensor, module_rank));
-    scales.push_back(scale);
-    const Linear& linear = linears_[at->linear];
-    const bool of_embedding = at->linear == kEmbeddingIndex;
-    if (of_embedding != suffix->of_embedding)
-      return failure(ErrorCode::corrupt, "tensor {} is none of {}", full,
-                     of_embedding ? "an embedding" : "a linear layer");
-    if (!tensor.plain() || !tensor.usable())
-      return failure(ErrorCode::corrupt, "tensor {} is {}, which is no format of an adapter", full,
-                     tensor.format);
+    TRY(const Half half, half_of(tensor, module, config, tensors));
     TRY_VOID(check_finite(tensor, pool));
-
-    const std::int64_t r = module_rank, first = at->part * max_rank_;
-    for (std::int64_t e = 0; e < at->experts; ++e) {
-      const std::size_t index = at->linear + static_cast<std::size_t>(e);
-      if (!seen.emplace(index, at->part, suffix->is_a).second)
+    scales.push_back(half.scale);
+    for (std::int64_t e = 0; e < half.module.experts; ++e) {
+      const std::size_t index = half.module.linear + static_cast<std::size_t>(e);
+      if (!seen.emplace(index, half.module.part, half.is_a).second)
         return failure(ErrorCode::corrupt, "tensor {} is there under another name, too", full);
-      std::size_t& place = places[index];
-      if (place == SIZE_MAX) {
-        place = adapter.changes.size();
-        const std::size_t bytes = static_cast<std::size_t>(rank(linear)) * size_of(format_);
-        adapter.changes.push_back({index,
-                                   std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
-                                   std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.rows))});
-      }
-      AdapterFile::Change& change = adapter.changes[place];
-      if (!suffix->is_a)
-        copy_block(tensor, {at->rows, r, e, r * at->experts, at->experts},
-                   of_embedding ? scale * embed_scale_ : scale, format_, change.b, rank(linear),
-                   at->first_row, first);
-      else if (of_embedding)
-        copy_block(tensor, {linear.cols, r, 0, 1, linear.cols}, 1, format_, change.a, rank(linear), 0, first);
-      else
-        copy_block(tensor, {r, linear.cols, e * r * linear.cols, linear.cols, 1}, 1, format_, change.a,
-                   linear.cols, first, 0);
+      put(half, e, change_of(index));
     }
   }
   // PEFT writes both, with equal contents in any order. Other models do not set the field.

@@ -101,6 +101,12 @@ class AdapterReader {
   };
   using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
 
+  // A tensor of an adapter: half of the change of a module.
+  struct Half;
+  // Errors: the tensor, or the other one of its change, does not fit the base model.
+  Result<Half> half_of(const StoredTensor& tensor, std::string_view module, const AdapterConfig& config,
+                       std::span<const StoredTensor> tensors) const;
+  void put(const Half& half, std::int64_t expert, AdapterFile::Change& change) const;
   // Also computes a digest of the scales.
   Result<AdapterFile> read_tensors(const std::string& directory, const AdapterConfig& config,
                                    std::span<const StoredTensor> tensors) const;

@@ -226,10 +226,8 @@ MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vect
   return {.values = View::of(memory.data(), type, {1, rows[0].cols()})};
 }
 
-}  // namespace
-
-Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
-                              const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
+// The tensors of a matrix, each as rows and columns.
+std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixParameter& parameter) {
   std::vector<StoredTensor> tensors;
   for (const Slot& slot : parameter.parts) {
     StoredTensor tensor = *checkpoint.find(slot.name);
@@ -246,53 +244,93 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
       shape.insert(shape.begin(), 1);  // a table of one row
     }
   }
-  const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain);
-  MatrixFormats formats = wanted;
-  if (!all_plain) formats.plain = formats.activation;
+  return tensors;
+}
 
-  std::vector<LoadedPart> loaded;
-  const bool widens = parameter.run_cols > 0;
-  const bool own_bytes = parameter.sharded && all_plain && !widens && stands_together(parameter);
+// What becomes of the tensors of a matrix.
+struct MatrixLayout {
+  MatrixFormats formats;
+  bool all_plain;
+  bool widens;            // runs of columns get zeros behind them
+  bool own_bytes;         // a rank reads only its part of the tensors
+  std::int64_t gap_rows;  // rows of zeros, as many as the longest range of them has
+
+  bool pads() const { return gap_rows > 0 || widens; }
+};
+
+MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
+                 MatrixFormats formats) {
+  const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain), widens = parameter.run_cols > 0;
   std::int64_t gap_rows = 0;
   for (const RowRange& range : parameter.order)
     if (range.begin < 0) gap_rows = std::max(gap_rows, range.count);
-  const bool pads = gap_rows > 0 || widens;  // with zeros: what is stored quantised becomes plain
-  if (!all_plain && pads) formats.quantization = Encoding::plain;
-  if (own_bytes) {
+  if (!all_plain) {
+    formats.plain = formats.activation;
+    if (gap_rows > 0 || widens) formats.quantization = Encoding::plain;  // zeros are plain: so is the rest
+  }
+  return {.formats = formats,
+          .all_plain = all_plain,
+          .widens = widens,
+          .own_bytes = parameter.sharded && all_plain && !widens && stands_together(parameter),
+          .gap_rows = gap_rows};
+}
+
+// All of one tensor.
+Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter, const MatrixLayout& layout,
+                              const StoredTensor* scale, ThreadPool& pool) {
+  std::vector<std::byte> turned;
+  if (parameter.channels > 0) {
+    TRY(tensor, by_place(tensor, parameter.channels, turned));
+  }
+  MatrixFormats stored = layout.formats;
+  if (layout.widens) stored.quantization = Encoding::plain;
+  TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, scale, pool));
+  if (parameter.channels > 0) part.cut = std::move(turned);
+  const DType plain = layout.formats.plain;
+  if (layout.pads() && !layout.all_plain && part.part.encoding != Encoding::plain)
+    dequantize_part(part, plain, pool);
+  if (layout.widens) {
+    widen_runs(part, parameter.stored_run_cols, parameter.run_cols, pool);
+    TRY(part, quantized(std::move(part), tensor.name, layout.formats, pool));
+  }
+  if (parameter.sharded && !has_columns(part.part, parameter.first_col, parameter.cols))
+    dequantize_part(part, plain, pool);
+  return part;
+}
+
+// A product takes parts that are all quantised, or all plain.
+void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, ThreadPool& pool) {
+  const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
+  if (use != MatrixUse::plain && std::ranges::none_of(loaded, is_plain)) return;
+  for (LoadedPart& one : loaded)
+    if (!is_plain(one)) dequantize_part(one, plain, pool);
+}
+
+}  // namespace
+
+Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
+                              const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
+  const std::vector<StoredTensor> tensors = tensors_of(checkpoint, parameter);
+  const MatrixLayout layout = matrix_layout_of(tensors, parameter, wanted);
+  const MatrixFormats& formats = layout.formats;
+  std::vector<LoadedPart> loaded;
+  if (layout.own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {
     const StoredTensor* scale = parameter.scale ? checkpoint.find(parameter.scale->name) : nullptr;
-    for (StoredTensor tensor : tensors) {
-      std::vector<std::byte> turned;
-      if (parameter.channels > 0) {
-        TRY(tensor, by_place(tensor, parameter.channels, turned));
-      }
-      MatrixFormats stored = formats;
-      if (widens) stored.quantization = Encoding::plain;
-      TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, scale, pool));
-      if (parameter.channels > 0) part.cut = std::move(turned);
-      if (pads && !all_plain && part.part.encoding != Encoding::plain) dequantize_part(part, formats.plain, pool);
-      if (widens) {
-        widen_runs(part, parameter.stored_run_cols, parameter.run_cols, pool);
-        TRY(part, quantized(std::move(part), tensor.name, formats, pool));
-      }
-      if (parameter.sharded && !has_columns(part.part, parameter.first_col, parameter.cols))
-        dequantize_part(part, formats.plain, pool);
-      loaded.push_back(std::move(part));
+    for (const StoredTensor& tensor : tensors) {
+      TRY(loaded.emplace_back(), load_whole(tensor, parameter, layout, scale, pool));
     }
   }
-  const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
-  if (parameter.use == MatrixUse::plain || std::ranges::any_of(loaded, is_plain))
-    for (LoadedPart& one : loaded)
-      if (!is_plain(one)) dequantize_part(one, formats.plain, pool);
+  make_alike(loaded, parameter.use, formats.plain, pool);
 
   LoadedPart gap;
-  if (gap_rows > 0 && !own_bytes) {
-    TRY(gap, zeros(gap_rows, loaded[0].part.cols(), formats, pool));
+  if (layout.gap_rows > 0 && !layout.own_bytes) {
+    TRY(gap, zeros(layout.gap_rows, loaded[0].part.cols(), formats, pool));
   }
   std::vector<MatrixPart> parts =
-      parts_of(loaded, own_bytes ? std::span<const RowRange>() : std::span(parameter.order), gap);
-  if (parameter.sharded && !own_bytes)
+      parts_of(loaded, layout.own_bytes ? std::span<const RowRange>() : std::span(parameter.order), gap);
+  if (parameter.sharded && !layout.own_bytes)
     for (MatrixPart& part : parts) part = column_range(part, parameter.first_col, parameter.cols);
   if (parameter.turned)
     for (MatrixPart& part : parts) transpose(part.values);

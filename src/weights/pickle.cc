@@ -1,8 +1,10 @@
 #include "weights/pickle.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 namespace octavo {
@@ -29,103 +31,20 @@ class Machine {
   }
 
  private:
+  struct Instruction {
+    unsigned char opcode;
+    void (*run)(Machine&);
+  };
   void step(unsigned char opcode) {
-    switch (opcode) {
-      case 0x80:  // PROTO
-        return void(unsigned_of(1));
-      case 0x95:  // FRAME
-        return void(unsigned_of(8));
-      case '.':
-        stopped_ = check(!stack_.empty(), "an empty stack at the end");
-        return;
-      case '(':
-        return marks_.push_back(stack_.size());
-      case '0':  // POP
-        pop();
-        return;
-      case '}':
-        return push({.kind = Kind::dict});
-      case ']':
-      case ')':
-        return push({.kind = Kind::sequence});
-      case 't':  // TUPLE
-      case 'l':  // LIST
-        return push({.kind = Kind::sequence, .items = pop_to_mark()});
-      case 0x85:  // TUPLE1
-      case 0x86:
-      case 0x87:
-        return push({.kind = Kind::sequence, .items = pop_many(opcode - 0x84U)});
-      case 'N':
-        return push({});
-      case 0x88:  // NEWTRUE
-      case 0x89:
-        return push({.kind = Kind::integer, .integer = opcode == 0x88});
-      case 'K':
-        return push_integer(static_cast<std::int64_t>(unsigned_of(1)));
-      case 'M':
-        return push_integer(static_cast<std::int64_t>(unsigned_of(2)));
-      case 'J':
-        return push_integer(static_cast<std::int32_t>(unsigned_of(4)));
-      case 0x8a:  // LONG1
-        return push_long(unsigned_of(1));
-      case 'G':
-        return push({.kind = Kind::real, .real = std::bit_cast<double>(__builtin_bswap64(unsigned_of(8)))});
-      case 'U':   // SHORT_BINSTRING, of Python 2
-      case 0x8c:  // SHORT_BINUNICODE
-        return push_text(unsigned_of(1));
-      case 'T':  // BINSTRING
-      case 'X':  // BINUNICODE
-        return push_text(unsigned_of(4));
-      case 0x8d:  // BINUNICODE8
-        return push_text(unsigned_of(8));
-      case 'c': {  // GLOBAL
-        const auto module = take_line(), name = take_line();
-        return push_global(module, name);
-      }
-      case 0x93: {  // STACK_GLOBAL
-        const PickleValue& name = *pop();
-        const PickleValue& module = *pop();
-        if (check(name.is(Kind::text) && module.is(Kind::text), "a global without a name"))
-          push_global(module.text, name.text);
-        return;
-      }
-      case 'q':
-        return memorize(unsigned_of(1));
-      case 'r':
-        return memorize(unsigned_of(4));
-      case 0x94:  // MEMOIZE
-        return memorize(memo_.size());
-      case 'h':
-        return recall(unsigned_of(1));
-      case 'j':
-        return recall(unsigned_of(4));
-      case 'Q':  // BINPERSID
-        return push({.kind = Kind::persistent, .items = pop_many(1)});
-      case 'R':     // REDUCE
-      case 0x81: {  // NEWOBJ
-        auto items = pop_many(2);
-        if (check(items.size() == 2 && items[1]->is(Kind::sequence), "a call without arguments"))
-          push({.kind = Kind::call, .items = std::move(items)});
-        return;
-      }
-      case 'b':  // BUILD: the state of an object, in addition to its items
-        pop();
-        return;
-      case 'a':
-        return add(Kind::sequence, pop_many(1));
-      case 'e':
-        return add(Kind::sequence, pop_to_mark());
-      case 's':
-        return add(Kind::dict, pop_many(2));
-      case 'u': {
-        auto items = pop_to_mark();
-        if (check(items.size() % 2 == 0, "a key without a value")) add(Kind::dict, std::move(items));
-        return;
-      }
-      default:
-        return refuse("unknown opcode {:#04x}", opcode);
-    }
+    static const auto kByOpcode = [] {
+      std::array<void (*)(Machine&), 256> table{};
+      for (const Instruction& one : instructions()) table[one.opcode] = one.run;
+      return table;
+    }();
+    if (kByOpcode[opcode] == nullptr) return refuse("unknown opcode {:#04x}", opcode);
+    kByOpcode[opcode](*this);
   }
+  static std::span<const Instruction> instructions();
 
   template <class... Args>
   void refuse(fmt::format_string<Args...> text, Args&&... args) {
@@ -164,6 +83,9 @@ class Machine {
     if (problem_.empty()) stack_.push_back(&pickle_.values.emplace_back(std::move(value)));
   }
   void push_integer(std::int64_t value) { push({.kind = Kind::integer, .integer = value}); }
+  void push_real(std::uint64_t big_endian) {
+    push({.kind = Kind::real, .real = std::bit_cast<double>(__builtin_bswap64(big_endian))});
+  }
   // Minimal two's complement.
   void push_long(std::uint64_t bytes) {
     if (!check(bytes <= 8, "an integer of more than 64 bits")) return;
@@ -174,6 +96,22 @@ class Machine {
   }
   void push_text(std::uint64_t bytes) {
     push({.kind = Kind::text, .text = take(bytes).value_or(std::string_view())});
+  }
+  void push_tuple(std::size_t count) { push({.kind = Kind::sequence, .items = pop_many(count)}); }
+  void push_call() {
+    auto items = pop_many(2);
+    if (check(items.size() == 2 && items[1]->is(Kind::sequence), "a call without arguments"))
+      push({.kind = Kind::call, .items = std::move(items)});
+  }
+  void push_line_global() {
+    const auto module = take_line(), name = take_line();
+    push_global(module, name);
+  }
+  void push_stack_global() {
+    const PickleValue& name = *pop();
+    const PickleValue& module = *pop();
+    if (check(name.is(Kind::text) && module.is(Kind::text), "a global without a name"))
+      push_global(module.text, name.text);
   }
   void push_global(std::string_view module, std::string_view name) {
     push({.kind = Kind::global, .text = pickle_.names.emplace_back(fmt::format("{}.{}", module, name))});
@@ -213,6 +151,11 @@ class Machine {
     top->items.insert(top->items.end(), items.begin(), items.end());
   }
 
+  void add_pairs() {
+    auto items = pop_to_mark();
+    if (check(items.size() % 2 == 0, "a key without a value")) add(Kind::dict, std::move(items));
+  }
+
   void memorize(std::uint64_t place) {
     PickleValue* top = pop();
     if (!problem_.empty()) return;
@@ -234,6 +177,53 @@ class Machine {
   std::unordered_map<std::uint64_t, PickleValue*> memo_;
   PickleValue nothing_;  // result of popping an empty stack, which ends the run
 };
+
+std::span<const Machine::Instruction> Machine::instructions() {
+  static constexpr Instruction kAll[] = {
+      {0x80, [](Machine& m) { m.unsigned_of(1); }},  // PROTO
+      {0x95, [](Machine& m) { m.unsigned_of(8); }},  // FRAME
+      {'.', [](Machine& m) { m.stopped_ = m.check(!m.stack_.empty(), "an empty stack at the end"); }},
+      {'(', [](Machine& m) { m.marks_.push_back(m.stack_.size()); }},
+      {'0', [](Machine& m) { m.pop(); }},  // POP
+      {'}', [](Machine& m) { m.push({.kind = Kind::dict}); }},
+      {']', [](Machine& m) { m.push({.kind = Kind::sequence}); }},
+      {')', [](Machine& m) { m.push({.kind = Kind::sequence}); }},
+      {'t', [](Machine& m) { m.push({.kind = Kind::sequence, .items = m.pop_to_mark()}); }},  // TUPLE
+      {'l', [](Machine& m) { m.push({.kind = Kind::sequence, .items = m.pop_to_mark()}); }},  // LIST
+      {0x85, [](Machine& m) { m.push_tuple(1); }},                                            // TUPLE1
+      {0x86, [](Machine& m) { m.push_tuple(2); }},
+      {0x87, [](Machine& m) { m.push_tuple(3); }},
+      {'N', [](Machine& m) { m.push({}); }},
+      {0x88, [](Machine& m) { m.push_integer(1); }},  // NEWTRUE
+      {0x89, [](Machine& m) { m.push_integer(0); }},
+      {'K', [](Machine& m) { m.push_integer(static_cast<std::int64_t>(m.unsigned_of(1))); }},
+      {'M', [](Machine& m) { m.push_integer(static_cast<std::int64_t>(m.unsigned_of(2))); }},
+      {'J', [](Machine& m) { m.push_integer(static_cast<std::int32_t>(m.unsigned_of(4))); }},
+      {0x8a, [](Machine& m) { m.push_long(m.unsigned_of(1)); }},  // LONG1
+      {'G', [](Machine& m) { m.push_real(m.unsigned_of(8)); }},
+      {'U', [](Machine& m) { m.push_text(m.unsigned_of(1)); }},   // SHORT_BINSTRING, of Python 2
+      {0x8c, [](Machine& m) { m.push_text(m.unsigned_of(1)); }},  // SHORT_BINUNICODE
+      {'T', [](Machine& m) { m.push_text(m.unsigned_of(4)); }},   // BINSTRING
+      {'X', [](Machine& m) { m.push_text(m.unsigned_of(4)); }},   // BINUNICODE
+      {0x8d, [](Machine& m) { m.push_text(m.unsigned_of(8)); }},  // BINUNICODE8
+      {'c', [](Machine& m) { m.push_line_global(); }},            // GLOBAL
+      {0x93, [](Machine& m) { m.push_stack_global(); }},          // STACK_GLOBAL
+      {'q', [](Machine& m) { m.memorize(m.unsigned_of(1)); }},
+      {'r', [](Machine& m) { m.memorize(m.unsigned_of(4)); }},
+      {0x94, [](Machine& m) { m.memorize(m.memo_.size()); }},  // MEMOIZE
+      {'h', [](Machine& m) { m.recall(m.unsigned_of(1)); }},
+      {'j', [](Machine& m) { m.recall(m.unsigned_of(4)); }},
+      {'Q', [](Machine& m) { m.push({.kind = Kind::persistent, .items = m.pop_many(1)}); }},  // BINPERSID
+      {'R', [](Machine& m) { m.push_call(); }},                                               // REDUCE
+      {0x81, [](Machine& m) { m.push_call(); }},                                              // NEWOBJ
+      {'b', [](Machine& m) { m.pop(); }},  // BUILD: the state of an object, in addition to its items
+      {'a', [](Machine& m) { m.add(Kind::sequence, m.pop_many(1)); }},
+      {'e', [](Machine& m) { m.add(Kind::sequence, m.pop_to_mark()); }},
+      {'s', [](Machine& m) { m.add(Kind::dict, m.pop_many(2)); }},
+      {'u', [](Machine& m) { m.add_pairs(); }},
+  };
+  return kAll;
+}
 
 }  // namespace
 

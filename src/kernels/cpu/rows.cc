@@ -235,11 +235,13 @@ void pool(Stream& stream, const PoolArgs& args) {
     std::copy_n(args.x.row<float>(first), dim, out);
     for (std::int64_t i = first + 1; i < past; ++i) {
       const float* x = args.x.row<float>(i);
-      const float weight = args.pool == Pool::weighted ? static_cast<float>(i - first + 1) : 1;
+      const auto weight = static_cast<float>(i - first + 1);
       if (args.pool == Pool::max)
         for (std::int64_t k = 0; k < dim; ++k) out[k] = x[k] > out[k] || std::isnan(x[k]) ? x[k] : out[k];
-      else
+      else if (args.pool == Pool::weighted)
         for (std::int64_t k = 0; k < dim; ++k) out[k] += weight * x[k];
+      else
+        for (std::int64_t k = 0; k < dim; ++k) out[k] += x[k];
     }
     const float divisor = pool_divisor(args.pool, past - first);
     for (std::int64_t k = 0; k < dim; ++k) out[k] /= divisor;

@@ -105,6 +105,63 @@ std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vect
   return row;
 }
 
+// One query of one head, at `position`, over tokens [begin, end) of a sequence.
+struct HeadQuery {
+  const AttentionArgs& args;
+  std::int64_t sequence, query, position, head, begin, end;
+
+  CachedVector cached(KeyOrValue which, std::int64_t token) const {
+    const auto& plan = static_cast<const ReferencePlan&>(args.plan);
+    const KvSpec& spec = args.cache.spec;
+    const auto entry = static_cast<std::size_t>(sequence * plan.table_stride + token / spec.block_size);
+    const std::int64_t group = args.q.size(1) / spec.kv_heads;
+    return vector_of(block_address(args.cache, plan.block_tables[entry]), spec, which, head / group,
+                     token % spec.block_size);
+  }
+  bool sees(std::int64_t token) const {
+    if (!args.chosen) return true;
+    return std::ranges::binary_search(
+        std::span(args.chosen.row<std::int32_t>(query), static_cast<std::size_t>(args.chosen.size(1))),
+        token);
+  }
+  double bias(std::int64_t distance) const {
+    const std::int64_t most = args.distance_bias.size(1) / 2;
+    return at(args.distance_bias, {head, most + std::clamp(distance, -most, most)});
+  }
+  double score(std::int64_t token) const {
+    const CachedVector key = cached(kKey, token);
+    double sum = 0;
+    for (std::int64_t d = 0; d < args.cache.spec.score_dim(); ++d)
+      sum += at(args.q, {query, head, d}) * key[d];
+    sum *= args.scale;
+    if (args.slopes) sum += at(args.slopes, {head}) * static_cast<double>(token - end + 1);
+    if (args.distance_bias) sum += bias(token - position);
+    return args.soft_cap > 0 ? args.soft_cap * std::tanh(sum / args.soft_cap) : sum;
+  }
+
+  void attend() const {
+    const std::int64_t value_dim = args.cache.spec.value_dim();
+    std::vector<double> scores;
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::int64_t t = begin; t < end; ++t) {
+      scores.push_back(sees(t) ? score(t) : -std::numeric_limits<double>::infinity());
+      largest = std::max(largest, scores.back());
+    }
+    double sum = 0;
+    for (double& weight : scores) sum += weight = std::exp(weight - largest);
+    if (args.sinks) sum += std::exp(at(args.sinks, {head}) - largest);
+    std::vector<double> mixed(static_cast<std::size_t>(value_dim));
+    for (std::int64_t t = begin; t < end; ++t) {
+      if (!sees(t)) continue;
+      const CachedVector value = cached(kValue, t);
+      for (std::int64_t d = 0; d < value_dim; ++d)
+        mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];
+    }
+    for (std::int64_t d = 0; d < value_dim; ++d)
+      put(args.out, {query, head * value_dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
+  }
+};
+
 }  // namespace
 
 std::int64_t kv_block_bytes(const KvSpec& spec) { return kv_exchange_bytes(spec); }
@@ -248,60 +305,6 @@ void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
 void attention(Stream& stream, const AttentionArgs& args) {
   if (args.cache.spec.shared_rows()) return attend_rows(stream, args);
   const auto& plan = static_cast<const ReferencePlan&>(args.plan);
-  const KvSpec& spec = args.cache.spec;
-  const std::int64_t dim = spec.score_dim(), value_dim = spec.value_dim();
-  const std::int64_t q_heads = args.q.size(1);
-  const std::int64_t group = q_heads / spec.kv_heads;
-
-  const auto bias = [&](std::int64_t head, std::int64_t distance) {
-    const std::int64_t most = args.distance_bias.size(1) / 2;
-    return at(args.distance_bias, {head, most + std::clamp(distance, -most, most)});
-  };
-  // One query of one head, at `position`, over tokens [begin, end) of sequence s.
-  const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t position, std::int64_t head,
-                          std::int64_t begin, std::int64_t end) {
-    const auto cached = [&](KeyOrValue which, std::int64_t token) {
-      const auto entry = static_cast<std::size_t>(s * plan.table_stride + token / spec.block_size);
-      return vector_of(block_address(args.cache, plan.block_tables[entry]), spec, which, head / group,
-                       token % spec.block_size);
-    };
-    const auto sees = [&](std::int64_t token) {
-      if (!args.chosen) return true;
-      return std::ranges::binary_search(
-          std::span(args.chosen.row<std::int32_t>(query), static_cast<std::size_t>(args.chosen.size(1))),
-          token);
-    };
-    std::vector<double> scores;
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::int64_t t = begin; t < end; ++t) {
-      if (!sees(t)) {
-        scores.push_back(-std::numeric_limits<double>::infinity());
-        continue;
-      }
-      const CachedVector key = cached(kKey, t);
-      double score = 0;
-      for (std::int64_t d = 0; d < dim; ++d) score += at(args.q, {query, head, d}) * key[d];
-      score *= args.scale;
-      if (args.slopes) score += at(args.slopes, {head}) * static_cast<double>(t - end + 1);
-      if (args.distance_bias) score += bias(head, t - position);
-      if (args.soft_cap > 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
-      largest = std::max(largest, score);
-      scores.push_back(score);
-    }
-    double sum = 0;
-    for (double& score : scores) sum += score = std::exp(score - largest);
-    if (args.sinks) sum += std::exp(at(args.sinks, {head}) - largest);
-    std::vector<double> mixed(static_cast<std::size_t>(value_dim));
-    for (std::int64_t t = begin; t < end; ++t) {
-      if (!sees(t)) continue;
-      const CachedVector value = cached(kValue, t);
-      for (std::int64_t d = 0; d < value_dim; ++d)
-        mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];
-    }
-    for (std::int64_t d = 0; d < value_dim; ++d)
-      put(args.out, {query, head * value_dim + d}, mixed[static_cast<std::size_t>(d)] / sum);
-  };
-
   for (std::size_t s = 0; s < plan.lengths.size(); ++s) {
     const std::int64_t first = plan.query_starts[s];
     const std::int64_t past_last = plan.query_starts[s + 1];
@@ -312,8 +315,8 @@ void attention(Stream& stream, const AttentionArgs& args) {
       if (args.chunk > 0) begin = position / args.chunk * args.chunk;
       const std::int64_t ahead = args.window > 0 ? position + args.window : length;
       const std::int64_t end = args.causal ? position + 1 : std::min(length, ahead);
-      for (std::int64_t head = 0; head < q_heads; ++head)
-        attend(static_cast<std::int64_t>(s), query, position, head, begin, end);
+      for (std::int64_t head = 0; head < args.q.size(1); ++head)
+        HeadQuery{args, static_cast<std::int64_t>(s), query, position, head, begin, end}.attend();
     }
   }
 }

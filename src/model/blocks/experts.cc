@@ -12,6 +12,13 @@
 namespace octavo {
 namespace {
 
+// One of the two products of all experts.
+struct ExpertProjection {
+  std::vector<MatrixParameter> matrices;
+  VectorParameter bias;
+  std::vector<const Weight*> weights;  // of `matrices`, once they are loaded
+};
+
 class ExpertsBlock final : public Block {
  public:
   ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim)
@@ -26,14 +33,14 @@ class ExpertsBlock final : public Block {
     router_.weight.use = MatrixUse::router;
     if (spec.choice_bias) choice_bias_ = name.vector({names.of<Experts>().choice_bias}, {choices()});
     if (spec.choice_bias && names.of<Experts>().choice_bias_row) choice_bias_.parts[0].shape = {1, choices()};
-    up_ = name.experts(names.of<Experts>().up, spec.count, mlp.up_dim(), inner_);
-    down_ = name.experts({names.of<Experts>().down}, spec.count, inner_, mlp.hidden, true);
+    up_.matrices = name.experts(names.of<Experts>().up, spec.count, mlp.up_dim(), inner_);
+    down_.matrices = name.experts({names.of<Experts>().down}, spec.count, inner_, mlp.hidden, true);
     if (spec.latent > 0) {
       latent_ = name.linear({names.of<Experts>().latent}, {inner_}, dim, false);
       lift_ = name.linear({names.of<Experts>().lift}, {dim}, inner_, false);
     }
-    if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.of<Experts>().up_bias, spec.count, mlp.up_dim());
-    if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.of<Experts>().down_bias}, spec.count, inner_);
+    if (mlp.up_bias) up_.bias = name.rows_of_vectors(names.of<Experts>().up_bias, spec.count, mlp.up_dim());
+    if (mlp.down_bias) down_.bias = name.rows_of_vectors({names.of<Experts>().down_bias}, spec.count, inner_);
     if (spec.sum_bias) sum_bias_ = name.vector({names.of<Experts>().sum_bias}, {dim});
     if (spec.vocab > 0) {
       table_ = name.rows_of_vectors({names.of<Experts>().table}, spec.vocab, spec.router.chosen);
@@ -48,8 +55,8 @@ class ExpertsBlock final : public Block {
       router_norm_.weight.factors = {{0, dim, 1 / std::sqrt(static_cast<float>(dim))}};
     }
     if (names.of<Experts>().interleaved) {
-      up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
-      for (MatrixParameter& up : up_) up.order = up_bias_.order;
+      up_.bias.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
+      for (MatrixParameter& up : up_.matrices) up.order = up_.bias.order;
     }
     if (name.shard.rank > 0) sum_bias_ = {};
     if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
@@ -64,20 +71,21 @@ class ExpertsBlock final : public Block {
 
   void list(ParameterList& list) override {
     list.add(router_norm_, router_, choice_bias_, table_, bounds_, scales_, latent_);
-    for (std::size_t e = 0; e < up_.size(); ++e) {
-      list.add(up_[e], down_[e]);
+    for (std::size_t e = 0; e < up_.matrices.size(); ++e) {
+      list.add(up_.matrices[e], down_.matrices[e]);
     }
-    list.experts.push_back({&up_, spec_.router.chosen});
-    list.experts.push_back({&down_, spec_.router.chosen});
-    list.add(up_bias_, down_bias_, sum_bias_, lift_, shared_, shared_gate_);
+    list.experts.push_back({&up_.matrices, spec_.router.chosen});
+    list.experts.push_back({&down_.matrices, spec_.router.chosen});
+    list.add(up_.bias, down_.bias, sum_bias_, lift_, shared_, shared_gate_);
   }
 
   void loaded() override {
-    for (const MatrixParameter& up : up_) up_weights_.push_back(up.weight.get());
-    for (const MatrixParameter& down : down_) down_weights_.push_back(down.weight.get());
+    for (const MatrixParameter& up : up_.matrices) up_.weights.push_back(up.weight.get());
+    for (const MatrixParameter& down : down_.matrices) down_.weights.push_back(down.weight.get());
     if (!spread_) return;
     std::vector<std::vector<const Weight*>> places;
-    for (std::size_t i = 0; i < up_.size(); ++i) places.push_back({up_weights_[i], down_weights_[i]});
+    for (std::size_t i = 0; i < up_.matrices.size(); ++i)
+      places.push_back({up_.weights[i], down_.weights[i]});
     spread_->loaded(std::move(places));
   }
 
@@ -109,7 +117,7 @@ class ExpertsBlock final : public Block {
     const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);
     const double chosen = spec_.router.chosen * count / static_cast<double>(choices());
     const double met = count * (1 - std::pow(1 - chosen / count, tokens));
-    const auto expert = static_cast<double>(up_[0].elements() + down_[0].elements());
+    const auto expert = static_cast<double>(up_.matrices[0].elements() + down_.matrices[0].elements());
     BlockCost cost = linear_cost(router_, pass) + linear_cost(shared_gate_, pass) +
                      linear_cost(latent_, pass) + linear_cost(lift_, pass);
     if (shared_) cost = cost + shared_->cost(pass);
@@ -156,12 +164,13 @@ class ExpertsBlock final : public Block {
     if (spec_.latent > 0) linear(step, x, latent_, w.latent);
     const View expert_x = spec_.latent > 0 ? w.latent : spec_.weigh_input ? w.weighed : x;
     if (spread_) {
-      spread_->arrange(routed, {w.places, w.row_tokens, w.order, w.own_starts});
+      spread_->arrange(routed, {w.places, w.spread.tokens, w.spread.order, w.spread.starts});
       const std::int64_t first = spread_->first_row(shard_.rank),
                          count = spread_->first_row(shard_.rank + 1) - first;
       if (count > 0)
-        run_experts(step, w,
-                    {expert_x, w.row_tokens.rows(first, count), w.own_starts, w.down.rows(first, count)});
+        run_experts(
+            step, w,
+            {expert_x, w.spread.tokens.rows(first, count), w.spread.starts, w.down.rows(first, count)});
       spread_->gather(*step.ranks, w.down);
     } else {
       if (spec_.identities > 0) pass_through(step, expert_x, w);
@@ -201,7 +210,9 @@ class ExpertsBlock final : public Block {
   struct Work {
     View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down, shared, gate, joined,
         lifted;
-    View row_tokens, order, own_starts, up_bias, down_bias;  // of experts that are spread
+    struct {
+      View tokens, order, starts, up_bias, down_bias;
+    } spread;  // of experts that are spread over ranks
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
@@ -222,12 +233,14 @@ class ExpertsBlock final : public Block {
         .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
         .joined = scratch.take(act, {shard_.size > 1 || spec_.latent > 0 ? n : 0, inner_}),
         .lifted = scratch.take(DType::f32, {spec_.latent > 0 ? n : 0, dim_}),
-        .row_tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
-        .order = scratch.take(DType::i32, {spread_ ? places : 0}),
-        .own_starts = scratch.take(DType::i32, {std::ssize(up_) + 1}),
-        .up_bias = scratch.take(DType::f32,
-                                {spread_ && up_bias_.size > 0 ? std::ssize(up_) : 0, spec_.expert.up_dim()}),
-        .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, inner_})};
+        .spread = {
+            .tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
+            .order = scratch.take(DType::i32, {spread_ ? places : 0}),
+            .starts = scratch.take(DType::i32, {std::ssize(up_.matrices) + 1}),
+            .up_bias = scratch.take(DType::f32, {spread_ && up_.bias.size > 0 ? std::ssize(up_.matrices) : 0,
+                                                 spec_.expert.up_dim()}),
+            .down_bias = scratch.take(
+                DType::f32, {spread_ && down_.bias.size > 0 ? std::ssize(up_.matrices) : 0, inner_})}};
   }
 
   // Copies each pair's input to its output, as identity experts do; other experts then overwrite theirs.
@@ -252,11 +265,11 @@ class ExpertsBlock final : public Block {
     ops.grouped_matmul(stream, {.x = rows.x,
                                 .rows = rows.tokens,
                                 .starts = rows.starts,
-                                .w = up_weights_,
-                                .bias = own_biases(step, up_bias_, w.up_bias),
+                                .w = up_.weights,
+                                .bias = own_biases(step, up_.bias, w.spread.up_bias),
                                 .y = up});
     ExpertPlaces places{
-        .index = up_[0].index, .rows = rows.tokens, .tokens = rows.tokens, .starts = rows.starts};
+        .index = up_.matrices[0].index, .rows = rows.tokens, .tokens = rows.tokens, .starts = rows.starts};
     add_expert_changes(step, rows.x, places, up);
     if (bounds_.least.value)
       ops.clamp(stream, {.x = up, .least = bounds_.least.value, .most = bounds_.most.value, .y = up});
@@ -268,10 +281,10 @@ class ExpertsBlock final : public Block {
                           .y = hidden});
     ops.grouped_matmul(stream, {.x = hidden,
                                 .starts = rows.starts,
-                                .w = down_weights_,
-                                .bias = own_biases(step, down_bias_, w.down_bias),
+                                .w = down_.weights,
+                                .bias = own_biases(step, down_.bias, w.spread.down_bias),
                                 .y = rows.y});
-    places.index = down_[0].index;
+    places.index = down_.matrices[0].index;
     places.rows = {};
     add_expert_changes(step, hidden, places, rows.y);
   }
@@ -299,8 +312,8 @@ class ExpertsBlock final : public Block {
         own.push_back(std::move(all[static_cast<std::size_t>(expert)]));
       all = std::move(own);
     };
-    keep(up_);
-    keep(down_);
+    keep(up_.matrices);
+    keep(down_.matrices);
   }
 
   // Each rank has some of the hidden units of every expert, and rank 0 what is added to their sum.
@@ -311,10 +324,10 @@ class ExpertsBlock final : public Block {
     mlp.hidden = static_cast<int>(shard.count(whole / together) * together);
     std::vector<RowRange> rows{{first, mlp.hidden}};
     if (mlp.gated) rows.push_back({whole + first, mlp.hidden});
-    for (MatrixParameter& up : up_) keep_rows(up, rows);
-    for (MatrixParameter& down : down_) keep_columns(down, first, mlp.hidden);
-    if (up_bias_.size > 0) keep_columns(up_bias_, rows);
-    if (shard.rank > 0) down_bias_ = {};
+    for (MatrixParameter& up : up_.matrices) keep_rows(up, rows);
+    for (MatrixParameter& down : down_.matrices) keep_columns(down, first, mlp.hidden);
+    if (up_.bias.size > 0) keep_columns(up_.bias, rows);
+    if (shard.rank > 0) down_.bias = {};
   }
 
   // Those of all experts, or of this rank's places.
@@ -336,11 +349,10 @@ class ExpertsBlock final : public Block {
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each
   LinearParameter router_, shared_gate_;
   LinearParameter latent_, lift_;  // of Experts::latent
-  std::vector<MatrixParameter> up_, down_;
+  ExpertProjection up_, down_;
   NormParameter router_norm_;
-  VectorParameter choice_bias_, table_, scales_, up_bias_, down_bias_, sum_bias_;
+  VectorParameter choice_bias_, table_, scales_, sum_bias_;
   BoundsParameter bounds_;  // of Mlp::limit
-  std::vector<const Weight*> up_weights_, down_weights_;
   std::unique_ptr<Block> shared_;
 };
 

@@ -1,4 +1,4 @@
-#include "local/speculative_config.h"
+#include "engine/draft/speculative_config.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@ namespace octavo {
 namespace {
 
 // "field: message"
-std::string error(std::string_view json) {
+std::string config_error(std::string_view json) {
   const auto options = parse_speculative_config(json);
   return options ? "" : fmt::format("{}: {}", options.error().field, options.error().message);
 }
@@ -91,36 +91,37 @@ TEST(SpeculativeConfig, HeadsByPlace) {
 }
 
 TEST(SpeculativeConfig, MistakesAreNamed) {
-  EXPECT_EQ(error("[1]"), "speculative_config: must be a JSON object");
+  EXPECT_EQ(config_error("[1]"), "speculative_config: must be a JSON object");
   EXPECT_EQ(
-      error(
+      config_error(
           R"({"model": "x", "num_speculative_tokens": 3, "speculative_token_tree": "[(0,), (1,), (0, 0)]"})"),
       "speculative_token_tree: must be a chain of num_speculative_tokens (3), [(0,), (0, 0), ..], got "
       "\"[(0,),(1,),(0,0)]\": draft tokens make no trees");
-  EXPECT_TRUE(error(R"({"method": "lookahead"})").starts_with("method: must be "));
-  EXPECT_EQ(error(R"({"method": "medusa", "num_speculative_tokens": 4})"),
+  EXPECT_TRUE(config_error(R"({"method": "lookahead"})").starts_with("method: must be "));
+  EXPECT_EQ(config_error(R"({"method": "medusa", "num_speculative_tokens": 4})"),
             "model: must be given: the folder of the heads");
-  EXPECT_EQ(error(R"({"method": "eagle", "num_speculative_tokens": 4})"),
+  EXPECT_EQ(config_error(R"({"method": "eagle", "num_speculative_tokens": 4})"),
             "model: must be given: the folder of the EAGLE head");
-  EXPECT_EQ(error(R"({"method": "mtp", "num_speculative_tokens": 4, "quantization": "int8"})"),
+  EXPECT_EQ(config_error(R"({"method": "mtp", "num_speculative_tokens": 4, "quantization": "int8"})"),
             "speculative_config: field \"quantization\" is not supported with method mtp");
-  EXPECT_EQ(error(R"({"method": "ngram"})"), "num_speculative_tokens: must be given");
-  EXPECT_EQ(error(R"({"method": "ngram", "num_speculative_tokens": "4"})"),
+  EXPECT_EQ(config_error(R"({"method": "ngram"})"), "num_speculative_tokens: must be given");
+  EXPECT_EQ(config_error(R"({"method": "ngram", "num_speculative_tokens": "4"})"),
             "num_speculative_tokens: must be an integer");
-  EXPECT_EQ(error(R"({"model": 4, "num_speculative_tokens": 4})"), "model: must be a string");
-  EXPECT_EQ(error(R"({"method": "draft_model", "num_speculative_tokens": 4})"),
+  EXPECT_EQ(config_error(R"({"model": 4, "num_speculative_tokens": 4})"), "model: must be a string");
+  EXPECT_EQ(config_error(R"({"method": "draft_model", "num_speculative_tokens": 4})"),
             "model: must be given for draft_model");
-  EXPECT_EQ(error(R"({"method": "ngram", "num_speculative_tokens": 4, "model": "x"})"),
+  EXPECT_EQ(config_error(R"({"method": "ngram", "num_speculative_tokens": 4, "model": "x"})"),
             "speculative_config: field \"model\" is not supported with method ngram");
-  EXPECT_EQ(error(R"({"model": "x", "num_speculative_tokens": 4, "draft_tensor_parallel_size": 2})"),
+  EXPECT_EQ(config_error(R"({"model": "x", "num_speculative_tokens": 4, "draft_tensor_parallel_size": 2})"),
             "draft_tensor_parallel_size: must be 1, got 2: a draft model runs on one rank");
-  EXPECT_EQ(error(R"({"model": "x", "num_speculative_tokens": 4, "draft_sample_method": "best"})"),
+  EXPECT_EQ(config_error(R"({"model": "x", "num_speculative_tokens": 4, "draft_sample_method": "best"})"),
             "draft_sample_method: must be \"greedy\" or \"probabilistic\", got \"best\"");
-  EXPECT_EQ(error(R"({"method": "suffix", "suffix_decoding_min_token_prob": "x"})"),
+  EXPECT_EQ(config_error(R"({"method": "suffix", "suffix_decoding_min_token_prob": "x"})"),
             "suffix_decoding_min_token_prob: must be a number");
   for (const char* ranges : {"4", "[4]", "[[1, 2]]", R"([[1, 2, "x"]])"})
     EXPECT_EQ(
-        error(fmt::format(R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges)),
+        config_error(
+            fmt::format(R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges)),
         "num_speculative_tokens_per_batch_size: must be a list of [from, to, tokens], three integers each");
 }
 

@@ -1,8 +1,9 @@
-#include "local/speculative_config.h"
+#include "engine/draft/speculative_config.h"
 
 #include <algorithm>
 #include <array>
 #include <boost/json/parse.hpp>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,7 +70,7 @@ class Fields {
   const json::object& config_;
 };
 
-Result<NgramOptions> ngram_options(const Fields& fields) {
+Result<NgramOptions> ngram_options(const Fields& fields, std::string_view) {
   TRY_VOID(fields.know_only("ngram", {"prompt_lookup_min", "prompt_lookup_max"}));
   std::optional<int> least, most;
   TRY_VOID(fields.number("prompt_lookup_min", least));
@@ -80,7 +81,7 @@ Result<NgramOptions> ngram_options(const Fields& fields) {
   return options;
 }
 
-Result<SuffixOptions> suffix_options(const Fields& fields) {
+Result<SuffixOptions> suffix_options(const Fields& fields, std::string_view) {
   constexpr std::string_view kDepth = "suffix_decoding_max_tree_depth";
   constexpr std::string_view kRequests = "suffix_decoding_max_cached_requests";
   constexpr std::string_view kFactor = "suffix_decoding_max_spec_factor";
@@ -101,7 +102,8 @@ Result<> read_model(const Fields& fields, Options& options) {
   std::string method = options.drawn ? "probabilistic" : "greedy";
   TRY_VOID(fields.text("draft_sample_method", method));
   if (method != "greedy" && method != "probabilistic")
-    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {}", quoted_text(method));
+    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {}",
+                   quoted_text(method));
   options.drawn = method == "probabilistic";
   int ranks = 1;
   TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
@@ -110,7 +112,7 @@ Result<> read_model(const Fields& fields, Options& options) {
   return {};
 }
 
-Result<DraftModelOptions> draft_model_options(const Fields& fields) {
+Result<DraftModelOptions> draft_model_options(const Fields& fields, std::string_view) {
   TRY_VOID(fields.know_only("draft_model", {"model", "quantization", "max_model_len", "draft_sample_method",
                                             "draft_tensor_parallel_size", kTree}));
   DraftModelOptions options;
@@ -120,24 +122,64 @@ Result<DraftModelOptions> draft_model_options(const Fields& fields) {
   return options;
 }
 
-// vLLM has a name for the predictors of each family, besides.
-bool is_mtp(std::string_view method) { return method == "mtp" || method.ends_with("_mtp"); }
-
+template <HeadOptions::Kind kind>
 Result<HeadOptions> head_options(const Fields& fields, std::string_view method) {
   TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size", kTree}));
-  HeadOptions options{.kind = is_mtp(method)      ? HeadOptions::Kind::mtp
-                              : method == "eagle" ? HeadOptions::Kind::eagle
-                                                  : HeadOptions::Kind::eagle3};
+  HeadOptions options{.kind = kind};
   TRY_VOID(read_model(fields, options));
   return options;
 }
 
+template <PlaceHeadOptions::Kind kind>
 Result<PlaceHeadOptions> place_head_options(const Fields& fields, std::string_view method) {
-  using enum PlaceHeadOptions::Kind;
   TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size", kTree}));
-  PlaceHeadOptions options{.kind = method == "medusa" ? medusa : mlp_speculator};
+  PlaceHeadOptions options{.kind = kind};
   TRY_VOID(read_model(fields, options));
   return options;
+}
+
+using Method = decltype(SpeculativeOptions::method);
+
+template <auto read>
+Result<Method> method_of(const Fields& fields, std::string_view name) {
+  return read(fields, name);
+}
+
+struct MethodRow {
+  std::string_view name;
+  Result<Method> (*read)(const Fields&, std::string_view method);
+  // Default of num_speculative_tokens. Methods without one require the field.
+  int (*tokens)(const Method&) = nullptr;
+};
+
+int suffix_tokens(const Method& method) {
+  return std::min(std::get<SuffixOptions>(method).max_tree_depth, kDraftTokensMax);
+}
+int mtp_tokens(const Method&) { return 1; }
+
+constexpr MethodRow kMethods[] = {
+    {"ngram", method_of<ngram_options>},
+    {"suffix", method_of<suffix_options>, suffix_tokens},
+    {"draft_model", method_of<draft_model_options>},
+    {"mtp", method_of<head_options<HeadOptions::Kind::mtp>>, mtp_tokens},
+    {"eagle", method_of<head_options<HeadOptions::Kind::eagle>>},
+    {"eagle3", method_of<head_options<HeadOptions::Kind::eagle3>>},
+    {"medusa", method_of<place_head_options<PlaceHeadOptions::Kind::medusa>>},
+    {"mlp_speculator", method_of<place_head_options<PlaceHeadOptions::Kind::mlp_speculator>>},
+};
+
+// vLLM has a name for the predictors of each family, besides: deepseek_mtp.
+Result<const MethodRow*> find_method(std::string_view name) {
+  const std::string_view wanted = name.ends_with("_mtp") ? "mtp" : name;
+  const auto found = std::ranges::find(kMethods, wanted, &MethodRow::name);
+  if (found != std::end(kMethods)) return found;
+  std::string names;
+  for (const MethodRow& row : kMethods) {
+    const bool last = &row == std::end(kMethods) - 1;
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : last ? " or " : ", ", row.name);
+  }
+  return invalid("method", "must be {} (\"draft_model\" where `model` is given and no method), got {}", names,
+                 quoted_text(name));
 }
 
 // A chain of `count` draft tokens in Python's syntax: [(0,), (0, 0), ..]
@@ -194,26 +236,9 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
   SpeculativeOptions options;
   std::optional<int> count;
   TRY_VOID(fields.number("num_speculative_tokens", count));
-  if (method == "ngram") {
-    TRY(options.method, ngram_options(fields));
-  } else if (method == "suffix") {
-    TRY(const SuffixOptions suffix, suffix_options(fields));
-    if (!count) count = std::min(suffix.max_tree_depth, kDraftTokensMax);
-    options.method = suffix;
-  } else if (method == "draft_model") {
-    TRY(options.method, draft_model_options(fields));
-  } else if (is_mtp(method) || method == "eagle" || method == "eagle3") {
-    TRY(options.method, head_options(fields, method));
-    if (!count && is_mtp(method)) count = 1;
-  } else if (method == "medusa" || method == "mlp_speculator") {
-    TRY(options.method, place_head_options(fields, method));
-  } else {
-    return invalid(
-        "method",
-        "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\", \"eagle3\", \"medusa\" or "
-        "\"mlp_speculator\" (\"draft_model\" where `model` is given and no method), got {}",
-        quoted_text(method));
-  }
+  TRY(const MethodRow* const row, find_method(method));
+  TRY(options.method, row->read(fields, method));
+  if (!count && row->tokens != nullptr) count = row->tokens(options.method);
   if (!count) return invalid("num_speculative_tokens", "must be given");
   options.num_speculative_tokens = *count;
   TRY_VOID(check_tree(fields, *count));

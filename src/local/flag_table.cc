@@ -1,0 +1,76 @@
+#include "local/flag_table.h"
+
+#include <boost/json/parse.hpp>
+#include <sstream>
+
+#include "local/numbers.h"
+
+namespace octavo {
+namespace {
+
+std::vector<std::string> parts_of(const std::string& names) {
+  std::vector<std::string> parts;
+  std::istringstream text(names);
+  for (std::string part; std::getline(text, part, '|');) parts.push_back(part);
+  return parts;
+}
+
+// 32k and 1M become digits; the check of the range follows.
+const CLI::Validator& suffix() {
+  static const CLI::Validator expand(
+      [](std::string& text) {
+        text = expand_suffix(text);
+        return std::string();
+      },
+      "");
+  return expand;
+}
+
+struct Check {
+  CLI::Option& option;
+
+  void operator()(std::monostate) const {}
+  template <class Number>
+  void operator()(const Between<Number>& range) const {
+    if (range.suffix) option.transform(suffix());
+    option.check(CLI::Range(range.min, range.max));
+  }
+  void operator()(const NotNegative& range) const {
+    if (range.suffix) option.transform(suffix());
+    option.check(CLI::NonNegativeNumber);
+  }
+  void operator()(const OneOf& choice) const {
+    option.check(CLI::IsMember(parts_of(std::string(choice.names))));
+  }
+  void operator()(const OneOfList& choice) const { option.check(CLI::IsMember(choice.names())); }
+  void operator()(Folder) const { option.check(CLI::ExistingDirectory); }
+};
+
+}  // namespace
+
+std::string text_of(const FlagHelp& help) {
+  if (const auto* const text = std::get_if<const char*>(&help)) return *text;
+  return std::get<1>(help)();
+}
+
+Result<boost::json::object> json_object(const std::string& text) {
+  boost::system::error_code not_json;
+  boost::json::value value = boost::json::parse(text, not_json);
+  if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
+  return std::move(value.get_object());
+}
+
+void refuse_flag(const std::string& name, const Error& error) {
+  throw CLI::ValidationError(name, error.field.empty() ? error.message : error.field + " " + error.message);
+}
+
+void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
+                 const FlagRest& rest) {
+  option.group(group);
+  std::visit(Check{option}, values);
+  if (!rest.environment.empty()) option.envname(std::string(rest.environment));
+  if (!rest.needs.empty()) option.needs(command.get_option(std::string(rest.needs)));
+  if (!rest.excludes.empty()) option.excludes(command.get_option(std::string(rest.excludes)));
+}
+
+}  // namespace octavo

@@ -1,0 +1,221 @@
+// The flags of a command as a table of rows, and the one loop that gives them to the parser.
+//
+//   constexpr FlagRow<EngineOptions> kDevice[] = {
+//       {"--cpu-threads", flag::to<&EngineOptions::threads>, "Compute threads; ..", flag::range(0, 1024)},
+//       {"--eplb-config", flag::parsed<&read_eplb_config, &EngineOptions::expert_balancing>, ".."},
+//   };
+//   add_flags(command, options, "Device", kDevice);
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <boost/json/object.hpp>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+
+namespace octavo {
+
+// Which values a flag takes.
+template <class Number>
+struct Between {
+  Number min, max;
+  bool suffix = false;  // also as 32k or 1M
+};
+struct NotNegative {
+  bool suffix = false;
+};
+struct OneOf {
+  std::string_view names;  // separated by '|'
+};
+struct OneOfList {
+  std::vector<std::string> (*names)();  // of a table of another file
+};
+struct Folder {};  // that exists
+using FlagValues = std::variant<std::monostate, Between<int>, Between<std::int64_t>, Between<std::uint64_t>,
+                                Between<double>, NotNegative, OneOf, OneOfList, Folder>;
+
+// A value and its name on the command line.
+template <class Value>
+struct Choice {
+  std::string_view name;
+  Value value;
+};
+
+struct FlagRest {
+  std::string_view environment{};  // variable that also sets it
+  std::string_view needs{};        // flag that must be given with it
+  std::string_view excludes{};     // flag that must not
+  bool no_default = false;         // help does not show the default
+};
+
+using FlagHelp = std::variant<const char*, std::string (*)()>;
+
+template <class Options>
+struct FlagRow {
+  const char* names;  // as CLI11 writes them: "--on,!--off"
+  CLI::Option* (*add)(CLI::App&, Options&, const FlagRow&);
+  FlagHelp help = "";
+  FlagValues values = {};
+  FlagRest rest = {};
+};
+
+std::string text_of(const FlagHelp& help);
+Result<boost::json::object> json_object(const std::string& text);
+// Throws what the parser reports of a value that `read` refuses.
+[[noreturn]] void refuse_flag(const std::string& name, const Error& error);
+void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
+                 const FlagRest& rest);
+
+// Adds the rows to a command; parsing fills `options`, which must outlive the command. group "": hidden
+// flags.
+template <class Options, std::size_t n>
+void add_flags(CLI::App& command, Options& options, const std::string& group,
+               const FlagRow<Options> (&rows)[n]) {
+  for (const FlagRow<Options>& row : rows)
+    finish_flag(command, *row.add(command, options, row), group, row.values, row.rest);
+}
+
+namespace flag {
+
+template <class Number>
+constexpr Between<Number> range(Number min, Number max) {
+  return {min, max};
+}
+constexpr Between<int> count(int min, int max) { return {min, max, true}; }
+
+// The member at the end of a path; each part of it is a pointer to a member, or a function of the object
+// before.
+template <class From>
+auto& follow(From& object) {
+  return object;
+}
+template <auto First, auto... Rest, class From>
+auto& follow(From& object) {
+  return follow<Rest...>(std::invoke(First, object));
+}
+
+// Where the value of a row goes.
+
+// To a member. A bool is a switch; a list or an optional shows no default.
+template <auto... Path>
+inline constexpr auto to =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& value = follow<Path...>(options);
+      using Value = std::remove_reference_t<decltype(value)>;
+      if constexpr (std::same_as<Value, bool>) {
+        return command.add_flag(row.names, value, text_of(row.help));
+      } else {
+        CLI::Option* option = command.add_option(row.names, value, text_of(row.help));
+        if constexpr (std::is_arithmetic_v<Value> || std::same_as<Value, std::string>)
+          if (!row.rest.no_default) option->capture_default_str();
+        return option;
+      }
+    };
+
+// To a member that counts in smaller units: seconds of the flag are `factor` units each.
+template <int factor, auto... Path>
+inline constexpr auto seconds = []<class Options>(CLI::App& command, Options& options,
+                                                  const FlagRow<Options>& row) {
+  auto& value = follow<Path...>(options);
+  using Value = std::remove_reference_t<decltype(value)>;
+  return command
+      .add_option_function<int>(
+          row.names, [&value](int given) { value = static_cast<Value>(given) * factor; }, text_of(row.help))
+      ->default_str(std::to_string(value / factor));
+};
+
+// To a member by name.
+template <auto& choices, auto... Path>
+inline constexpr auto chosen =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& value = follow<Path...>(options);
+      std::vector<std::string> names;
+      std::string now;
+      for (const auto& choice : choices) {
+        names.emplace_back(choice.name);
+        if (choice.value == value && now.empty()) now = choice.name;
+      }
+      CLI::Option* option = command
+                                .add_option_function<std::string>(
+                                    row.names,
+                                    [&value](const std::string& name) {
+                                      for (const auto& choice : choices)
+                                        if (choice.name == name) value = choice.value;
+                                    },
+                                    text_of(row.help))
+                                ->check(CLI::IsMember(std::move(names)));
+      if (!row.rest.no_default) option->default_str(now);
+      return option;
+    };
+
+template <auto Read, class Target, class Given>
+concept ReadsInto = std::invocable<decltype(Read), const Given&, Target&>;
+template <auto Read, class Target, class Given>
+concept ReadsFlag = ReadsInto<Read, Target, Given> || std::invocable<decltype(Read), const Given&>;
+
+template <auto Read, class Target, class Given>
+void read_flag(const std::string& name, const Given& given, Target& target) {
+  if constexpr (ReadsInto<Read, Target, Given>) {
+    if (const auto done = Read(given, target); !done) refuse_flag(name, done.error());
+  } else {
+    auto value = Read(given);
+    if (!value) refuse_flag(name, value.error());
+    target = *std::move(value);
+  }
+}
+
+// Through a function of a text, of several texts, or of a JSON object: it returns the value, or takes the
+// member and sets it. An empty path is all options.
+template <auto Read, auto... Path>
+inline constexpr auto parsed =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& target = follow<Path...>(options);
+      using Target = std::remove_reference_t<decltype(target)>;
+      using Texts = std::vector<std::string>;
+      const std::string name = row.names;
+      if constexpr (ReadsFlag<Read, Target, std::string>) {
+        return command.add_option_function<std::string>(
+            name, [&target, name](const std::string& text) { read_flag<Read>(name, text, target); },
+            text_of(row.help));
+      } else if constexpr (ReadsFlag<Read, Target, Texts>) {
+        return command
+            .add_option_function<Texts>(
+                name, [&target, name](const Texts& texts) { read_flag<Read>(name, texts, target); },
+                text_of(row.help))
+            ->expected(1, -1);
+      } else {
+        return command.add_option_function<std::string>(
+            name,
+            [&target, name](const std::string& text) {
+              const auto object = json_object(text);
+              if (!object) refuse_flag(name, object.error());
+              read_flag<Read>(name, *object, target);
+            },
+            text_of(row.help));
+      }
+    };
+
+// A switch that sets something: `Set` is a function of the options.
+template <auto Set>
+inline constexpr auto calls =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
+    };
+
+// Nowhere: app/arguments.cc reads it.
+inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {
+  const std::string help = text_of(row.help);
+  return command.add_option(row.names, help);
+};
+
+}  // namespace flag
+}  // namespace octavo
