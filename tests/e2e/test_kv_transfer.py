@@ -136,6 +136,19 @@ def test_the_same_lease_cannot_be_used_twice_and_nobody_notices(plain, pair):
     assert one.choices[0].text == two.choices[0].text == alone.choices[0].text
 
 
+def test_a_prompt_below_one_block_of_the_consumer_returns_the_lease(plain):
+    body = {"model": "demo", "prompt": "Once upon a time there was a dog. " * 3, "max_tokens": 4, "temperature": 0}
+    with part("kv_producer", kv_lease_duration=600) as producer:
+        with serve(NAME, "--block-size=128", config("kv_consumer")) as consumer:
+            first = client_of(producer).completions.create(
+                **(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
+            params = {"kv_transfer_params": first.model_extra["kv_transfer_params"]}
+            assert metric(producer, "vllm:kv_transfer_held_blocks") > 0
+            got = client_of(consumer).completions.create(**body, extra_body=params)
+            assert got.choices[0].text == client_of(plain).completions.create(**body).choices[0].text
+            assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") == 0)
+
+
 NO_UCX = pytest.mark.skipif(not Path("build/release/liboctavo_ucx.so").exists(), reason="no UCX here")
 
 
