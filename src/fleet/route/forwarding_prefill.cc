@@ -15,19 +15,20 @@ namespace octavo::fleet {
 
 // False: the request has no prompt to compute apart, or no worker takes it.
 bool Forwarding::prefill() {
-  const http::Request& request = exchange_->request();
+  const http::Request& request = in_.request();
   const openai::Route* route = openai::find_route(request.path);
   if (request.method != "POST" || !route || !route->renders) return false;
   std::optional<std::string> shortened = prefill_body(request.path, request.body);
   if (!shortened) return false;
-  auto choice = balancer_.choose(request_, choice_options(Role::prefill));
+  auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
   if (!choice) {
     context_.metrics.prefilled(prefill_busy_ ? "busy" : "failed");
     return false;
   }
-  phase_ = Phase::prefilling;
-  open(attempts_[0], *std::move(choice), std::make_shared<const std::string>(*std::move(shortened)),
-       std::min(left_ms(), context_.options.prefill_timeout_ms));
+  state_ = Prefilling{};
+  std::get<Prefilling>(state_).attempt =
+      open(*std::move(choice), std::make_shared<const std::string>(*std::move(shortened)),
+           std::min(in_.left_ms(), context_.options.prefill_timeout_ms));
   return true;
 }
 
@@ -54,18 +55,18 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(*worker, *seconds);
   }
   const bool elsewhere = !result || refused;
-  if (elsewhere && static_cast<int>(tried_.size()) < context_.options.retry.attempts_max && left_ms() > 0) {
+  if (elsewhere && static_cast<int>(history_.tried.size()) < context_.options.retry.attempts_max && in_.left_ms() > 0) {
     if (prefill()) return;
   } else {
     context_.metrics.prefilled(params ? "handed_over" : "failed");
   }
-  phase_ = Phase::waiting;
-  tried_.clear();
+  state_ = Sent{};
+  history_.tried.clear();
   prefilled_ = params.has_value();
   prefill_busy_ = false;
   if (params)
     body_ =
-        std::make_shared<const std::string>(decode_body(body_ ? *body_ : exchange_->request().body, *params));
+        std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));
   if (!send()) refuse(503, "no replica is available");
 }
 

@@ -67,6 +67,9 @@ struct RouterOptions {
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // of a request with all its attempts
   int prefill_timeout_ms = 60'000;     // of a prompt at a prefill worker
+  // Without a first byte from a worker that reports no load: as if its metrics showed no request. Longer for
+  // long prompts, and for answers that come whole.
+  int blind_wait_ms = 10'000;
   int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};
   bool page = true;  // a web page at `/`

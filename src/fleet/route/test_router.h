@@ -41,6 +41,7 @@ class Replica {
   std::atomic<int> started_s = 10;  // its process
   std::atomic<int> engines = 1;     // ranks, by its metrics
   std::atomic<bool> well = true;
+  std::atomic<bool> has_metrics = true;
   std::atomic<bool> has_more = false;  // models: "more", too
 
  private:
@@ -59,6 +60,7 @@ class Replica {
     const std::string& path = e->request().path;
     if (path == "/health") return e->respond({.status = well ? 200 : 500});
     if (path == "/metrics") {
+      if (!has_metrics) return e->respond({.status = 404});
       e->respond({.content_type = "text/plain", .body = metrics()});
       return void(++pages);
     }
