@@ -26,7 +26,8 @@ void eligible(const FleetView& view, const RouteRequest& request, Role part,
     const Availability state = member.state.availability;
     const bool is_available = state == Availability::available;
     if ((!is_available && state != Availability::broken && state != Availability::unprobed) ||
-        (part != Role::both && role != Role::both && role != part) || !serves(*member.endpoint, request.model))
+        (part != Role::both && role != Role::both && role != part) ||
+        !serves(*member.endpoint, request.model))
       continue;
     any_available = any_available || is_available;
     if (std::ranges::find(excluded, member.id) != excluded.end()) continue;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/relay/blind_wait.h"
 #include "fleet/relay/refusal.h"

@@ -35,8 +35,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::uint64_t draw() const { return draw_; }
 
   // The request with this body at the engine that prefills; again after a lost connection or a status worth a
-  // retry, as often as options say. A client that goes away does not end it when `to_its_end`; all others end,
-  // too, when that engine answers nothing and has nothing to do, or reports no load for too long.
+  // retry, as often as options say. A client that goes away does not end it when `to_its_end`; all others
+  // end, too, when that engine answers nothing and has nothing to do, or reports no load for too long.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
   // The same beside decode(): of its reply only a failure counts, for the log. Not ended with the client's:
   // the engine that decodes would wait for blocks that never come.

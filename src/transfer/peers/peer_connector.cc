@@ -110,7 +110,8 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Returns the lease: its blocks will not be fetched. A prompt without a full block of this engine has one, too.
+// Returns the lease: its blocks will not be fetched. A prompt without a full block of this engine has one,
+// too.
 void PeerConnector::decline(const KvPrompt& prompt) {
   if (!leased(prompt)) return;
   keeper_->let_go(prompt.id);
