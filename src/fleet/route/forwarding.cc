@@ -99,14 +99,14 @@ void Forwarding::find_model() {
 void Forwarding::go() {
   state_ = Sent{};
   if (context_.options.migration_limit > 0 && in_.route().stream) body_ = back_.make_resumable();
-  if (context_.options.disaggregated && prefill()) return;
+  if (auto body = prefill_request()) return prefill(std::move(body));
   if (!send()) refuse(503, "no replica is available");
 }
 
 ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
           .excluded = history_.tried,
-          .rested = history_.refusal.has_value() || prefill_busy_,
+          .rested = history_.refusal.has_value() || history_.prefill_is_busy,
           .computed = prefilled_ && part != Role::prefill,
           .worker = owner_,
           .explain = in_.explains()};
@@ -339,9 +339,9 @@ void Forwarding::retry(const std::string& reason) {
 void Forwarding::retry_later(const std::string& reason) {
   const RetryOptions& options = context_.options.retry;
   const double unit = static_cast<double>(balancer_.draw() >> 11) * 0x1p-53;
-  const double backoff = std::min<double>(
-      options.initial_backoff_ms * std::pow(options.backoff_multiplier, history_.tries - 1),
-      options.max_backoff_ms);
+  const double backoff =
+      std::min<double>(options.initial_backoff_ms * std::pow(options.backoff_multiplier, history_.tries - 1),
+                       options.max_backoff_ms);
   const double ms = backoff * (1 + options.jitter * (2 * unit - 1));
   loop_.after(static_cast<int>(ms), [self = shared_from_this(), reason] {
     if (self->is<Over>()) return;

@@ -51,6 +51,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
     std::uint64_t id = 0;  // in the queue; 0: during the pause before it enters again
   };
   struct Prefilling {
+    std::shared_ptr<const std::string> body;  // of the prefill request
     AttemptPointer attempt;
   };
   struct Sent {
@@ -68,10 +69,11 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   // What the attempts so far have shown.
   struct History {
-    int sent = 0;      // attempts
-    int tries = 0;     // since the request came or its stream broke
-    int losses = 0;    // attempts whose worker had the request, before the client has seen a byte
-    int refusals = 0;  // for lack of room, since the queue let it go first
+    int sent = 0;                  // attempts
+    int tries = 0;                 // since the request came or its stream broke
+    int losses = 0;                // attempts whose worker had the request, before the client has seen a byte
+    int refusals = 0;              // for lack of room, since the queue let it go first
+    bool prefill_is_busy = false;  // a prefill worker had no room
     std::vector<EndpointId> tried = {};
     std::vector<std::shared_ptr<const Endpoint>> suspects = {};  // whose failures the request may have caused
     std::optional<http::Response> refusal = {};  // the last one, for the client if nobody does better
@@ -87,8 +89,11 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void wait_again();
   void leave_queue(FlowOutcome outcome);
   // The prompt at a prefill worker (forwarding_prefill.cc).
-  bool prefill();
+  std::shared_ptr<const std::string> prefill_request() const;
+  void prefill(std::shared_ptr<const std::string> body);
   void on_prefilled(Attempt& attempt, const Result<>& result);
+  void spill(const std::string& reason);
+  void decode(const std::optional<std::string>& params);
 
   // Attempts.
   AttemptPointer send();
@@ -137,10 +142,9 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
   std::shared_ptr<const std::string> body_;  // null: the client's
-  std::string owner_;         // name of the worker that has the stored response; "": none is known
-  bool admitted_;             // counts in Admission
-  bool prefilled_ = false;    // a prefill worker has computed the prompt
-  bool prefill_busy_ = false;  // a prefill worker has too much to do
+  std::string owner_;       // name of the worker that has the stored response; "": none is known
+  bool admitted_;           // counts in Admission
+  bool prefilled_ = false;  // a prefill worker has computed the prompt
 };
 
 }  // namespace octavo::fleet

@@ -355,8 +355,7 @@ TEST_F(RouterTest, ARequestThatAReplicaWithoutMetricsHasForgottenGoesToAnother) 
   Replica a("a", std::ref(keeper)), b("b");
   a.has_metrics = false;
   route({a.url(), b.url()}, {.blind_wait_ms = 1});
-  for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(post(R"({"prompt": "a", "max_tokens": 1})").body.substr(0, 1), "b");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(post(R"({"prompt": "a", "max_tokens": 1})").body.substr(0, 1), "b");
   EXPECT_GE(a.requests, 1);
 }
 

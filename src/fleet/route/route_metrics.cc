@@ -96,10 +96,12 @@ std::string RouteMetrics::text() const {
   write_counters(out, "octavo_route_restored_blocks_total",
                  "Blocks of each worker that were known from another router at the start.", "worker",
                  restored_);
-  write_counters(out, "octavo_route_prefills_total",
-                 "Prompts for prefill workers: handed over, or left to the decode worker because all prefill "
-                 "workers are busy, or because they failed.",
-                 "outcome", prefills_);
+  write_counters(
+      out, "octavo_route_prefills_total",
+      "Prompts of requests: computed by a prefill worker (handed_over); by the decode worker since "
+      "it has little to compute (local), since all prefill workers are busy (busy), or since they "
+      "failed (failed); refused with --enforce-disagg.",
+      "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
                  "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",
                  migrations_);

@@ -22,7 +22,7 @@ class RouteMetrics {
   void retried();
   void retries_exhausted();
   void rate_limited();
-  void prefilled(std::string_view outcome);  // "handed_over", "busy" or "failed"
+  void prefilled(std::string_view outcome);  // "handed_over", "local", "busy", "failed" or "refused"
   void forget(const std::string& worker);    // it has left
   void migrated(bool goes_on);               // a stream of events has broken
   void hedged(bool won);                     // another replica was asked, too

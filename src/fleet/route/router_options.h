@@ -47,6 +47,10 @@ struct RouterOptions {
   std::vector<std::string> decode_urls = {};
   std::string prefill_policy = {};  // "": as `policy`
   std::string decode_policy = {};
+  // Uncached tokens of a prompt that a decode worker computes itself, at most; 0: prefill workers compute
+  // all.
+  int max_local_prefill_length = 0;
+  bool enforce_disagg = false;  // refuse a prompt that no prefill worker computes
   // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
   std::vector<std::string> kv_events = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
@@ -73,6 +77,7 @@ struct RouterOptions {
   int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};
   bool page = true;  // a web page at `/`
+  std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
   http::ServerOptions http = {};
