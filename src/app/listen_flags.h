@@ -11,4 +11,7 @@ namespace octavo {
 // the subcommand.
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s);
 
+// --log-level; parsing sets it.
+CLI::Option* add_log_level_flag(CLI::App& command);
+
 }  // namespace octavo

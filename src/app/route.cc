@@ -1,4 +1,5 @@
 // octavo route
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "app/kube_flags.h"
 #include "app/listen_flags.h"
 #include "app/policy_flags.h"
+#include "app/sglang_flags.h"
 #include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
@@ -22,10 +24,12 @@ namespace {
 struct RouteCommand {
   std::string tokenizer_path;
   std::string tenants;
+  std::vector<std::string> cors_origins;
   fleet::RouterOptions options;
   bool disable_retries = false;
   bool disable_circuit_breaker = false;
   bool service_discovery = false;
+  std::vector<std::string> prefill;  // URLs, each perhaps with a bootstrap port after it
   std::vector<std::string> selector, prefill_selector, decode_selector;
   int discovery_port = 80;
   std::string discovery_namespace, kube_api;
@@ -33,6 +37,7 @@ struct RouteCommand {
   SourceFlags sources;
   int request_timeout_s = 1800;
   int prefill_timeout_s = 60;
+  int startup_interval_s = 0;  // 0: the default, which is below a second
   int health_interval_s = 2;
   int health_timeout_s = 3;
   int breaker_timeout_s = 60;
@@ -65,7 +70,7 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option(
-          "--tokenizer-path", c.tokenizer_path,
+          "--tokenizer-path,--model-path", c.tokenizer_path,
           "Folder or GGUF file of the workers' model, whose tokenizer makes kv_aware find prompts of text "
           "in what workers tell")
       ->group(group);
@@ -81,11 +86,24 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
           "blocks over (--kv-transfer-config of octavo serve and vllm serve)")
       ->group(group);
   command
-      .add_option("--prefill", o.prefill_urls,
-                  "A worker that computes prompts, as http://host:port; may be repeated")
+      .add_option("--prefill", c.prefill,
+                  "A worker that computes prompts, as http://host:port; may be repeated. A port after it, or "
+                  "\"none\", is SGLang's bootstrap port and is not used")
       ->group(group);
   command
       .add_option("--decode", o.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
+      ->group(group);
+  command
+      .add_option("--max-local-prefill-length", o.max_local_prefill_length,
+                  "With --pd-disaggregation: longest uncached part of a prompt, in tokens, that a worker of "
+                  "--decode computes itself; 0: workers of --prefill compute all prompts")
+      ->check(CLI::Range(0, 100'000'000))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_flag("--enforce-disagg", o.enforce_disagg,
+                "Refuse a prompt that no worker of --prefill computes; without it, a worker of --decode "
+                "computes it, and octavo_route_prefills_total counts it")
       ->group(group);
   command
       .add_option("--prefill-policy", o.prefill_policy,
@@ -197,6 +215,8 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->capture_default_str()
       ->group(group);
   whole("--health-check-interval-secs", c.health_interval_s, "Time between health checks", 1, 86'400);
+  whole("--worker-startup-check-interval", c.startup_interval_s,
+        "Time between health checks of a worker that does not answer them yet; 0: half a second", 0, 86'400);
   whole("--health-check-timeout-secs", c.health_timeout_s, "Time without a reply after which a check fails",
         1, 3'600);
   whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
@@ -226,6 +246,15 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
                   "maxConcurrentRequests of each")
       ->group(group);
   command.add_flag("!--no-page", o.page, "No web page at /")->group(group);
+  command
+      .add_option("--cors-allowed-origins", c.cors_origins,
+                  "Origins whose pages may send requests (default: all)")
+      ->group(group);
+  add_log_level_flag(command)->group(group);
+  command
+      .add_option("--request-id-headers", o.request_id_headers,
+                  "Headers whose value is a request's id, where it has no X-Request-Id")
+      ->group(group);
   command.add_option("--max-payload-size", o.http.body_bytes_max, "Bytes of the largest request body")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
@@ -304,7 +333,17 @@ Result<> route(RouteCommand& c) {
   o.health_check_timeout_ms = c.health_timeout_s * 1000;
   o.request_timeout_ms = c.request_timeout_s * 1000;
   o.prefill_timeout_ms = c.prefill_timeout_s * 1000;
+  if (c.startup_interval_s > 0) o.startup_check_interval_ms = c.startup_interval_s * 1000;
   o.http.cors = http::CorsOptions{};
+  if (!c.cors_origins.empty()) o.http.cors->origins = c.cors_origins;
+  for (const std::string& word : c.prefill) {
+    const bool is_port =
+        word == "none" || std::ranges::all_of(word, [](char d) { return d >= '0' && d <= '9'; });
+    if (!is_port)
+      o.prefill_urls.push_back(word);
+    else if (o.prefill_urls.empty())
+      return invalid("prefill", "must begin with a URL, got {}", quoted_text(word));
+  }
   if (!c.tokenizer_path.empty()) {
     auto tokenizer = load_tokenizer(c.tokenizer_path);
     if (!tokenizer) return invalid("tokenizer-path", "{}", tokenizer.error().message);
@@ -346,6 +385,7 @@ void add_route(CLI::App& program, Outcome& outcome) {
   add_peer_flags(*command, *options);
   add_failure_flags(*command, *options);
   add_server_flags(*command, *options);
+  add_sglang_flags(*command);
   command->callback([options, &outcome] {
     if (const auto routed = route(*options); !routed) outcome.report(routed.error());
   });

@@ -2,7 +2,6 @@
 
 #include "app/environment.h"
 
-#include <cctype>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "app/engine_command.h"
 #include "app/help_formatter.h"
 #include "app/json_flags.h"
+#include "app/listen_flags.h"
 #include "app/structured_outputs_config.h"
 #include "base/log.h"
 #include "base/log_format.h"
@@ -57,16 +57,6 @@ const std::set<std::string> kCommonFlags = {
     "--log-level",
     "--config",
 };
-
-// As VLLM_LOGGING_LEVEL has them, in either case.
-std::optional<LogLevel> log_level_named(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (name == "debug" || name == "notset") return LogLevel::debug;
-  if (name == "info") return LogLevel::info;
-  if (name == "warning") return LogLevel::warning;
-  if (name == "error" || name == "critical") return LogLevel::error;
-  return std::nullopt;
-}
 
 void add_parser_flags(CLI::App& app, ServeCommand& c) {
   constexpr auto kGroup = "Tools and reasoning";
@@ -361,14 +351,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
                  "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
                  "http://HOST:4318/v1/traces")
       ->group(kGroup);
-  app.add_option_function<std::string>(
-         "--log-level", [](const std::string& name) { set_log_level(*log_level_named(name)); },
-         "Least level of log lines: debug, info, warning, error, critical")
-      ->check([](const std::string& name) {
-        return log_level_named(name) ? std::string() : "must be debug, info, warning, error or critical";
-      })
-      ->envname("VLLM_LOGGING_LEVEL")
-      ->group(kGroup);
+  add_log_level_flag(app)->envname("VLLM_LOGGING_LEVEL")->group(kGroup);
   app.add_flag("--server-dev-mode", s.features.dev_mode,
                "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
                "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk")

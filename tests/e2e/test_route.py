@@ -98,6 +98,16 @@ def test_a_decision_explains_itself(routed):
     assert told["chosen"] in told["total"]
 
 
+def test_the_command_line_of_sglangs_router_starts(replica):
+    command = ("build/release/octavo route --port {port} --pd-disaggregation --prefill " + replica + " 8998 --prefill " + replica.replace("127.0.0.1", "localhost") +
+                       " none --decode " + replica + "/ --policy cache_aware --eviction-interval 60 --dp-aware --log-level info "
+                       "--prometheus-port 29000 --worker-startup-timeout-secs 300 --worker-startup-check-interval 1 --queue-size 10 "
+                       "--request-id-headers x-trace --cors-allowed-origins https://a.example")
+    with running(command) as (_, base):
+        assert httpx.get(base + "/v1/loads").json()["workers"]
+        assert httpx.get(base + "/flush_cache").status_code == 404, "the demo server has no such route, each worker was asked"
+
+
 def test_a_client_that_leaves_ends_its_request_at_the_replica(replica):
     with running(ROUTE + replica) as (_, base):
         assert eventually(lambda: workers(base)[0]["models"])

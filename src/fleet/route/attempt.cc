@@ -27,7 +27,8 @@ std::shared_ptr<Attempt> Attempt::open(const RouteContext& context, http::Client
                  [&loop, trouble](Trouble which) { loop.post([trouble, which] { trouble(which); }); });
   const auto view = balancer.view();
   const Member* worker = view->find(attempt->choice.booking.endpoint);
-  if (worker && worker->state.observed_us == kNeverObserved)  // it cannot show that it has forgotten the request
+  if (worker &&
+      worker->state.observed_us == kNeverObserved)  // it cannot show that it has forgotten the request
     loop.after(blind_wait_ms, [trouble] { trouble(Trouble::forgotten); });
   return attempt;
 }

@@ -18,7 +18,7 @@ class Attempt {
   struct Events {
     std::function<void(Attempt&, std::string_view piece)> body;
     std::function<void(Attempt&, const Result<>& result)> end;
-    std::function<bool()> ready;  // see http::CallEvents
+    std::function<bool()> ready;                     // see http::CallEvents
     std::function<void(Attempt&, Trouble)> trouble;  // must not own the attempt's owner
   };
 

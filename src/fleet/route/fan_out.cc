@@ -119,7 +119,8 @@ void FanOut::finish() {
 }  // namespace
 
 bool means_all_workers(const http::Request& request) {
-  return request.method == "POST" && std::ranges::find(kPaths, request.path) != kPaths.end();
+  const bool acts = request.method == "POST" || (request.method == "GET" && request.path == "/flush_cache");
+  return acts && std::ranges::find(kPaths, request.path) != kPaths.end();
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,

@@ -34,8 +34,11 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
       tenant_(std::move(tenant)),
       headers_(headers_for_workers(context.options, request().headers)),
       route_(scan_request(request())) {
-  if (!headers_.find("X-Request-Id"))
-    headers_.add("X-Request-Id", fmt::format("{:016x}", context.balancer.draw()));
+  if (headers_.find("X-Request-Id")) return;
+  std::string id;
+  for (const std::string& name : context.options.request_id_headers)
+    if (id.empty()) id = headers_.find(name).value_or("");
+  headers_.add("X-Request-Id", id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : std::move(id));
 }
 
 void Incoming::read_prompt() {
@@ -57,7 +60,8 @@ http::CallRequest Incoming::call_request(const Endpoint& endpoint, std::shared_p
                          .body = std::move(body),
                          .timeout_ms = timeout_ms};
   if (route_.timeout_s > 0 && again)
-    call.headers.set("X-Request-Timeout", fmt::format("{:.3f}", std::max(route_.timeout_s - seconds(), 0.001)));
+    call.headers.set("X-Request-Timeout",
+                     fmt::format("{:.3f}", std::max(route_.timeout_s - seconds(), 0.001)));
   if (endpoint.shares_port && !call.headers.find(kRankHeader))
     call.headers.add(std::string(kRankHeader), std::to_string(endpoint.rank));
   return call;

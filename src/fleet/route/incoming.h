@@ -18,11 +18,11 @@ class Incoming {
   const http::Request& request() const { return exchange_->request(); }
   const RouteRequest& route() const { return route_; }
   const std::string& tenant() const { return tenant_; }  // "": none
-  bool explains() const;                                  // the client wants to know how workers were chosen
+  bool explains() const;                                 // the client wants to know how workers were chosen
   std::int64_t arrived_us() const { return arrived_us_; }
   double seconds() const;  // since its arrival
 
-  void read_prompt();   // its exact tokens, where the router can know them
+  void read_prompt();    // its exact tokens, where the router can know them
   void name_no_model();  // any worker may say that it does not serve it
 
   // again: earlier attempts have taken part of the client's own deadline.

@@ -1,6 +1,7 @@
 #include "fleet/route/router.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -55,8 +56,10 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
 
 // What is the operator's alone: tenants neither see nor change the fleet.
 bool is_operators(std::string_view path) {
-  return path == "/workers" || path.starts_with("/workers/") || path == "/metrics" || path == "/get_loads" ||
-         path == "/kv_index";
+  constexpr std::array<std::string_view, 8> kOwn{"/add_worker",   "/get_loads", "/kv_index",
+                                                 "/list_workers", "/metrics",   "/remove_worker",
+                                                 "/v1/loads",     "/workers"};
+  return std::ranges::find(kOwn, path) != kOwn.end() || path.starts_with("/workers/");
 }
 
 http::Response limited(const Tenant::Answer& answer) {

@@ -255,6 +255,31 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);
 }
 
+TEST_F(RouterTest, SglangsOlderRoutesNameWorkersInTheQuery) {
+  Replica a("a"), b("b");
+  route({a.url()});
+  const auto at = [&](const char* path) { return path + ("?url=" + b.url()); };
+  EXPECT_EQ(connect().post_json(at("/add_worker"), "")->status, 202);
+  wait([&] { return ready() == 2; });
+  EXPECT_TRUE(get("/list_workers").body.contains(b.url()));
+  EXPECT_TRUE(get("/v1/loads").body.contains(b.url()));
+  EXPECT_EQ(connect().post_json(at("/remove_worker"), "")->status, 202);
+  EXPECT_FALSE(get("/list_workers").body.contains(b.url()));
+  EXPECT_EQ(connect().post_json(at("/remove_worker"), "")->status, 404);
+  EXPECT_EQ(connect().post_json("/add_worker", "")->status, 400);
+}
+
+TEST_F(RouterTest, AnotherHeaderMayNameTheRequest) {
+  std::string id;
+  Replica a("a", [&](auto e) {
+    id = e->request().headers.find("X-Request-Id").value_or("");
+    e->respond({});
+  });
+  route({a.url()}, {.request_id_headers = {"X-Trace"}});
+  post("{}", {{"X-Trace", "t1"}});
+  EXPECT_EQ(id, "t1");
+}
+
 TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
   std::atomic<int> status = 200;
   Replica a("a"), b("b", [&](auto e) { e->respond({.status = status}); }), c("c");
@@ -265,6 +290,9 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
     EXPECT_EQ(connect().post_json(path, "{}")->status, 200);
     EXPECT_EQ(a.requests + b.requests + c.requests - before, 3) << path;
   }
+  const int before = a.requests;
+  EXPECT_EQ(get("/flush_cache").status, 200);
+  EXPECT_EQ(a.requests - before, 1) << "SGLang's clients may GET it";
   status = 400;
   const http::Response partly = *connect().post_json("/sleep", "{}");
   EXPECT_EQ(partly.status, 400);

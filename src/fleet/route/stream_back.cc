@@ -17,8 +17,7 @@ bool StreamBack::is_full() const { return exchange_->unsent_bytes() >= kUnsentBy
 bool StreamBack::is_complete() const { return resumable_ && resumable_->ended(); }
 
 bool StreamBack::continued_by(const http::Response& head) const {
-  return head.status == 200 && resumable_ &&
-         (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
+  return head.status == 200 && resumable_ && (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
 }
 
 void StreamBack::begin(http::Response head) {

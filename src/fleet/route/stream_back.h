@@ -16,13 +16,14 @@ class StreamBack {
  public:
   explicit StreamBack(std::shared_ptr<http::Exchange> exchange) : exchange_(std::move(exchange)) {}
 
-  // Another worker may continue the stream, where it can. Returns the body for the first one; null: the client's.
+  // Another worker may continue the stream, where it can. Returns the body for the first one; null: the
+  // client's.
   std::shared_ptr<const std::string> make_resumable();
 
   bool begun() const { return begun_; }  // the client has seen the head
   bool is_events() const { return events_; }
-  bool is_full() const;                                  // the client does not read
-  bool is_complete() const;                              // the last event has come
+  bool is_full() const;                                 // the client does not read
+  bool is_complete() const;                             // the last event has come
   bool continued_by(const http::Response& head) const;  // the answer follows what the client has seen
 
   void respond(http::Response whole) { exchange_->respond(std::move(whole)); }
