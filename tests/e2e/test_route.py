@@ -4,8 +4,10 @@ import concurrent.futures
 import json
 import shlex
 import threading
+import time
 import urllib.request
 
+import httpx
 import openai
 import pytest
 from conftest import eventually, fetch, http_client, metric, running
@@ -96,6 +98,27 @@ def test_a_decision_explains_itself(routed):
         told = json.loads(response.headers["X-Octavo-Explain"])
     assert told["policy"] == "kv_aware"
     assert told["chosen"] in told["total"]
+
+
+def test_a_long_prompt_holds_nobody_up(replica):
+    text = " ".join(f"word{i * 7919 % 10007} of a long text" for i in range(38_000))[:1_000_000]
+    with running(ROUTE + f"{replica} --tokenizer-path models/demo --http-threads 1") as (_, base), httpx.Client(base_url=base) as client:
+        waits, done = [], threading.Event()
+
+        def send():
+            begun = time.monotonic()
+            httpx.post(base + "/v1/completions", json={"prompt": text}, timeout=120)
+            waits.append(time.monotonic() - begun)
+            done.set()
+
+        sender, longest = threading.Thread(target=send), 0
+        sender.start()
+        while not done.is_set():
+            begun = time.monotonic()
+            assert client.get("/liveness").status_code == 200
+            longest = max(longest, time.monotonic() - begun)
+        sender.join()
+        assert longest < waits[0] / 4, "the only loop answers while the prompt's tokens are found"
 
 
 def test_the_command_line_of_sglangs_router_starts(replica):

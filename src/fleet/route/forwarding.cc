@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cmath>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "fleet/relay/blind_wait.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"
@@ -17,6 +19,7 @@
 namespace octavo::fleet {
 namespace {
 
+constexpr std::size_t kReadHereMax = 16 << 10;     // of a body: read in less than a millisecond
 constexpr std::size_t kRefusalBytesMax = 1 << 20;  // of an error's body; what follows is cut off
 
 // A POST whose engine reads JSON.
@@ -62,23 +65,40 @@ Forwarding::~Forwarding() {
   if (admitted_) context_.admission.leave();
 }
 
+// Long bodies are read beside the loop, whose streams would stand still meanwhile.
 void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
+  context_.retries.earn();
+  exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
+    loop.post([weak] {
+      if (const auto self = weak.lock()) self->client_gone();
+    });
+  });
+  if (in_.request().body.size() < kReadHereMax) {
+    in_.read();
+    return admit();
+  }
+  boost::asio::post(context_.readers, [&loop = loop_, self = shared_from_this()]() mutable {
+    const auto read = within_memory([&]() -> Result<> {
+      self->in_.read();
+      return {};
+    });
+    loop.post([self = std::move(self), read] {
+      if (self->is<Over>()) return;
+      read ? self->admit() : self->refuse(503, read.error().message);
+    });
+  });
+}
+
+void Forwarding::admit() {
   const http::Request& request = in_.request();
   const RouteRequest& route = in_.route();
-  context_.retries.earn();
   if (route.unreadable && has_json(request)) {
     const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
     const openai::Route* known = openai::find_route(request.path);
     const bool anthropic = known && known->protocol == openai::Protocol::anthropic;
     return answer(anthropic ? anthropic::error_response(error) : openai::error_response(error));
   }
-  in_.read_prompt();
   if (!route.stored_response.empty()) owner_ = context_.stored.worker_of(route.stored_response);
-  exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
-    loop.post([weak] {
-      if (const auto self = weak.lock()) self->client_gone();
-    });
-  });
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
@@ -115,7 +135,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
 // Sends the request to the best worker that has not had it yet. Null: no such worker exists.
 Forwarding::AttemptPointer Forwarding::send() {
   const std::int64_t begun = now_us();
-  const Role part = context_.options.disaggregated ? Role::decode : Role::both;
+  const Role part = context_.options.pd.enabled ? Role::decode : Role::both;
   auto choice = balancer_.choose(in_.route(), choice_options(part));
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!choice) return nullptr;

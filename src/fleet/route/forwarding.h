@@ -81,6 +81,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
 
   // Before the first attempt.
   void begin(const std::shared_ptr<http::Exchange>& exchange);
+  void admit();
   void find_model();
   void go();
   // The queue (forwarding_queue.cc).

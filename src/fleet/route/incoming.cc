@@ -32,8 +32,7 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
       exchange_(std::move(exchange)),
       arrived_us_(now_us()),
       tenant_(std::move(tenant)),
-      headers_(headers_for_workers(context.options, request().headers)),
-      route_(scan_request(request())) {
+      headers_(headers_for_workers(context.options, request().headers)) {
   if (headers_.find("X-Request-Id")) return;
   std::string id;
   for (const std::string& name : context.options.request_id_headers)
@@ -41,8 +40,9 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
   headers_.add("X-Request-Id", id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : std::move(id));
 }
 
-void Incoming::read_prompt() {
-  if (context_.tokens) context_.tokens->write(request(), route_);
+void Incoming::read() {
+  route_ = scan_request(request());
+  if (context_.tokens && !route_.unreadable) context_.tokens->write(request(), route_);
 }
 
 void Incoming::name_no_model() { route_.model.clear(); }

@@ -22,7 +22,9 @@ class Incoming {
   std::int64_t arrived_us() const { return arrived_us_; }
   double seconds() const;  // since its arrival
 
-  void read_prompt();    // its exact tokens, where the router can know them
+  // Scans the body, and finds the prompt's exact tokens where the router can know them: up to a second for a
+  // prompt of a megabyte. On any thread.
+  void read();
   void name_no_model();  // any worker may say that it does not serve it
 
   // again: earlier attempts have taken part of the client's own deadline.
