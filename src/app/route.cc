@@ -21,6 +21,16 @@
 namespace octavo {
 namespace {
 
+struct Seconds {
+  int request_timeout = 1800;
+  int prefill_timeout = 60;
+  int startup_interval = 0;  // 0: the default, which is below a second
+  int health_interval = 2;
+  int health_timeout = 3;
+  int breaker_timeout = 60;
+  int breaker_window = 120;
+};
+
 struct RouteCommand {
   std::string tokenizer_path;
   std::string tenants;
@@ -35,13 +45,7 @@ struct RouteCommand {
   std::string discovery_namespace, kube_api;
   std::string warm_from;
   SourceFlags sources;
-  int request_timeout_s = 1800;
-  int prefill_timeout_s = 60;
-  int startup_interval_s = 0;  // 0: the default, which is below a second
-  int health_interval_s = 2;
-  int health_timeout_s = 3;
-  int breaker_timeout_s = 60;
-  int breaker_window_s = 120;
+  Seconds seconds;
   int shutdown_grace_s = 180;
 };
 
@@ -79,9 +83,14 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->capture_default_str()
       ->group(group);
   add_policy_flags(command, group, o.policy_options);
+}
+
+void add_disaggregation_flags(CLI::App& command, RouteCommand& c) {
+  const char* group = "Routing";
+  fleet::DisaggregationOptions& pd = c.options.pd;
   command
       .add_flag(
-          "--pd-disaggregation", o.disaggregated,
+          "--pd-disaggregation", pd.enabled,
           "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
           "blocks over (--kv-transfer-config of octavo serve and vllm serve)")
       ->group(group);
@@ -91,27 +100,27 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
                   "\"none\", is SGLang's bootstrap port and is not used")
       ->group(group);
   command
-      .add_option("--decode", o.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
+      .add_option("--decode", pd.decode_urls, "A worker that decodes, as http://host:port; may be repeated")
       ->group(group);
   command
-      .add_option("--max-local-prefill-length", o.max_local_prefill_length,
+      .add_option("--max-local-prefill-length", pd.max_local_length,
                   "With --pd-disaggregation: longest uncached part of a prompt, in tokens, that a worker of "
                   "--decode computes itself; 0: workers of --prefill compute all prompts")
       ->check(CLI::Range(0, 100'000'000))
       ->capture_default_str()
       ->group(group);
   command
-      .add_flag("--enforce-disagg", o.enforce_disagg,
+      .add_flag("--enforce-disagg", pd.enforced,
                 "Refuse a prompt that no worker of --prefill computes; without it, a worker of --decode "
                 "computes it, and octavo_route_prefills_total counts it")
       ->group(group);
   command
-      .add_option("--prefill-policy", o.prefill_policy,
+      .add_option("--prefill-policy", pd.prefill_policy,
                   "The policy among the workers of --prefill, if not --policy")
       ->check(CLI::IsMember(policy_names()))
       ->group(group);
   command
-      .add_option("--decode-policy", o.decode_policy,
+      .add_option("--decode-policy", pd.decode_policy,
                   "The policy among the workers of --decode, if not --policy")
       ->check(CLI::IsMember(policy_names()))
       ->group(group);
@@ -205,28 +214,29 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
   whole("--cb-failure-threshold", o.breaker.failure_threshold,
         "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);
   whole("--cb-success-threshold", o.breaker.success_threshold, "Successes that close it again", 1, 1'000'000);
-  whole("--cb-timeout-duration-secs", c.breaker_timeout_s, "How long it stays open before requests are tried",
-        1, 86'400);
-  whole("--cb-window-duration-secs", c.breaker_window_s, "Failures longer ago do not count", 1, 86'400);
+  whole("--cb-timeout-duration-secs", c.seconds.breaker_timeout,
+        "How long it stays open before requests are tried", 1, 86'400);
+  whole("--cb-window-duration-secs", c.seconds.breaker_window, "Failures longer ago do not count", 1, 86'400);
   command
       .add_flag("--disable-circuit-breaker", c.disable_circuit_breaker, "Failures do not keep requests away")
       ->group(group);
   command.add_option("--health-check-endpoint", o.health_check_endpoint, "Path of health checks")
       ->capture_default_str()
       ->group(group);
-  whole("--health-check-interval-secs", c.health_interval_s, "Time between health checks", 1, 86'400);
-  whole("--worker-startup-check-interval", c.startup_interval_s,
+  whole("--health-check-interval-secs", c.seconds.health_interval, "Time between health checks", 1, 86'400);
+  whole("--worker-startup-check-interval", c.seconds.startup_interval,
         "Time between health checks of a worker that does not answer them yet; 0: half a second", 0, 86'400);
-  whole("--health-check-timeout-secs", c.health_timeout_s, "Time without a reply after which a check fails",
-        1, 3'600);
+  whole("--health-check-timeout-secs", c.seconds.health_timeout,
+        "Time without a reply after which a check fails", 1, 3'600);
   whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
         1'000);
   whole("--health-success-threshold", o.probes.success_threshold, "Successful checks in a row: healthy again",
         1, 1'000);
-  whole("--request-timeout-secs", c.request_timeout_s, "Longest time for a request with all its attempts", 1,
-        86'400);
-  whole("--prefill-timeout-secs", c.prefill_timeout_s,
-        "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode computes it",
+  whole("--request-timeout-secs", c.seconds.request_timeout,
+        "Longest time for a request with all its attempts", 1, 86'400);
+  whole("--prefill-timeout-secs", c.seconds.prefill_timeout,
+        "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode "
+        "computes it",
         1, 86'400);
 }
 
@@ -299,9 +309,9 @@ Result<> read_discovery(RouteCommand& c) {
   for (const Source& source : sources) {
     if (source.labels.empty()) continue;
     if (!c.service_discovery) return invalid(source.flag, "needs service-discovery");
-    if ((source.role == fleet::Role::both) == c.options.disaggregated)
+    if ((source.role == fleet::Role::both) == c.options.pd.enabled)
       return invalid(source.flag, "must {}be given with pd-disaggregation",
-                     c.options.disaggregated ? "not " : "");
+                     c.options.pd.enabled ? "not " : "");
     fleet::KubePoolOptions pods;
     pods.ports.push_back(c.discovery_port);
     TRY(pods.api, kube_api(c.kube_api));
@@ -314,7 +324,7 @@ Result<> read_discovery(RouteCommand& c) {
   if (c.service_discovery && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
-    if (c.options.disaggregated && !value->empty())
+    if (c.options.pd.enabled && !value->empty())
       return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
   TRY(auto listed, read_sources(c.sources));
   for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
@@ -327,21 +337,21 @@ Result<> route(RouteCommand& c) {
   fleet::RouterOptions& o = c.options;
   if (c.disable_retries) o.retry.attempts_max = 1;
   o.breaker.enabled = !c.disable_circuit_breaker;
-  o.breaker.timeout_us = std::int64_t{1'000'000} * c.breaker_timeout_s;
-  o.breaker.window_us = std::int64_t{1'000'000} * c.breaker_window_s;
-  o.health_check_interval_ms = c.health_interval_s * 1000;
-  o.health_check_timeout_ms = c.health_timeout_s * 1000;
-  o.request_timeout_ms = c.request_timeout_s * 1000;
-  o.prefill_timeout_ms = c.prefill_timeout_s * 1000;
-  if (c.startup_interval_s > 0) o.startup_check_interval_ms = c.startup_interval_s * 1000;
+  o.breaker.timeout_us = std::int64_t{1'000'000} * c.seconds.breaker_timeout;
+  o.breaker.window_us = std::int64_t{1'000'000} * c.seconds.breaker_window;
+  o.health_check_interval_ms = c.seconds.health_interval * 1000;
+  o.health_check_timeout_ms = c.seconds.health_timeout * 1000;
+  o.request_timeout_ms = c.seconds.request_timeout * 1000;
+  o.pd.prefill_timeout_ms = c.seconds.prefill_timeout * 1000;
+  if (c.seconds.startup_interval > 0) o.startup_check_interval_ms = c.seconds.startup_interval * 1000;
   o.http.cors = http::CorsOptions{};
   if (!c.cors_origins.empty()) o.http.cors->origins = c.cors_origins;
   for (const std::string& word : c.prefill) {
     const bool is_port =
         word == "none" || std::ranges::all_of(word, [](char d) { return d >= '0' && d <= '9'; });
     if (!is_port)
-      o.prefill_urls.push_back(word);
-    else if (o.prefill_urls.empty())
+      o.pd.prefill_urls.push_back(word);
+    else if (o.pd.prefill_urls.empty())
       return invalid("prefill", "must begin with a URL, got {}", quoted_text(word));
   }
   if (!c.tokenizer_path.empty()) {
@@ -361,7 +371,7 @@ Result<> route(RouteCommand& c) {
   }
   TRY_VOID(read_discovery(c));
   const std::string policy = o.policy;
-  const std::size_t named = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
+  const std::size_t named = o.worker_urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers =
       o.discovered.empty() ? fmt::format("{} workers", named)
                            : fmt::format("{} workers and those that discovery finds", named);
@@ -381,6 +391,7 @@ void add_route(CLI::App& program, Outcome& outcome) {
       "route", "Spread requests over many replicas, each where it is answered soonest");
   auto options = std::make_shared<RouteCommand>();
   add_routing_flags(*command, *options);
+  add_disaggregation_flags(*command, *options);
   add_discovery_flags(*command, *options);
   add_peer_flags(*command, *options);
   add_failure_flags(*command, *options);

@@ -1,5 +1,6 @@
 #include "app/sglang_flags.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

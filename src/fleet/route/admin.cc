@@ -80,7 +80,7 @@ Response add_worker(const RouteContext& context, const json::value& body) {
   if (!endpoint) return openai::error_response(endpoint.error());
   if (const auto* type = body.get_object().if_contains("worker_type")) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
-    const bool apart = context.options.disaggregated;
+    const bool apart = context.options.pd.enabled;
     if (apart ? wanted != "prefill" && wanted != "decode" : wanted != "regular")
       return openai::error_response(400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"",
                                     "worker_type");

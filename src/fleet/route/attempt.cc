@@ -20,16 +20,21 @@ std::shared_ptr<Attempt> Attempt::open(const RouteContext& context, http::Client
        .body = [attempt, body = std::move(events.body)](std::string_view piece) { body(*attempt, piece); },
        .end = [attempt, end = std::move(events.end)](const Result<>& result) { end(*attempt, result); },
        .ready = std::move(events.ready)});
-  const auto trouble = [weak = std::weak_ptr(attempt), tell = std::move(events.trouble)](Trouble trouble) {
-    if (const auto it = weak.lock(); it && !it->settled_) tell(*it, trouble);
+  const auto trouble = [weak = std::weak_ptr(attempt), tell = std::move(events.trouble)](Trouble which) {
+    if (const auto it = weak.lock(); it && !it->settled_) tell(*it, which);
   };
   balancer.watch(attempt->choice.booking,
                  [&loop, trouble](Trouble which) { loop.post([trouble, which] { trouble(which); }); });
-  const auto view = balancer.view();
-  const Member* worker = view->find(attempt->choice.booking.endpoint);
-  if (worker &&
-      worker->state.observed_us == kNeverObserved)  // it cannot show that it has forgotten the request
-    loop.after(blind_wait_ms, [trouble] { trouble(Trouble::forgotten); });
+  // A worker that reports no load cannot show that it has forgotten the request.
+  const auto is_blind = [&balancer, id = attempt->choice.booking.endpoint] {
+    const auto view = balancer.view();
+    const Member* worker = view->find(id);
+    return worker && worker->state.observed_us == kNeverObserved;
+  };
+  if (is_blind())
+    loop.after(blind_wait_ms, [trouble, is_blind] {
+      if (is_blind()) trouble(Trouble::forgotten);
+    });
   return attempt;
 }
 

@@ -16,11 +16,11 @@ namespace octavo::fleet {
 // Null: the request has no prompt to compute apart, or the decode worker has little of it to compute.
 std::shared_ptr<const std::string> Forwarding::prefill_request() const {
   const http::Request& request = in_.request();
-  if (!context_.options.disaggregated || request.method != "POST") return nullptr;
+  if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
   if (!in_.route().stored_response.empty()) return nullptr;  // it continues what a decode worker has
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
-  if (const int own_max = context_.options.max_local_prefill_length; own_max > 0) {
+  if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
     const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
     if (rest && *rest <= own_max) {
       context_.metrics.prefilled("local");
@@ -35,8 +35,8 @@ void Forwarding::prefill(std::shared_ptr<const std::string> body) {
   auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
   if (!choice) return spill("no prefill worker is left");
   state_ = Prefilling{.body = body, .attempt = nullptr};
-  std::get<Prefilling>(state_).attempt =
-      open(*std::move(choice), std::move(body), std::min(in_.left_ms(), context_.options.prefill_timeout_ms));
+  std::get<Prefilling>(state_).attempt = open(
+      *std::move(choice), std::move(body), std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
 }
 
 void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
@@ -46,7 +46,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
   constexpr std::int64_t kTimerUs = 2'000;  // calls count what is left of their time in whole milliseconds
   const bool late =
-      now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.prefill_timeout_ms;
+      now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.pd.prefill_timeout_ms;
   const bool silent = !result && (attempt.forgotten || late);
   settle(attempt, unreachable || silent ? Outcome::failure
                   : result && !refused  ? Outcome::success
@@ -66,7 +66,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(*worker, *seconds);
   }
   const bool elsewhere = !result || refused;
-  if (context_.options.enforce_disagg && result && reply.status != 200)
+  if (context_.options.pd.enforced && result && reply.status != 200)
     history_.refusal = for_client(attempt, std::move(reply));
   if (elsewhere && static_cast<int>(history_.tried.size()) < context_.options.retry.attempts_max &&
       in_.left_ms() > 0)
@@ -76,7 +76,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
 
 // No prefill worker computes the prompt.
 void Forwarding::spill(const std::string& reason) {
-  if (!context_.options.enforce_disagg) {
+  if (!context_.options.pd.enforced) {
     context_.metrics.prefilled(history_.prefill_is_busy ? "busy" : "failed");
     return decode({});
   }

@@ -44,9 +44,9 @@ TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
   });
   Replica silent("s", [](auto e) { e->respond({.body = R"({"choices": []})"}); });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
-  RouterOptions options{.disaggregated = true,
-                        .prefill_urls = {refusing.url(), mute.url(), silent.url()},
-                        .decode_urls = {decode.url()},
+  RouterOptions options{.pd = {.enabled = true,
+                               .prefill_urls = {refusing.url(), mute.url(), silent.url()},
+                               .decode_urls = {decode.url()}},
                         .policy = "round_robin"};
   start(options);
   const std::string body = R"({"prompt": "a", "stream": true})";
@@ -80,10 +80,10 @@ TEST_F(RouterTest, PromptsThatNoPrefillWorkerTakesAreCounted) {
 TEST_F(RouterTest, ADecodeWorkerComputesTheLittleThatItLacks) {
   Replica prefill("p", [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
-  start({.disaggregated = true,
-         .prefill_urls = {prefill.url()},
-         .decode_urls = {decode.url()},
-         .max_local_prefill_length = 100});
+  start({.pd = {.enabled = true,
+                .prefill_urls = {prefill.url()},
+                .decode_urls = {decode.url()},
+                .max_local_length = 100}});
   EXPECT_EQ(post(R"({"prompt": "short"})").body, R"({"prompt": "short"})");
   EXPECT_EQ(prefill.requests, 0);
   EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"local\"} 1\n"));
@@ -97,10 +97,10 @@ TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
     e->respond({.status = status, .headers = {{"Retry-After", "7"}}, .body = "mine"});
   });
   Replica decode("d");
-  start({.disaggregated = true,
-         .prefill_urls = {prefill.url()},
-         .decode_urls = {decode.url()},
-         .enforce_disagg = true});
+  start({.pd = {.enabled = true,
+                .prefill_urls = {prefill.url()},
+                .decode_urls = {decode.url()},
+                .enforced = true}});
   const http::Response busy = post(R"({"prompt": "a"})");
   EXPECT_EQ(busy.status, 503);
   EXPECT_EQ(busy.headers.find("Retry-After"), "7");
@@ -141,21 +141,21 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotWaitedFor) {
   EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded") << "its metrics say that it has nothing to do";
   mute.waiting = 3;
   router_.reset();
-  start({.disaggregated = true,
-         .prefill_urls = {mute.url()},
-         .decode_urls = {decode.url()},
-         .prefill_timeout_ms = 50});
+  start({.pd = {.enabled = true,
+                .prefill_urls = {mute.url()},
+                .decode_urls = {decode.url()},
+                .prefill_timeout_ms = 50}});
   EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded");
 }
 
 TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
   Keeper keeper;
   Replica mute("mute", std::ref(keeper)), decode("d");
-  start({.disaggregated = true,
-         .prefill_urls = {mute.url()},
-         .decode_urls = {decode.url()},
-         .breaker = {.failure_threshold = 2},
-         .prefill_timeout_ms = 50});
+  start({.pd = {.enabled = true,
+                .prefill_urls = {mute.url()},
+                .decode_urls = {decode.url()},
+                .prefill_timeout_ms = 50},
+         .breaker = {.failure_threshold = 2}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
   EXPECT_EQ(mute.requests, 2);
 }

@@ -66,11 +66,12 @@ TEST_F(RouterTest, TakesTurns) {
 
 TEST_F(RouterTest, PoolsAreNamedOnOneSide) {
   const auto field = [](RouterOptions options) { return Router::start(std::move(options)).error().field; };
-  EXPECT_EQ(field({.disaggregated = true, .decode_urls = {"http://a:1"}}), "prefill");
-  EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"http://a:1"}}), "decode");
-  EXPECT_EQ(field({.worker_urls = {"http://a:1"}, .disaggregated = true}), "worker-urls");
-  EXPECT_EQ(field({.prefill_urls = {"http://a:1"}}), "prefill");
-  EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}), "prefill");
+  EXPECT_EQ(field({.pd = {.enabled = true, .decode_urls = {"http://a:1"}}}), "prefill");
+  EXPECT_EQ(field({.pd = {.enabled = true, .prefill_urls = {"http://a:1"}}}), "decode");
+  EXPECT_EQ(field({.worker_urls = {"http://a:1"}, .pd = {.enabled = true}}), "worker-urls");
+  EXPECT_EQ(field({.pd = {.prefill_urls = {"http://a:1"}}}), "prefill");
+  EXPECT_EQ(field({.pd = {.enabled = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}}),
+            "prefill");
 }
 
 TEST_F(RouterTest, KnowsTheModels) {
