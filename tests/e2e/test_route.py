@@ -100,6 +100,19 @@ def test_a_decision_explains_itself(routed):
     assert told["chosen"] in told["total"]
 
 
+@pytest.mark.parametrize("tokenizer", ["models/demo", "tests/data/text/tokenizers/gpt2"])
+def test_a_tokenizer_that_is_not_the_replicas_is_noticed(replica, tokenizer):
+    other = tokenizer != "models/demo"
+    with running(ROUTE + f"{replica} --tokenizer-path {tokenizer}") as (log, base):
+        client = client_of(base)
+        model = client.models.list().data[0].id
+        for i in range(10):
+            client.completions.create(model=model, prompt=f"Once upon a time there were {i} little dragons", max_tokens=1)
+        assert metric(base, "octavo_route_prompt_length_mismatches_total") == (8 if other else 0), "then it estimates"
+        reported = metric(base, "octavo_route_reported_cached_tokens_total")
+        assert other or metric(base, "octavo_route_predicted_cached_tokens_total") >= reported
+
+
 def test_a_long_prompt_holds_nobody_up(replica):
     text = " ".join(f"word{i * 7919 % 10007} of a long text" for i in range(38_000))[:1_000_000]
     with running(ROUTE + f"{replica} --tokenizer-path models/demo --http-threads 1") as (_, base), httpx.Client(base_url=base) as client:

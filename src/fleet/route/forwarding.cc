@@ -249,6 +249,7 @@ void Forwarding::on_whole(Attempt& attempt) {
     return finish();
   }
   blame_suspects(attempt.answer.status);
+  check_usage(attempt, attempt.answer.body);
   http::Response whole = for_client(attempt, std::move(attempt.answer));
   if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt.worker().name);
   settle(attempt, Outcome::success);

@@ -124,6 +124,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // The client's answer (forwarding_answer.cc).
   http::Response for_client(const Attempt& attempt, http::Response answer) const;
   std::string_view response_of(std::string_view answer) const;
+  void check_usage(const Attempt& attempt, std::string_view bytes) const;
   void start_stream(Attempt& attempt);
   void send_back(Attempt& attempt, std::string_view piece);
   void answer(http::Response response);

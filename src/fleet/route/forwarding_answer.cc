@@ -3,6 +3,7 @@
 
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
+#include "fleet/route/usage_report.h"
 #include "openai/errors.h"
 
 namespace octavo::fleet {
@@ -18,6 +19,18 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   return out;
 }
 
+// Compares the usage that these bytes may report with what the router has assumed.
+void Forwarding::check_usage(const Attempt& attempt, std::string_view bytes) const {
+  if (!in_.knows_length()) return;
+  const auto usage = read_usage(bytes);
+  if (!usage) return;
+  const std::size_t tokens = in_.route().tokens.size();
+  const bool same = context_.tokens ? context_.tokens->compare(tokens, usage->prompt_tokens)
+                                    : static_cast<std::int64_t>(tokens) == usage->prompt_tokens;
+  context_.metrics.prompt_reported(static_cast<std::int64_t>(tokens) - attempt.choice.new_tokens,
+                                   usage->cached_tokens, same);
+}
+
 void Forwarding::start_stream(Attempt& attempt) {
   http::Response head = for_client(attempt, std::exchange(attempt.answer, {}));
   attempt.answer.status = head.status;
@@ -30,6 +43,7 @@ void Forwarding::start_stream(Attempt& attempt) {
 
 void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
+  check_usage(attempt, piece);
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 

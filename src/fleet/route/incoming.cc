@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "fleet/relay/relay.h"
 #include "fleet/scan/request_scan.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -43,6 +44,12 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
 void Incoming::read() {
   route_ = scan_request(request());
   if (context_.tokens && !route_.unreadable) context_.tokens->write(request(), route_);
+}
+
+bool Incoming::knows_length() const {
+  const openai::Route* known = openai::find_route(request().path);
+  return known && known->renders && route_.tokens_are_exact && !route_.several_prompts &&
+         route_.media.empty();
 }
 
 void Incoming::name_no_model() { route_.model.clear(); }

@@ -25,7 +25,8 @@ class Incoming {
   // Scans the body, and finds the prompt's exact tokens where the router can know them: up to a second for a
   // prompt of a megabyte. On any thread.
   void read();
-  void name_no_model();  // any worker may say that it does not serve it
+  bool knows_length() const;  // the replica must count as many tokens of the prompt
+  void name_no_model();       // any worker may say that it does not serve it
 
   // again: earlier attempts have taken part of the client's own deadline.
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
