@@ -7,6 +7,7 @@ import shlex
 import signal
 from pathlib import Path
 
+import httpx
 import openai
 import pytest
 from conftest import eventually, fetch, metric, running, serve
@@ -216,6 +217,26 @@ def test_a_router_drives_both_legs(plain, pair):
         assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
         assert eventually(lambda: 'octavo_route_prefills_total{outcome="handed_over"} 2' in fetch(router + "/metrics"))
         assert 'outcome="failed"' not in fetch(router + "/metrics")
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
+def test_a_router_splits_agents_protocols(plain, pair, path):
+    producer, consumer = pair
+    route = f"build/release/octavo route --port {{port}} --pd-disaggregation --enforce-disagg --prefill {producer} --decode {consumer}"
+    text = f"By {path}. " + PROMPT
+    body = {"model": "demo", "temperature": 0} | (
+        {"messages": [{"role": "user", "content": text}], "max_tokens": 8} if path == "/v1/messages"
+        else {"input": text, "max_output_tokens": 16})
+    said = "content" if path == "/v1/messages" else "output"
+    with running(route) as (_, router):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+        before = metric(consumer, "vllm:external_prefix_cache_hits_total")
+        whole, alone = (httpx.post(base + path, json=body, timeout=60).json()[said] for base in (router, plain))
+        for item in whole + alone:
+            item.pop("id", None)
+        assert whole == alone
+        assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
+        assert 'octavo_route_prefills_total{outcome="handed_over"} 1' in fetch(router + "/metrics")
 
 
 def test_a_router_whose_prefill_server_is_gone_answers(plain):
