@@ -1,6 +1,9 @@
 #include "app/listen_flags.h"
 
-#include "local/flag_table.h"
+#include <cctype>
+#include <optional>
+
+#include "base/log.h"
 
 namespace octavo {
 namespace {
@@ -19,7 +22,24 @@ constexpr FlagRow<int> kGraceFlag[] = {
      flag::range(0, 3600)},
 };
 
+// As VLLM_LOGGING_LEVEL has them, in either case.
+std::optional<LogLevel> log_level_named(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name == "debug" || name == "notset") return LogLevel::debug;
+  if (name == "info") return LogLevel::info;
+  if (name == "warning") return LogLevel::warning;
+  if (name == "error" || name == "critical") return LogLevel::error;
+  return std::nullopt;
+}
+
 }  // namespace
+
+Result<> set_log_level_named(const std::string& name) {
+  const auto level = log_level_named(name);
+  if (!level) return invalid("", "must be debug, info, warning, error or critical");
+  set_log_level(*level);
+  return {};
+}
 
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s) {
   http.host = "0.0.0.0";

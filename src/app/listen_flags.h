@@ -1,14 +1,34 @@
-// The address on which a program of the fleet listens, and its time to stop.
+// The address on which a program of the fleet listens, its time to stop, and the level of its log.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
 
+#include "base/error.h"
 #include "http/server.h"
+#include "local/flag_table.h"
 
 namespace octavo {
 
 // --host (0.0.0.0 unless given), --port, --tls-cert-path and so on; parsing fills both, which must outlive
 // the subcommand.
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s);
+
+Result<> set_log_level_named(const std::string& name);
+template <class Options>
+Result<> take_log_level(const std::string& name, Options&) {
+  return set_log_level_named(name);
+}
+
+// --log-level; parsing sets it.
+template <class Options>
+constexpr FlagRow<Options> log_level_flag(std::string_view environment = {}) {
+  return {"--log-level",
+          flag::parsed<take_log_level<Options>>,
+          "Least level of log lines: debug, info, warning, error, critical",
+          {},
+          {.environment = environment}};
+}
 
 }  // namespace octavo

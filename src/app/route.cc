@@ -1,4 +1,5 @@
 // octavo route
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "app/kube_flags.h"
 #include "app/listen_flags.h"
 #include "app/policy_flags.h"
+#include "app/sglang_flags.h"
 #include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
@@ -20,6 +22,7 @@
 namespace octavo {
 namespace {
 
+using fleet::DisaggregationOptions;
 using fleet::PeerOptions;
 using fleet::RouterOptions;
 
@@ -58,7 +61,7 @@ constexpr RouterFlag kWorkerFlags[] = {
 };
 
 constexpr RouteFlag kPromptFlags[] = {
-    {"--tokenizer-path", flag::to<&RouteCommand::tokenizer_path>,
+    {"--tokenizer-path,--model-path", flag::to<&RouteCommand::tokenizer_path>,
      "Folder or GGUF file of the workers' model, whose tokenizer makes kv_aware find prompts of text "
      "in what workers tell"},
 };
@@ -67,17 +70,40 @@ constexpr RouterFlag kPolicyFlag[] = {
     {"--policy", flag::to<&RouterOptions::policy>, policies_text, OneOfList{policy_names}},
 };
 
+// The URLs of prefill workers: SGLang's command line has a bootstrap port, or "none", after each of them.
+Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions& o) {
+  for (const std::string& word : words) {
+    const bool is_port =
+        word == "none" || std::ranges::all_of(word, [](char d) { return d >= '0' && d <= '9'; });
+    if (!is_port)
+      o.pd.prefill_urls.push_back(word);
+    else if (o.pd.prefill_urls.empty())
+      return invalid("", "must begin with a URL, got {}", quoted_text(word));
+  }
+  return {};
+}
+
+DisaggregationOptions& pd_of(RouterOptions& o) { return o.pd; }
+
 constexpr RouterFlag kPoolFlags[] = {
-    {"--pd-disaggregation", flag::to<&RouterOptions::disaggregated>,
+    {"--pd-disaggregation", flag::to<pd_of, &DisaggregationOptions::enabled>,
      "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
      "blocks over (--kv-transfer-config of octavo serve and vllm serve)"},
-    {"--prefill", flag::to<&RouterOptions::prefill_urls>,
-     "A worker that computes prompts, as http://host:port; may be repeated"},
-    {"--decode", flag::to<&RouterOptions::decode_urls>,
+    {"--prefill", flag::parsed<take_prefill_urls>,
+     "A worker that computes prompts, as http://host:port; may be repeated. A port after it, or \"none\", is "
+     "SGLang's bootstrap port and is not used"},
+    {"--decode", flag::to<pd_of, &DisaggregationOptions::decode_urls>,
      "A worker that decodes, as http://host:port; may be repeated"},
-    {"--prefill-policy", flag::to<&RouterOptions::prefill_policy>,
+    {"--max-local-prefill-length", flag::to<pd_of, &DisaggregationOptions::max_local_length>,
+     "With --pd-disaggregation: longest uncached part of a prompt, in tokens, that a worker of --decode "
+     "computes itself; 0: workers of --prefill compute all prompts",
+     flag::range(0, 100'000'000)},
+    {"--enforce-disagg", flag::to<pd_of, &DisaggregationOptions::enforced>,
+     "Refuse a prompt that no worker of --prefill computes; without it, a worker of --decode computes it, "
+     "and octavo_route_prefills_total counts it"},
+    {"--prefill-policy", flag::to<pd_of, &DisaggregationOptions::prefill_policy>,
      "The policy among the workers of --prefill, if not --policy", OneOfList{policy_names}},
-    {"--decode-policy", flag::to<&RouterOptions::decode_policy>,
+    {"--decode-policy", flag::to<pd_of, &DisaggregationOptions::decode_policy>,
      "The policy among the workers of --decode, if not --policy", OneOfList{policy_names}},
 };
 
@@ -151,6 +177,11 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--health-check-endpoint", flag::to<&RouterOptions::health_check_endpoint>, "Path of health checks"},
     {"--health-check-interval-secs", flag::seconds<1'000, &RouterOptions::health_check_interval_ms>,
      "Time between health checks", flag::range(1, 86'400)},
+    {"--worker-startup-check-interval",
+     flag::seconds<1'000, &RouterOptions::startup_check_interval_ms>,
+     "Time between health checks of a worker that does not answer them yet (default: half a second)",
+     flag::range(1, 86'400),
+     {.no_default = true}},
     {"--health-check-timeout-secs", flag::seconds<1'000, &RouterOptions::health_check_timeout_ms>,
      "Time without a reply after which a check fails", flag::range(1, 3'600)},
     {"--health-failure-threshold", flag::to<probes_of, &fleet::ProbeOptions::failure_threshold>,
@@ -159,7 +190,7 @@ constexpr RouterFlag kFailureFlags[] = {
      "Successful checks in a row: healthy again", flag::range(1, 1'000)},
     {"--request-timeout-secs", flag::seconds<1'000, &RouterOptions::request_timeout_ms>,
      "Longest time for a request with all its attempts", flag::range(1, 86'400)},
-    {"--prefill-timeout-secs", flag::seconds<1'000, &RouterOptions::prefill_timeout_ms>,
+    {"--prefill-timeout-secs", flag::seconds<1'000, pd_of, &DisaggregationOptions::prefill_timeout_ms>,
      "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode "
      "computes it",
      flag::range(1, 86'400)},
@@ -176,8 +207,14 @@ constexpr RouteFlag kClientFlags[] = {
      "maxConcurrentRequests of each"},
 };
 
+std::vector<std::string>& origins_of(RouterOptions& o) { return o.http.cors->origins; }
+
 constexpr RouterFlag kLimitFlags[] = {
     {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
+    {"--cors-allowed-origins", flag::to<origins_of>, "Origins whose pages may send requests (default: all)"},
+    log_level_flag<RouterOptions>(),
+    {"--request-id-headers", flag::to<&RouterOptions::request_id_headers>,
+     "Headers whose value is a request's id, where it has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--max-concurrent-requests", flag::to<&RouterOptions::max_concurrent_requests>,
@@ -207,9 +244,11 @@ void add_route_flags(CLI::App& command, RouteCommand& c) {
   add_flags(command, c, "Several routers", kPeerFlags);
   add_flags(command, o, "Failures", kFailureFlags);
   o.http.port = 30000;
+  o.http.cors = http::CorsOptions{};
   add_listen_flags(command, o.http, c.shutdown_grace_s);
   add_flags(command, c, kServer, kClientFlags);
   add_flags(command, o, kServer, kLimitFlags);
+  add_sglang_flags(command);
 }
 
 Result<> read_discovery(RouteCommand& c) {
@@ -224,9 +263,9 @@ Result<> read_discovery(RouteCommand& c) {
   for (const Source& source : sources) {
     if (source.labels.empty()) continue;
     if (!c.pods.discover) return invalid(source.flag, "needs service-discovery");
-    if ((source.role == fleet::Role::both) == c.options.disaggregated)
+    if ((source.role == fleet::Role::both) == c.options.pd.enabled)
       return invalid(source.flag, "must {}be given with pd-disaggregation",
-                     c.options.disaggregated ? "not " : "");
+                     c.options.pd.enabled ? "not " : "");
     fleet::KubePoolOptions pods;
     pods.ports.push_back(c.pods.port);
     TRY(pods.api, kube_api(c.pods.api));
@@ -239,7 +278,7 @@ Result<> read_discovery(RouteCommand& c) {
   if (c.pods.discover && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
-    if (c.options.disaggregated && !value->empty())
+    if (c.options.pd.enabled && !value->empty())
       return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
   TRY(auto listed, read_sources(c.sources));
   for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
@@ -250,7 +289,6 @@ Result<> route(RouteCommand& c) {
   StopSignals signals;
 
   RouterOptions& o = c.options;
-  o.http.cors = http::CorsOptions{};
   if (!c.tokenizer_path.empty()) {
     auto tokenizer = load_tokenizer(c.tokenizer_path);
     if (!tokenizer) return invalid("tokenizer-path", "{}", tokenizer.error().message);
@@ -268,7 +306,7 @@ Result<> route(RouteCommand& c) {
   }
   TRY_VOID(read_discovery(c));
   const std::string policy = o.policy;
-  const std::size_t named = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
+  const std::size_t named = o.worker_urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers =
       o.discovered.empty() ? fmt::format("{} workers", named)
                            : fmt::format("{} workers and those that discovery finds", named);

@@ -2,14 +2,13 @@
 
 #include "app/environment.h"
 
-#include <cctype>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "app/engine_command.h"
 #include "app/help_formatter.h"
 #include "app/json_flags.h"
+#include "app/listen_flags.h"
 #include "app/structured_outputs_config.h"
 #include "base/log.h"
 #include "base/log_format.h"
@@ -63,23 +62,6 @@ const std::set<std::string> kCommonFlags = {
     "--log-level",
     "--config",
 };
-
-// As VLLM_LOGGING_LEVEL has them, in either case.
-std::optional<LogLevel> log_level_named(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (name == "debug" || name == "notset") return LogLevel::debug;
-  if (name == "info") return LogLevel::info;
-  if (name == "warning") return LogLevel::warning;
-  if (name == "error" || name == "critical") return LogLevel::error;
-  return std::nullopt;
-}
-
-Result<> take_log_level(const std::string& name, ServeCommand&) {
-  const auto level = log_level_named(name);
-  if (!level) return invalid("", "must be debug, info, warning, error or critical");
-  set_log_level(*level);
-  return {};
-}
 
 Result<> take_log_format(const std::string& name, ServeCommand&) {
   set_log_format(name == "json" ? LogFormat::json : LogFormat::text);
@@ -298,11 +280,7 @@ constexpr ServeFlag kLogFlags[] = {
     {"--otlp-traces-endpoint", flag::to<&ServeCommand::otlp_traces_endpoint>,
      "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
      "http://HOST:4318/v1/traces"},
-    {"--log-level",
-     flag::parsed<take_log_level>,
-     "Least level of log lines: debug, info, warning, error, critical",
-     {},
-     {.environment = "VLLM_LOGGING_LEVEL"}},
+    log_level_flag<ServeCommand>("VLLM_LOGGING_LEVEL"),
     {"--server-dev-mode",
      flag::to<features_of, &ServeFeatures::dev_mode>,
      "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "

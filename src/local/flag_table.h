@@ -127,10 +127,10 @@ inline constexpr auto seconds = []<class Options>(CLI::App& command, Options& op
                                                   const FlagRow<Options>& row) {
   auto& value = follow<Path...>(options);
   using Value = std::remove_reference_t<decltype(value)>;
-  return command
-      .add_option_function<int>(
-          row.names, [&value](int given) { value = static_cast<Value>(given) * factor; }, text_of(row.help))
-      ->default_str(std::to_string(value / factor));
+  CLI::Option* option = command.add_option_function<int>(
+      row.names, [&value](int given) { value = static_cast<Value>(given) * factor; }, text_of(row.help));
+  if (!row.rest.no_default) option->default_str(std::to_string(value / factor));
+  return option;
 };
 
 // To a member by name.

@@ -7,6 +7,7 @@ import shlex
 import signal
 from pathlib import Path
 
+import httpx
 import openai
 import pytest
 from conftest import eventually, fetch, metric, running, serve
@@ -136,6 +137,19 @@ def test_the_same_lease_cannot_be_used_twice_and_nobody_notices(plain, pair):
     assert one.choices[0].text == two.choices[0].text == alone.choices[0].text
 
 
+def test_a_prompt_below_one_block_of_the_consumer_returns_the_lease(plain):
+    body = {"model": "demo", "prompt": "Once upon a time there was a dog. " * 3, "max_tokens": 4, "temperature": 0}
+    with part("kv_producer", kv_lease_duration=600) as producer:
+        with serve(NAME, "--block-size=128", config("kv_consumer")) as consumer:
+            first = client_of(producer).completions.create(
+                **(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
+            params = {"kv_transfer_params": first.model_extra["kv_transfer_params"]}
+            assert metric(producer, "vllm:kv_transfer_held_blocks") > 0
+            got = client_of(consumer).completions.create(**body, extra_body=params)
+            assert got.choices[0].text == client_of(plain).completions.create(**body).choices[0].text
+            assert eventually(lambda: metric(producer, "vllm:kv_transfer_held_blocks") == 0)
+
+
 NO_UCX = pytest.mark.skipif(not Path("build/release/liboctavo_ucx.so").exists(), reason="no UCX here")
 
 
@@ -203,6 +217,26 @@ def test_a_router_drives_both_legs(plain, pair):
         assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
         assert eventually(lambda: 'octavo_route_prefills_total{outcome="handed_over"} 2' in fetch(router + "/metrics"))
         assert 'outcome="failed"' not in fetch(router + "/metrics")
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
+def test_a_router_splits_agents_protocols(plain, pair, path):
+    producer, consumer = pair
+    route = f"build/release/octavo route --port {{port}} --pd-disaggregation --enforce-disagg --prefill {producer} --decode {consumer}"
+    text = f"By {path}. " + PROMPT
+    body = {"model": "demo", "temperature": 0} | (
+        {"messages": [{"role": "user", "content": text}], "max_tokens": 8} if path == "/v1/messages"
+        else {"input": text, "max_output_tokens": 16})
+    said = "content" if path == "/v1/messages" else "output"
+    with running(route) as (_, router):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(router)))
+        before = metric(consumer, "vllm:external_prefix_cache_hits_total")
+        whole, alone = (httpx.post(base + path, json=body, timeout=60).json()[said] for base in (router, plain))
+        for item in whole + alone:
+            item.pop("id", None)
+        assert whole == alone
+        assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
+        assert 'octavo_route_prefills_total{outcome="handed_over"} 1' in fetch(router + "/metrics")
 
 
 def test_a_router_whose_prefill_server_is_gone_answers(plain):

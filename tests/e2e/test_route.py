@@ -4,8 +4,10 @@ import concurrent.futures
 import json
 import shlex
 import threading
+import time
 import urllib.request
 
+import httpx
 import openai
 import pytest
 from conftest import eventually, fetch, http_client, metric, running
@@ -96,6 +98,53 @@ def test_a_decision_explains_itself(routed):
         told = json.loads(response.headers["X-Octavo-Explain"])
     assert told["policy"] == "kv_aware"
     assert told["chosen"] in told["total"]
+
+
+@pytest.mark.parametrize("tokenizer", ["models/demo", "tests/data/text/tokenizers/gpt2"])
+def test_a_tokenizer_that_is_not_the_replicas_is_noticed(replica, tokenizer):
+    other = tokenizer != "models/demo"
+    with running(ROUTE + f"{replica} --tokenizer-path {tokenizer}") as (_, base):
+        assert eventually(lambda: all(w["models"] for w in workers(base)))
+        client = client_of(base)
+        model = client.models.list().data[0].id
+        for i in range(10):
+            client.completions.create(model=model, prompt=f"Once upon a time there were {i} little dragons", max_tokens=1)
+        assert metric(base, "octavo_route_prompt_length_mismatches_total") == (8 if other else 0), "then it estimates"
+        reported = metric(base, "octavo_route_reported_cached_tokens_total")
+        assert other or metric(base, "octavo_route_predicted_cached_tokens_total") >= reported
+
+
+def test_a_long_prompt_holds_nobody_up(replica):
+    text = " ".join(f"word{i * 7919 % 10007} of a long text" for i in range(38_000))[:1_000_000]
+    with running(ROUTE + f"{replica} --tokenizer-path models/demo --http-threads 1") as (_, base), httpx.Client(base_url=base) as client:
+        waits, done = [], threading.Event()
+
+        def send():
+            begun = time.monotonic()
+            httpx.post(base + "/v1/completions", json={"prompt": text}, timeout=120)
+            waits.append(time.monotonic() - begun)
+            done.set()
+
+        sender, longest = threading.Thread(target=send), 0
+        sender.start()
+        while not done.is_set():
+            begun = time.monotonic()
+            assert client.get("/liveness").status_code == 200
+            longest = max(longest, time.monotonic() - begun)
+        sender.join()
+        assert longest < waits[0] / 4, "the only loop answers while the prompt's tokens are found"
+
+
+def test_the_command_line_of_sglangs_router_starts(replicas):
+    one, two = replicas
+    command = (f"build/release/octavo route --port {{port}} --pd-disaggregation --prefill {one} 8998 "
+               f"--prefill {one.replace('127.0.0.1', 'localhost')} none --decode {two} --policy cache_aware --eviction-interval 60 "
+               "--dp-aware --log-level info --prometheus-port 29000 --worker-startup-timeout-secs 300 --worker-startup-check-interval 1 "
+               "--queue-size 10 --request-id-headers x-trace --cors-allowed-origins https://a.example")
+    with running(command) as (_, base):
+        assert httpx.get(base + "/v1/loads").json()["workers"]
+        answer = httpx.get(base + "/flush_cache").json()
+        assert len(answer["workers"]) == 3, "each worker was asked"
 
 
 def test_a_client_that_leaves_ends_its_request_at_the_replica(replica):

@@ -77,7 +77,7 @@ def test_forty_at_once_all_get_an_answer(narrow):
         answers = list(pool.map(lambda _: post(base), range(40)))
         assert {answer.status_code for answer, _ in answers} == {200}
         metrics = httpx.get(base + "/metrics").text
-        assert 'octavo_pick_flow_control_outcomes_total{outcome="Dispatched"}' in metrics
+        assert 'octavo_route_flow_control_outcomes_total{outcome="Dispatched"}' in metrics
 
 
 def test_more_than_may_wait_are_refused_at_once(narrow):

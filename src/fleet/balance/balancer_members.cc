@@ -19,6 +19,8 @@ std::string_view name(Availability availability) {
   switch (availability) {
     case Availability::available:
       return "available";
+    case Availability::unprobed:
+      return "new";
     case Availability::starting:
       return "starting";
     case Availability::unhealthy:

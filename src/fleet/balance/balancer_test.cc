@@ -233,6 +233,17 @@ TEST(Balancer, ARequestThatHasBegunToBeAnsweredIsNotForgotten) {
   balancer->ended(choice.booking, Outcome::success);
 }
 
+TEST(Balancer, AnEndpointThatNoProbeHasReachedIsBetterThanNone) {
+  const auto balancer = make("round_robin");
+  const EndpointId old = join(*balancer, "old:80");
+  const EndpointId fresh = balancer->add({.name = "new:80", .url = "http://new:80"}).value();
+  EXPECT_EQ(chosen(*balancer, fresh, 20), 0);
+  balancer->remove(old);
+  EXPECT_EQ(chosen(*balancer, fresh, 20), 20);
+  balancer->probed(fresh, *balancer->view()->find(fresh)->endpoint, false);
+  EXPECT_FALSE(balancer->choose({}, {})) << "it does not answer";
+}
+
 TEST(Balancer, AWorkerThatHasStartedAnewHoldsNothing) {
   const auto balancer = make("cache_aware");
   join(*balancer, "a:80");

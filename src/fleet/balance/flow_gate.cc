@@ -20,6 +20,7 @@ FlowGate::FlowGate(Balancer& balancer, FlowGateOptions options)
     : balancer_(balancer),
       detector_(options.detector),
       own_saturation_(std::move(options.saturation)),
+      program_(options.program),
       flow_(std::move(options.flow)),
       seconds_(kWaitSeconds) {
   if (options.evicts) reclamation_.emplace();
@@ -161,10 +162,11 @@ std::string FlowGate::metrics() const {
               "Load of the endpoints as a share of their capacity.", taken);
   write_histogram(out, "llm_d_epp_flow_control_request_queue_duration_seconds", "How long requests waited.",
                   seconds_);
-  write_counter(out, "octavo_pick_flow_control_evictions_total",
-                "Running requests that ended for those that waited.", evictions_);
-  write_counters(out, "octavo_pick_flow_control_outcomes_total", "Outcomes of requests that waited.",
-                 "outcome", outcomes_);
+  const auto own = [&](std::string_view what) {
+    return fmt::format("octavo_{}_flow_control_{}_total", program_, what);
+  };
+  write_counter(out, own("evictions"), "Running requests that ended for those that waited.", evictions_);
+  write_counters(out, own("outcomes"), "Outcomes of requests that waited.", "outcome", outcomes_);
   return out;
 }
 

@@ -23,6 +23,7 @@ struct FlowGateOptions {
   SaturationDetector detector = UtilizationDetector{};
   std::function<double()> saturation = {};  // in place of the detector; empty: the detector's
   bool evicts = false;                      // requests that run may end for those that wait
+  std::string_view program = "pick";        // in the names of metrics that llm-d does not have
 };
 
 class FlowGate {
@@ -63,6 +64,7 @@ class FlowGate {
   Balancer& balancer_;
   const SaturationDetector detector_;
   const std::function<double()> own_saturation_;
+  const std::string_view program_;
   mutable std::mutex mutex_;  // of all below
   std::condition_variable arrived_;
   FlowControl flow_;

@@ -20,18 +20,20 @@ void eligible(const FleetView& view, const RouteRequest& request, Role part,
               std::span<const EndpointId> excluded, Candidates& out) {
   out.clear();
   bool any_available = false;
-  Candidates broken;
+  Candidates doubtful;  // broken or unprobed
   for (const Member& member : view.members) {
     const Role role = member.endpoint->role;
     const Availability state = member.state.availability;
-    if ((state != Availability::available && state != Availability::broken) ||
-        (part != Role::both && role != Role::both && role != part) || !serves(*member.endpoint, request.model))
+    const bool is_available = state == Availability::available;
+    if ((!is_available && state != Availability::broken && state != Availability::unprobed) ||
+        (part != Role::both && role != Role::both && role != part) ||
+        !serves(*member.endpoint, request.model))
       continue;
-    any_available = any_available || state == Availability::available;
+    any_available = any_available || is_available;
     if (std::ranges::find(excluded, member.id) != excluded.end()) continue;
-    (state == Availability::available ? out : broken).push_back(&member);
+    (is_available ? out : doubtful).push_back(&member);
   }
-  if (!any_available) out = std::move(broken);
+  if (!any_available) out = std::move(doubtful);
 }
 
 }  // namespace octavo::fleet

@@ -3,8 +3,9 @@
 namespace octavo::fleet {
 
 void EndpointHealth::probed(bool success) {
-  if (probed_ == Probed::never) {
-    if (success) probed_ = Probed::healthy;
+  if (probed_ == Probed::never || probed_ == Probed::failed) {
+    probed_ = success ? Probed::healthy : Probed::failed;
+    if (success) restarted();  // failures of requests before the first probe do not count
     return;
   }
   if (success == (probed_ == Probed::healthy)) {
@@ -24,7 +25,8 @@ void EndpointHealth::restarted() {
 
 Availability EndpointHealth::availability(std::int64_t now_us) const {
   if (draining_) return Availability::draining;
-  if (probed_ == Probed::never) return Availability::starting;
+  if (probed_ == Probed::never) return Availability::unprobed;
+  if (probed_ == Probed::failed) return Availability::starting;
   if (probed_ == Probed::unhealthy) return Availability::unhealthy;
   return breaker_.state(now_us) == CircuitBreaker::State::open ? Availability::broken
                                                                : Availability::available;

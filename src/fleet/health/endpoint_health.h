@@ -33,7 +33,7 @@ class EndpointHealth {
   const CircuitBreaker& breaker() const { return breaker_; }
 
  private:
-  enum class Probed : std::uint8_t { never, healthy, unhealthy };
+  enum class Probed : std::uint8_t { never, failed, healthy, unhealthy };
 
   ProbeOptions probes_;
   CircuitBreaker breaker_;

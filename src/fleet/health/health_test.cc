@@ -64,7 +64,7 @@ TEST(CircuitBreaker, CanBeOff) {
 
 TEST(EndpointHealth, ProbesDecideAfterSeveralInARow) {
   EndpointHealth health({.failure_threshold = 3, .success_threshold = 2}, kBreaker);
-  EXPECT_EQ(health.availability(0), Availability::starting);
+  EXPECT_EQ(health.availability(0), Availability::unprobed);
   health.probed(false);
   EXPECT_EQ(health.availability(0), Availability::starting);
   health.probed(true);
@@ -79,6 +79,14 @@ TEST(EndpointHealth, ProbesDecideAfterSeveralInARow) {
   EXPECT_EQ(health.availability(0), Availability::unhealthy);
   health.probed(true);
   EXPECT_EQ(health.availability(0), Availability::unhealthy);
+  health.probed(true);
+  EXPECT_EQ(health.availability(0), Availability::available);
+}
+
+TEST(EndpointHealth, FailuresBeforeTheFirstProbeDoNotCount) {
+  EndpointHealth health({}, kBreaker);
+  for (int i = 0; i < 3; ++i) health.answered(false, 0);
+  EXPECT_EQ(health.availability(0), Availability::unprobed);
   health.probed(true);
   EXPECT_EQ(health.availability(0), Availability::available);
 }

@@ -177,6 +177,7 @@ class Source {
 
 bool listened_to(const Member& member) {
   return !member.endpoint->kv_events_endpoint.empty() &&
+         member.state.availability != Availability::unprobed &&
          member.state.availability != Availability::starting &&
          member.state.availability != Availability::unhealthy;
 }

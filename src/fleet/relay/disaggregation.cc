@@ -21,6 +21,7 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
     return std::nullopt;
   (*request)["stream"] = false;
   request->erase("stream_options");
+  if (request->contains("store")) (*request)["store"] = false;  // only the answer of the second leg is one
   json::object* limits = &*request;
   if (!route->limit_in.empty()) {
     json::value& inside = (*request)[route->limit_in];

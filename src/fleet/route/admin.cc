@@ -72,17 +72,15 @@ Response list_workers(Balancer& balancer) {
                           {"regular_count", count(Role::both)}}}});
 }
 
-Response add_worker(const RouteContext& context, const Request& request) {
-  boost::system::error_code error;
-  const json::value body = json::parse(request.body, error);
-  const auto* url = !error && body.is_object() ? body.get_object().if_contains("url") : nullptr;
+Response add_worker(const RouteContext& context, const json::value& body) {
+  const auto* url = body.is_object() ? body.get_object().if_contains("url") : nullptr;
   if (!url || !url->is_string())
     return openai::error_response(400, "must be text like \"http://host:port\"", "url");
   auto endpoint = endpoint_of_url(url->get_string());
   if (!endpoint) return openai::error_response(endpoint.error());
   if (const auto* type = body.get_object().if_contains("worker_type")) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
-    const bool apart = context.options.disaggregated;
+    const bool apart = context.options.pd.enabled;
     if (apart ? wanted != "prefill" && wanted != "decode" : wanted != "regular")
       return openai::error_response(400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"",
                                     "worker_type");
@@ -110,6 +108,24 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   if (request.method != "DELETE") return openai::error_response(405, "use GET or DELETE");
   balancer.remove(id);
   return json_response({{"worker_id", name}, {"status", "removed"}}, 202);
+}
+
+// Routes of SGLang's router before /workers: they name the worker in the query.
+std::optional<Response> older_route(const RouteContext& context, const Request& request) {
+  const std::string& path = request.path;
+  if (path == "/list_workers" && request.method == "GET") return list_workers(context.balancer);
+  if ((path != "/add_worker" && path != "/remove_worker") || request.method != "POST") return std::nullopt;
+  const auto url = http::query_value(request.query, "url");
+  if (!url) return openai::error_response(400, "must name a worker, as http://host:port", "url");
+  if (path == "/add_worker") return add_worker(context, json::object{{"url", *url}});
+  const auto endpoint = endpoint_of_url(*url);
+  if (!endpoint) return openai::error_response(endpoint.error());
+  const auto view = context.balancer.view();
+  const Member* member = view->find(endpoint->name);
+  if (!member)
+    return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(*url)), "url");
+  context.balancer.remove(member->id);
+  return json_response({{"worker_id", std::to_string(member->id)}, {"status", "removed"}}, 202);
 }
 
 Response metrics(const RouteContext& context) {
@@ -196,7 +212,11 @@ Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint&
 std::optional<Response> admin_answer(const RouteContext& context, const Request& request) {
   constexpr std::string_view kWorkers = "/workers";
   const std::string& path = request.path;
-  if (path == kWorkers && request.method == "POST") return add_worker(context, request);
+  if (path == kWorkers && request.method == "POST") {
+    boost::system::error_code error;
+    return add_worker(context, json::parse(request.body, error));
+  }
+  if (auto answer = older_route(context, request)) return answer;
   if (path.starts_with("/workers/"))
     return one_worker(context.balancer, request, std::string_view(path).substr(kWorkers.size() + 1));
   if (request.method != "GET" && request.method != "HEAD") return std::nullopt;
@@ -204,7 +224,7 @@ std::optional<Response> admin_answer(const RouteContext& context, const Request&
   if (path == "/liveness") return Response{.body = "{}"};
   if (path == "/health" || path == "/readiness") return readiness(context.balancer);
   if (path == "/metrics") return metrics(context);
-  if (path == "/get_loads") return loads(context.balancer);
+  if (path == "/get_loads" || path == "/v1/loads") return loads(context.balancer);
   if (path == "/kv_index") return kv_index(context.balancer, request);
   if (path == "/v1/models") return Response{.body = context.monitor.models_json()};
   return std::nullopt;

@@ -84,12 +84,13 @@ void FanOut::ended(Part& part, const Result<>& result) {
   if (--open == 0) finish();
 }
 
-// Ends calls to workers that became unhealthy.
+// Ends calls to workers that do not answer their health checks.
 void FanOut::look() {
   const auto view = context.balancer.view();
   for (Part& part : parts) {
     const Member* member = view->find(part.worker->name);
-    if (part.ended || !member || member->state.availability != Availability::unhealthy) continue;
+    const Availability state = member ? member->state.availability : Availability::available;
+    if (part.ended || (state != Availability::unhealthy && state != Availability::starting)) continue;
     if (const auto call = part.call.lock()) call->cancel();
     ended(part, failure(ErrorCode::unavailable, "{} does not answer its health checks", part.worker->url));
   }
@@ -118,7 +119,8 @@ void FanOut::finish() {
 }  // namespace
 
 bool means_all_workers(const http::Request& request) {
-  return request.method == "POST" && std::ranges::find(kPaths, request.path) != kPaths.end();
+  const bool acts = request.method == "POST" || (request.method == "GET" && request.path == "/flush_cache");
+  return acts && std::ranges::find(kPaths, request.path) != kPaths.end();
 }
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
@@ -148,7 +150,7 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
                                  body += piece.substr(0, kMost - std::min(kMost, body.size()));
                                },
                            .end = [all, &part](const Result<>& result) { all->ended(part, result); }});
-  all->look();
+  loop.after(kLookMs, [all] { all->look(); });
 }
 
 }  // namespace octavo::fleet

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cmath>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
+#include "fleet/relay/blind_wait.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"
-#include "fleet/scan/request_scan.h"
 #include "openai/anthropic_errors.h"
 #include "openai/errors.h"
 #include "openai/routes.h"
@@ -17,7 +19,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's
+constexpr std::size_t kReadHereMax = 16 << 10;     // of a body: read in less than a millisecond
 constexpr std::size_t kRefusalBytesMax = 1 << 20;  // of an error's body; what follows is cut off
 
 // A POST whose engine reads JSON.
@@ -45,8 +47,7 @@ std::string_view text_of(Trouble trouble) {
 
 void Forwarding::start(const RouteContext& context, http::ClientLoop& loop,
                        std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant) {
-  std::make_shared<Forwarding>(context, loop, std::move(exchange), std::move(share), std::move(tenant))
-      ->begin();
+  std::make_shared<Forwarding>(context, loop, exchange, std::move(share), std::move(tenant))->begin(exchange);
 }
 
 Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
@@ -54,10 +55,9 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
     : context_(context),
       balancer_(context.balancer),
       loop_(loop),
-      exchange_(std::move(exchange)),
       share_(std::move(share)),
-      arrived_us_(now_us()),
-      tenant_(std::move(tenant)),
+      in_(context, exchange, std::move(tenant)),
+      back_(std::move(exchange)),
       admitted_(!context.queue) {}
 
 Forwarding::~Forwarding() {
@@ -65,273 +65,242 @@ Forwarding::~Forwarding() {
   if (admitted_) context_.admission.leave();
 }
 
-void Forwarding::begin() {
-  const http::Request& request = exchange_->request();
+// Long bodies are read beside the loop, whose streams would stand still meanwhile.
+void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
   context_.retries.earn();
-  request_ = scan_request(request);
-  if (request_.unreadable && has_json(request)) {
-    const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + request_.body_error, ""};
-    const openai::Route* route = openai::find_route(request.path);
-    const bool anthropic = route && route->protocol == openai::Protocol::anthropic;
-    return answer(anthropic ? anthropic::error_response(error) : openai::error_response(error));
-  }
-  if (context_.tokens) context_.tokens->write(request, request_);
-  explain_ = request.headers.find("X-Octavo-Explain").has_value();
-  read_headers();
-  if (!request_.stored_response.empty()) owner_ = context_.stored.worker_of(request_.stored_response);
-  exchange_->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
+  exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
     loop.post([weak] {
       if (const auto self = weak.lock()) self->client_gone();
     });
   });
-  balancer_.knows(request_.model) ? enter() : find_model();
+  if (in_.request().body.size() < kReadHereMax) {
+    in_.read();
+    return admit();
+  }
+  boost::asio::post(context_.readers, [&loop = loop_, self = shared_from_this()]() mutable {
+    const auto read = within_memory([&]() -> Result<> {
+      self->in_.read();
+      return {};
+    });
+    loop.post([self = std::move(self), read] {
+      if (self->is<Over>()) return;
+      read ? self->admit() : self->refuse(503, read.error().message);
+    });
+  });
 }
 
-// Tenants' keys are for the router: workers get the router's own, if it has one.
-void Forwarding::read_headers() {
-  const auto& options = context_.options;
-  const bool own_key = !options.tenants.empty();
-  for (const auto& [name, value] : passed_on(exchange_->request().headers))
-    if (!own_key || !http::equal_ignoring_case(name, "Authorization")) headers_.add(name, value);
-  if (own_key && !options.api_keys.empty())
-    headers_.add("Authorization", "Bearer " + options.api_keys.front());
-  if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", fmt::format("{:016x}", balancer_.draw()));
+void Forwarding::admit() {
+  const http::Request& request = in_.request();
+  const RouteRequest& route = in_.route();
+  if (route.unreadable && has_json(request)) {
+    const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
+    const openai::Route* known = openai::find_route(request.path);
+    const bool anthropic = known && known->protocol == openai::Protocol::anthropic;
+    return answer(anthropic ? anthropic::error_response(error) : openai::error_response(error));
+  }
+  if (!route.stored_response.empty()) owner_ = context_.stored.worker_of(route.stored_response);
+  balancer_.knows(route.model) ? enter() : find_model();
 }
 
 // A worker may have got the model since it last listed its models.
 void Forwarding::find_model() {
   context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
     loop.post([self] {
-      if (self->phase_ == Phase::over) return;
-      const bool named_by_path = self->exchange_->request().body.empty();
-      if (named_by_path) self->request_.model.clear();  // any worker says that it does not have it
-      if (self->balancer_.knows(self->request_.model)) return self->enter();
-      self->refuse(404, fmt::format("The model `{}` does not exist.", self->request_.model), "model");
+      if (self->is<Over>()) return;
+      const bool named_by_path = self->in_.request().body.empty();
+      if (named_by_path) self->in_.name_no_model();
+      const std::string& model = self->in_.route().model;
+      if (self->balancer_.knows(model)) return self->enter();
+      self->refuse(404, fmt::format("The model `{}` does not exist.", model), "model");
     });
   });
 }
 
 void Forwarding::go() {
-  const http::Request& request = exchange_->request();
-  if (context_.options.migration_limit > 0 && request_.stream)
-    resumable_ = ResumableStream::of(request.path, request.body);
-  if (resumable_) body_ = std::make_shared<const std::string>(resumable_->body());
-  if (context_.options.disaggregated && prefill()) return;
+  state_ = Sent{};
+  if (context_.options.migration_limit > 0 && in_.route().stream) body_ = back_.make_resumable();
+  if (auto body = prefill_request()) return prefill(std::move(body));
   if (!send()) refuse(503, "no replica is available");
 }
 
-Role Forwarding::answering_part() const { return context_.options.disaggregated ? Role::decode : Role::both; }
-
 ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
-          .excluded = tried_,
-          .rested = refusal_.has_value() || prefill_busy_,
+          .excluded = history_.tried,
+          .rested = history_.refusal.has_value() || history_.prefill_is_busy,
           .computed = prefilled_ && part != Role::prefill,
           .worker = owner_,
-          .explain = explain_};
+          .explain = in_.explains()};
 }
 
-// Sends the request to the best worker that has not had it yet. False: no such worker exists.
-bool Forwarding::send() {
+// Sends the request to the best worker that has not had it yet. Null: no such worker exists.
+Forwarding::AttemptPointer Forwarding::send() {
   const std::int64_t begun = now_us();
-  auto choice = balancer_.choose(request_, choice_options(answering_part()));
+  const Role part = context_.options.pd.enabled ? Role::decode : Role::both;
+  auto choice = balancer_.choose(in_.route(), choice_options(part));
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
-  if (!choice) return false;
-  ++tries_;
-  Attempt& attempt = attempts_[attempts_[0].number == 0 ? 0 : 1];
-  open(attempt, *std::move(choice), body(), left_ms());
-  if (const int ms = context_.options.hedge_after_ms; ms > 0 && phase_ == Phase::waiting)
-    loop_.after(ms, [weak = weak_from_this(), number = attempt.number] {
-      if (const auto self = weak.lock(); self && self->find(number)) self->hedge();
+  if (!choice) return nullptr;
+  ++history_.tries;
+  const AttemptPointer attempt = open(*std::move(choice), body_ ? body_ : in_.body(), in_.left_ms());
+  auto& attempts = std::get<Sent>(state_).attempts;
+  attempts[attempts[0] && !attempts[0]->settled() ? 1 : 0] = attempt;
+  if (const int ms = context_.options.hedge_after_ms; ms > 0 && waits())
+    loop_.after(ms, [weak = weak_from_this(), it = std::weak_ptr(attempt)] {
+      const auto self = weak.lock();
+      if (const auto sent = it.lock(); self && sent && !sent->settled()) self->hedge();
     });
-  return true;
+  return attempt;
 }
 
 bool Forwarding::send_again() {
-  tried_.clear();
-  return send();
+  history_.tried.clear();
+  return send() != nullptr;
 }
 
-void Forwarding::open(Attempt& attempt, Choice choice, std::shared_ptr<const std::string> body,
-                      int timeout_ms) {
-  context_.metrics.selected(choice.endpoint->label());
-  attempt = {.number = ++numbers_, .sent_us = now_us(), .choice = std::move(choice)};
-  const int number = attempt.number;
-  tried_.push_back(attempt.choice.booking.endpoint);
+Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const std::string> body,
+                                            int timeout_ms) {
+  history_.tried.push_back(choice.booking.endpoint);
+  http::CallRequest call =
+      in_.call_request(*choice.endpoint, std::move(body), timeout_ms, history_.sent++ > 0);
   const auto self = shared_from_this();
-  attempt.call =
-      loop_.call(call_request(*attempt.choice.endpoint, std::move(body), timeout_ms),
-                 {.head = [self, number](http::Response head) { self->on_head(number, std::move(head)); },
-                  .body = [self, number](std::string_view piece) { self->on_body(number, piece); },
-                  .end = [self, number](const Result<>& result) { self->on_end(number, result); },
-                  .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
-  balancer_.watch(attempt.choice.booking, [&loop = loop_, weak = weak_from_this(), number](Trouble trouble) {
-    loop.post([weak, number, trouble] {
-      if (const auto it = weak.lock()) it->on_trouble(number, trouble);
-    });
-  });
+  return Attempt::open(
+      context_, loop_, std::move(choice), std::move(call),
+      {.body = [self](Attempt& attempt, std::string_view piece) { self->on_body(attempt, piece); },
+       .end = [self](Attempt& attempt, const Result<>& result) { self->on_end(attempt, result); },
+       .ready = [self] { return !self->back_.is_full(); },
+       .trouble =
+           [weak = weak_from_this()](Attempt& attempt, Trouble trouble) {
+             if (const auto it = weak.lock()) it->on_trouble(attempt, trouble);
+           }},
+      blind_wait());
 }
 
-http::CallRequest Forwarding::call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
-                                           int timeout_ms) const {
-  const http::Request& request = exchange_->request();
-  http::CallRequest call{.address = *http::parse_base_url(endpoint.url),
-                         .method = request.method,
-                         .target = target_of(request),
-                         .headers = headers_,
-                         .body = std::move(body),
-                         .timeout_ms = timeout_ms};
-  // Later attempts have what is left of the client's own deadline.
-  if (const double seconds = request_.timeout_s; seconds > 0 && numbers_ > 1) {
-    const double passed = static_cast<double>(now_us() - arrived_us_) * 1e-6;
-    call.headers.set("X-Request-Timeout", fmt::format("{:.3f}", std::max(seconds - passed, 0.001)));
-  }
-  if (endpoint.shares_port && !call.headers.find(kRankHeader))
-    call.headers.add(std::string(kRankHeader), std::to_string(endpoint.rank));
-  return call;
-}
-
-// The exchange keeps its body while a call runs; a call's events keep this object, and this the exchange.
-std::shared_ptr<const std::string> Forwarding::body() const {
-  if (body_) return body_;
-  const http::Request& request = exchange_->request();
-  if (request.body.empty() && request.method != "POST") return nullptr;
-  return {exchange_, &request.body};
+// An answer that comes whole takes the time of all its tokens.
+int Forwarding::blind_wait() const {
+  constexpr int kTokenMs = 30, kTokens = 2'000, kTokensMax = 1'000'000;
+  const int ms = blind_wait_ms(context_.options.blind_wait_ms, in_.request().body.size());
+  if (in_.route().stream || is<Prefilling>()) return ms;
+  const int tokens = in_.route().output_tokens_max;
+  return ms + kTokenMs * (tokens > 0 ? std::min(tokens, kTokensMax) : kTokens);
 }
 
 // Another worker gets the request, too: the first whose answer begins counts.
 void Forwarding::hedge() {
-  if (phase_ != Phase::waiting || leading_ || under_way() != 1 || !context_.retries.take(now_us())) return;
-  if (!send()) return;
-  find(numbers_)->hedges = true;
-  --tries_;
+  if (!waits() || under_way().size() != 1 || !context_.retries.take(now_us())) return;
+  const AttemptPointer second = send();
+  if (!second) return;
+  second->hedges = true;
+  --history_.tries;
 }
 
-Forwarding::Attempt* Forwarding::find(int number) {
-  const auto found = std::ranges::find(attempts_, number, &Attempt::number);
-  return number != 0 && found != attempts_.end() ? &*found : nullptr;
-}
-
-int Forwarding::under_way() const {
-  return static_cast<int>(std::ranges::count_if(attempts_, [](const Attempt& a) { return a.number != 0; }));
+std::vector<Forwarding::AttemptPointer> Forwarding::under_way() const {
+  std::vector<AttemptPointer> open;
+  const auto add = [&](const AttemptPointer& attempt) {
+    if (attempt && !attempt->settled()) open.push_back(attempt);
+  };
+  if (const auto* sent = std::get_if<Sent>(&state_)) std::ranges::for_each(sent->attempts, add);
+  if (const auto* prefilling = std::get_if<Prefilling>(&state_)) add(prefilling->attempt);
+  if (const auto* answering = std::get_if<Answering>(&state_)) add(answering->attempt);
+  return open;
 }
 
 void Forwarding::settle(Attempt& attempt, Outcome outcome) {
-  if (attempt.number == 0) return;
-  if (const auto call = attempt.call.lock()) call->cancel();
-  if (attempt.hedges) context_.metrics.hedged(leading_);
-  balancer_.ended(attempt.choice.booking, outcome);
-  attempt = {};
+  if (attempt.settled()) return;
+  attempt.settle(outcome);
+  if (attempt.hedges) context_.metrics.hedged(is<Answering>());
 }
 
 void Forwarding::drop_attempts(Outcome outcome) {
-  for (Attempt& attempt : attempts_) settle(attempt, outcome);
+  for (const AttemptPointer& attempt : under_way()) settle(*attempt, outcome);
 }
 
-void Forwarding::on_head(int number, http::Response head) {
-  if (Attempt* attempt = find(number)) attempt->answer = std::move(head);
+void Forwarding::on_body(Attempt& attempt, std::string_view piece) {
+  if (is<Prefilling>()) return attempt.gather(piece, kGatheredBytesMax);
+  if (worth_a_retry(attempt.answer.status)) return attempt.gather(piece, kRefusalBytesMax);
+  if (!is<Answering>() && !lead(attempt)) return;
+  if (back_.begun()) return send_back(attempt, piece);
+  attempt.answer.body += piece;
+  balancer_.grow(attempt.choice.booking, 0);
+  if (is_stream(attempt.answer) || attempt.answer.body.size() >= kGatheredBytesMax) start_stream(attempt);
 }
 
-void Forwarding::on_body(int number, std::string_view piece) {
-  Attempt* attempt = find(number);
-  if (!attempt) return;
-  std::string& gathered = attempt->answer.body;
-  if (phase_ == Phase::prefilling || worth_a_retry(attempt->answer.status)) {
-    const std::size_t most = phase_ == Phase::prefilling ? kGatheredBytesMax : kRefusalBytesMax;
-    return void(gathered += piece.substr(0, most - std::min(most, gathered.size())));
-  }
-  if (!leading_ && !lead(*attempt)) return;
-  if (phase_ == Phase::streaming) return send_back(*attempt, piece);
-  gathered += piece;
-  balancer_.grow(attempt->choice.booking, 0);
-  if (is_stream(attempt->answer) || gathered.size() >= kGatheredBytesMax) start_stream(*attempt);
-}
-
-void Forwarding::on_end(int number, const Result<>& result) {
-  Attempt* attempt = find(number);
-  if (!attempt) return;
-  if (phase_ == Phase::prefilling) return on_prefilled(*attempt, result);
-  if (!result) {
-    if (resumable_ && resumable_->ended()) return finish();
-    return on_lost(*attempt, result.error());
-  }
-  if (worth_a_retry(attempt->answer.status)) return on_refused(*attempt);
-  const bool elsewhere = attempt->answer.status == 404 && !request_.stored_response.empty() && owner_.empty();
-  if (elsewhere && phase_ == Phase::waiting) {
-    refusal_ = for_client(*attempt, std::move(attempt->answer));
-    settle(*attempt, Outcome::success);
-    if (under_way() == 0 && !send()) give_up("no replica has the response");
+void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
+  if (is<Prefilling>()) return on_prefilled(attempt, result);
+  if (!result) return back_.is_complete() ? finish() : on_lost(attempt, result.error());
+  if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
+  const bool elsewhere =
+      attempt.answer.status == 404 && !in_.route().stored_response.empty() && owner_.empty();
+  if (elsewhere && !back_.begun()) {
+    history_.refusal = for_client(attempt, std::move(attempt.answer));
+    settle(attempt, Outcome::success);
+    if (is<Answering>()) state_ = Sent{};
+    if (under_way().empty() && !send()) give_up("no replica has the response");
     return;
   }
-  if (!leading_ && !lead(*attempt)) return;
-  if (is_event_stream(attempt->answer) && phase_ == Phase::waiting) start_stream(*attempt);
-  if (phase_ == Phase::streaming) {
-    if (event_stream_ && resumable_) {
-      if (const std::string last = resumable_->finish(); !last.empty()) exchange_->write(last);
-      if (resumable_->failed()) return on_lost(*attempt, {ErrorCode::io, "it says so", ""});
-    }
-    settle(*attempt, Outcome::success);
+  if (!is<Answering>() && !lead(attempt)) return;
+  on_whole(attempt);
+}
+
+void Forwarding::on_whole(Attempt& attempt) {
+  if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
+  if (back_.begun()) {
+    if (!back_.end_events()) return on_lost(attempt, {ErrorCode::io, "it says so", ""});
+    settle(attempt, Outcome::success);
     blame_suspects(200);
     return finish();
   }
-  blame_suspects(attempt->answer.status);
-  http::Response whole = for_client(*attempt, std::move(attempt->answer));
-  if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt->choice.endpoint->name);
-  settle(*attempt, Outcome::success);
+  blame_suspects(attempt.answer.status);
+  check_usage(attempt, attempt.answer.body);
+  http::Response whole = for_client(attempt, std::move(attempt.answer));
+  if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt.worker().name);
+  settle(attempt, Outcome::success);
   answer(std::move(whole));
 }
 
-void Forwarding::on_trouble(int number, Trouble trouble) {
-  Attempt* attempt = find(number);
-  if (!attempt) return;
-  if (trouble == Trouble::forgotten && phase_ != Phase::prefilling) {
-    attempt->forgotten = true;
-    if (!request_.tokens.empty()) hedge();
+void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
+  if (trouble == Trouble::forgotten && !is<Prefilling>()) {
+    if (is<Answering>()) return;
+    attempt.forgotten = true;
+    if (!in_.route().tokens.empty()) hedge();
     return;
   }
   // The client does not read, so that what the worker has sent may not have come here.
-  if (trouble == Trouble::stalled && exchange_->unsent_bytes() >= kUnsentBytesMax) return;
-  attempt->forgotten = trouble == Trouble::forgotten;
-  on_lost(*attempt,
-          {ErrorCode::io, fmt::format("{} {}", attempt->choice.endpoint->url, text_of(trouble)), ""});
+  if (trouble == Trouble::stalled && back_.is_full()) return;
+  attempt.forgotten = trouble == Trouble::forgotten;
+  on_lost(attempt, {ErrorCode::io, fmt::format("{} {}", attempt.worker().url, text_of(trouble)), ""});
 }
 
 // The first bytes of an answer that is no refusal: it is the one. False: it cannot be.
 bool Forwarding::lead(Attempt& attempt) {
-  if (phase_ == Phase::streaming && !continues(attempt)) {
+  if (back_.begun() && !back_.continued_by(attempt.answer)) {
     settle(attempt, Outcome::neither);
     if (!migrate()) break_off();  // another one may know how to
     return false;
   }
-  for (Attempt& other : attempts_)
-    if (&other != &attempt) settle(other, other.forgotten ? Outcome::failure : Outcome::neither);
-  leading_ = true;
+  AttemptPointer leader;
+  for (const AttemptPointer& each : under_way()) {
+    if (each.get() == &attempt)
+      leader = each;
+    else
+      settle(*each, each->forgotten ? Outcome::failure : Outcome::neither);
+  }
+  state_ = Answering{std::move(leader)};
   balancer_.first_token(attempt.choice.booking);
-  if (phase_ == Phase::streaming)
-    context_.metrics.migrated(true);
-  else
-    context_.metrics.first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  back_.begun() ? context_.metrics.migrated(true) : context_.metrics.first_byte(in_.seconds());
   return true;
 }
 
 // Another worker could answer: the failures before speak of their workers.
 void Forwarding::blame_suspects(int status) {
-  for (const auto& suspect : std::exchange(suspects_, {}))
+  for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
-}
-
-// After the first worker's head the client takes only what follows it.
-bool Forwarding::continues(const Attempt& attempt) const {
-  return attempt.answer.status == 200 && resumable_ &&
-         (!resumable_->begun() || attempt.answer.headers.find("X-Octavo-Resumed"));
 }
 
 void Forwarding::on_refused(Attempt& attempt) {
   const int status = attempt.answer.status;
-  const bool own = past_own_deadline() || is_the_requests_own(attempt.answer.body);
+  const bool own = in_.past_own_deadline() || is_the_requests_own(attempt.answer.body);
   const auto pause_s = retry_after_s(attempt.answer);
   const auto worker = attempt.choice.endpoint;
-  refusal_ = for_client(attempt, std::move(attempt.answer));
+  history_.refusal = for_client(attempt, std::move(attempt.answer));
   if (is_backpressure(status) && context_.queue && !own) balancer_.refused(attempt.choice.booking, pause_s);
   settle(attempt, Outcome::neither);
   if (own) {
@@ -339,91 +308,89 @@ void Forwarding::on_refused(Attempt& attempt) {
     return give_up("the request itself");
   }
   if (is_backpressure(status) && context_.queue) {
-    if (under_way() == 0 && phase_ == Phase::waiting) return wait_again();
+    if (under_way().empty() && waits()) return wait_again();
   } else if (is_backpressure(status)) {
     if (pause_s) balancer_.pause(*worker, *pause_s);
   } else {
     context_.metrics.worker_failed(worker->url);
-    suspects_.push_back(worker);
+    history_.suspects.push_back(worker);
   }
-  if (under_way() > 0) return;  // the other of two
+  if (!under_way().empty()) return;  // the other of two
   const std::string reason = fmt::format("status {}", status);
   context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }
 
 void Forwarding::on_lost(Attempt& attempt, const Error& error) {
-  if (phase_ == Phase::prefilling) return on_prefilled(attempt, std::unexpected(error));
+  if (is<Prefilling>()) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
-  const bool late = left_ms() == 0;
+  const bool late = in_.left_ms() == 0;
   // That nothing listens there, or nothing came in all the time, is the worker's; a connection that ends
   // later, the request may have caused.
   const bool unreachable = error.code == ErrorCode::unavailable;
-  const bool silent = late && !leading_ && !past_own_deadline();
-  const bool cut = phase_ == Phase::streaming && !late;
+  const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
+  const bool cut = back_.begun() && !late;
   context_.metrics.worker_failed(worker->url);
   settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
-  leading_ = false;
-  if (!unreachable && !silent && !cut) suspects_.push_back(worker);
-  if (under_way() > 0) return;  // the other of two
+  if (is<Answering>()) state_ = Sent{};
+  if (!unreachable && !silent && !cut) history_.suspects.push_back(worker);
+  if (!under_way().empty()) return;  // the other of two
   if (late) return refuse_late();
   if (cut) {
-    log_warning("a stream of {} ended early: {}", exchange_->request().path, error.message);
-    if (migrate()) return suspects_.push_back(worker);
+    log_warning("a stream of {} ended early: {}", in_.request().path, error.message);
+    if (migrate()) return history_.suspects.push_back(worker);
     balancer_.failed(*worker);
     return break_off();
   }
   // A worker that dies or freezes loses many requests at once: each may go to another one. What is lost there
   // as well takes from the budget.
-  const bool free = unreachable || ++losses_ == 1;
+  const bool free = unreachable || ++history_.losses == 1;
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
 // A worker that has not had the request gets it at once. A worker that has had it gets it again after a
 // backoff, unless it has named a time (Retry-After).
 void Forwarding::retry(const std::string& reason) {
-  if (tries_ >= context_.options.retry.attempts_max) return give_up(reason);
-  log_info("trying again after {}: {}", tries_, reason);
+  if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);
+  log_info("trying again after {}: {}", history_.tries, reason);
   if (send()) return context_.metrics.retried();
-  if (refusal_ && retry_after_s(*refusal_)) return give_up(reason);
+  if (history_.refusal && retry_after_s(*history_.refusal)) return give_up(reason);
   retry_later(reason);
 }
 
 void Forwarding::retry_later(const std::string& reason) {
   const RetryOptions& options = context_.options.retry;
   const double unit = static_cast<double>(balancer_.draw() >> 11) * 0x1p-53;
-  const double backoff = std::min<double>(
-      options.initial_backoff_ms * std::pow(options.backoff_multiplier, tries_ - 1), options.max_backoff_ms);
+  const double backoff =
+      std::min<double>(options.initial_backoff_ms * std::pow(options.backoff_multiplier, history_.tries - 1),
+                       options.max_backoff_ms);
   const double ms = backoff * (1 + options.jitter * (2 * unit - 1));
   loop_.after(static_cast<int>(ms), [self = shared_from_this(), reason] {
-    if (self->phase_ == Phase::over) return;
+    if (self->is<Over>()) return;
     self->send_again() ? self->context_.metrics.retried() : self->give_up(reason);
   });
 }
 
 // The last answer of a worker is better than the router's own.
 void Forwarding::give_up(const std::string& reason) {
-  if (tries_ > 1) context_.metrics.retries_exhausted();
-  if (phase_ == Phase::streaming) return break_off();
-  if (refusal_) return answer(*std::move(refusal_));
-  refuse(tries_ >= context_.options.retry.attempts_max ? 502 : 503,
+  if (history_.tries > 1) context_.metrics.retries_exhausted();
+  if (back_.begun()) return break_off();
+  if (history_.refusal) return answer(*std::move(history_.refusal));
+  refuse(history_.tries >= context_.options.retry.attempts_max ? 502 : 503,
          fmt::format("no replica could answer: {}", reason));
 }
 
 // The stream continues at another worker. False: it cannot.
 bool Forwarding::migrate() {
-  if (!event_stream_ || !resumable_) return false;
-  if (const std::optional<std::string> rest = resumable_->rest()) {
-    exchange_->write(*rest);
+  if (const auto rest = back_.rest()) {
+    back_.write_rest(*rest);
     finish();
     return true;
   }
-  if (!resumable_->knows_tokens() || past_own_deadline() || ++migrations_ > context_.options.migration_limit)
-    return false;
-  resumable_->lost();
-  body_ = std::make_shared<const std::string>(resumable_->body());
-  tries_ = 0;
-  leading_ = false;
-  refusal_.reset();
+  auto body = in_.past_own_deadline() ? nullptr : back_.migrate(context_.options.migration_limit);
+  if (!body) return false;
+  body_ = std::move(body);
+  history_.tries = 0;
+  history_.refusal.reset();
   return send() || send_again();
 }
 

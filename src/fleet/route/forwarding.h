@@ -1,5 +1,19 @@
 // One request on its way through the router: to a worker, to another one when that fails before the client
 // has seen a byte or where its answer broke off, and its answer back, streams piece by piece.
+//
+// | state      | event                                 | next state                                      |
+// |------------|---------------------------------------|-------------------------------------------------|
+// | Arrived    | a worker serves its model             | Queued (--queue-size), Prefilling (P/D) or Sent |
+// |            | none does                             | Over: 404                                       |
+// | Queued     | a worker has room                     | Prefilling or Sent                              |
+// |            | too many wait, or for too long        | Over: 429, 408                                  |
+// | Prefilling | the prompt is computed, or cannot be  | Prefilling (another worker) or Sent             |
+// | Sent       | refused, lost                         | Sent (another worker), Queued or Over           |
+// |            | no first byte for --hedge-after-ms    | Sent, with two attempts                         |
+// |            | the first byte of an answer           | Answering                                       |
+// | Answering  | its end                               | Over                                            |
+// |            | its stream breaks                     | Sent (another worker continues it) or Over: 502 |
+// | any        | the client leaves, the time is over   | Over: 499, 504                                  |
 #pragma once
 
 #include <array>
@@ -7,13 +21,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
-#include "fleet/route/resumable_stream.h"
+#include "fleet/route/attempt.h"
+#include "fleet/route/incoming.h"
 #include "fleet/route/route_context.h"
+#include "fleet/route/stream_back.h"
 #include "fleet/route/tenants.h"
-#include "http/async_client.h"
-#include "http/exchange.h"
 
 namespace octavo::fleet {
 
@@ -29,27 +45,43 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
              TenantShare share, std::string tenant);
 
  private:
-  enum class Phase : std::uint8_t {
-    queued,      // no worker has room
-    prefilling,  // a prefill worker computes the prompt
-    waiting,     // the client has seen nothing of an answer
-    streaming,   // the client has seen its head
-    over,
+  using AttemptPointer = std::shared_ptr<Attempt>;
+  struct Arrived {};
+  struct Queued {
+    std::uint64_t id = 0;  // in the queue; 0: during the pause before it enters again
   };
-  // The request at one worker.
-  struct Attempt {
-    int number = 0;  // of all attempts, so that late events find none; 0: not under way
-    std::int64_t sent_us = 0;
-    Choice choice = {};
-    std::weak_ptr<http::Call> call = {};
-    http::Response answer = {};  // what has come of it and was not sent on
-    bool hedges = false;         // the second of two
-    bool forgotten = false;      // see Trouble
+  struct Prefilling {
+    std::shared_ptr<const std::string> body;  // of the prefill request
+    AttemptPointer attempt;
+  };
+  struct Sent {
+    std::array<AttemptPointer, 2> attempts = {};  // two while a hedge is under way; none during a backoff
+  };
+  struct Answering {
+    AttemptPointer attempt;
+  };
+  struct Over {};
+  template <class State>
+  bool is() const {
+    return std::holds_alternative<State>(state_);
+  }
+  bool waits() const { return is<Sent>() && !back_.begun(); }  // the client has seen nothing of an answer
+
+  // What the attempts so far have shown.
+  struct History {
+    int sent = 0;                  // attempts
+    int tries = 0;                 // since the request came or its stream broke
+    int losses = 0;                // attempts whose worker had the request, before the client has seen a byte
+    int refusals = 0;              // for lack of room, since the queue let it go first
+    bool prefill_is_busy = false;  // a prefill worker had no room
+    std::vector<EndpointId> tried = {};
+    std::vector<std::shared_ptr<const Endpoint>> suspects = {};  // whose failures the request may have caused
+    std::optional<http::Response> refusal = {};  // the last one, for the client if nobody does better
   };
 
   // Before the first attempt.
-  void begin();
-  void read_headers();
+  void begin(const std::shared_ptr<http::Exchange>& exchange);
+  void admit();
   void find_model();
   void go();
   // The queue (forwarding_queue.cc).
@@ -58,42 +90,41 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void wait_again();
   void leave_queue(FlowOutcome outcome);
   // The prompt at a prefill worker (forwarding_prefill.cc).
-  bool prefill();
+  std::shared_ptr<const std::string> prefill_request() const;
+  void prefill(std::shared_ptr<const std::string> body);
   void on_prefilled(Attempt& attempt, const Result<>& result);
+  void spill(const std::string& reason);
+  void decode(const std::optional<std::string>& params);
 
   // Attempts.
-  bool send();
+  AttemptPointer send();
   bool send_again();
   ChoiceOptions choice_options(Role part) const;
-  Role answering_part() const;
-  void open(Attempt& attempt, Choice choice, std::shared_ptr<const std::string> body, int timeout_ms);
-  http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
-                                 int timeout_ms) const;
-  std::shared_ptr<const std::string> body() const;
+  AttemptPointer open(Choice choice, std::shared_ptr<const std::string> body, int timeout_ms);
+  int blind_wait() const;
   void hedge();
-  Attempt* find(int number);
-  int under_way() const;
+  std::vector<AttemptPointer> under_way() const;
   void settle(Attempt& attempt, Outcome outcome);
   void drop_attempts(Outcome outcome);
 
   // Events of attempts.
-  void on_head(int number, http::Response head);
-  void on_body(int number, std::string_view piece);
-  void on_end(int number, const Result<>& result);
-  void on_trouble(int number, Trouble trouble);
+  void on_body(Attempt& attempt, std::string_view piece);
+  void on_end(Attempt& attempt, const Result<>& result);
+  void on_whole(Attempt& attempt);
+  void on_trouble(Attempt& attempt, Trouble trouble);
   void on_refused(Attempt& attempt);
   void on_lost(Attempt& attempt, const Error& error);
   bool lead(Attempt& attempt);
   void blame_suspects(int status);
-  bool continues(const Attempt& attempt) const;
   void retry(const std::string& reason);
   void retry_later(const std::string& reason);
   void give_up(const std::string& reason);
   bool migrate();
 
-  // The client's answer.
+  // The client's answer (forwarding_answer.cc).
   http::Response for_client(const Attempt& attempt, http::Response answer) const;
   std::string_view response_of(std::string_view answer) const;
+  void check_usage(const Attempt& attempt, std::string_view bytes) const;
   void start_stream(Attempt& attempt);
   void send_back(Attempt& attempt, std::string_view piece);
   void answer(http::Response response);
@@ -102,40 +133,20 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void refuse_late();
   void finish();
   void client_gone();
-  bool past_own_deadline() const;
-  int left_ms() const;
+  void end(int status);
 
   const RouteContext context_;
   Balancer& balancer_;
   http::ClientLoop& loop_;
-  std::shared_ptr<http::Exchange> exchange_;
   const TenantShare share_;
-  const std::int64_t arrived_us_;
-  http::Headers headers_;  // as they go to workers
-  RouteRequest request_;
-  bool explain_ = false;
-  std::string tenant_;        // "": none
-  bool admitted_;             // counts in Admission
-  std::uint64_t queued_ = 0;  // its id in the queue
-  int refusals_ = 0;          // for lack of room, since the queue let it go first
-  std::string owner_;         // name of the worker that has the stored response; "": none is known
-
-  Phase phase_ = Phase::waiting;
-  std::array<Attempt, 2> attempts_;  // two while a hedge is under way
-  bool leading_ = false;             // the answer of the only attempt left has begun
-  int numbers_ = 0;
-  int tries_ = 0;   // since the request came or its stream broke
-  int losses_ = 0;  // of attempts whose worker had the request, before the client has seen a byte
-  std::vector<EndpointId> tried_;
-  std::vector<std::shared_ptr<const Endpoint>> suspects_;  // whose failures the request may have caused
-  std::optional<http::Response> refusal_;  // the last one, for the client if nobody does better
-
+  Incoming in_;
+  StreamBack back_;
+  std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
+  History history_;
   std::shared_ptr<const std::string> body_;  // null: the client's
-  bool prefilled_ = false;
-  bool prefill_busy_ = false;  // a prefill worker has too much to do
-  std::optional<ResumableStream> resumable_;
-  int migrations_ = 0;
-  bool event_stream_ = false;
+  std::string owner_;       // name of the worker that has the stored response; "": none is known
+  bool admitted_;           // counts in Admission
+  bool prefilled_ = false;  // a prefill worker has computed the prompt
 };
 
 }  // namespace octavo::fleet

@@ -1,19 +1,12 @@
 // Forwarding's answers to its client.
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/clock.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
+#include "fleet/route/usage_report.h"
 #include "openai/errors.h"
 
 namespace octavo::fleet {
-namespace {
-
-constexpr int kOwnDeadlineGraceMs = 2'000;  // the worker itself says that the client's deadline has passed
-
-}  // namespace
 
 http::Response Forwarding::for_client(const Attempt& attempt, http::Response answer) const {
   http::Response out{.status = answer.status,
@@ -22,90 +15,88 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   const bool own_cors = context_.options.http.cors.has_value();
   for (const auto& [name, value] : passed_on(answer.headers))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
-  if (explain_) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
+  if (in_.explains()) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
   return out;
+}
+
+// Compares the usage that these bytes may report with what the router has assumed.
+void Forwarding::check_usage(const Attempt& attempt, std::string_view bytes) const {
+  if (!in_.knows_length()) return;
+  const auto usage = read_usage(bytes);
+  if (!usage) return;
+  const std::size_t tokens = in_.route().tokens.size();
+  const bool same = context_.tokens ? context_.tokens->compare(tokens, usage->prompt_tokens)
+                                    : static_cast<std::int64_t>(tokens) == usage->prompt_tokens;
+  context_.metrics.prompt_reported(static_cast<std::int64_t>(tokens) - attempt.choice.new_tokens,
+                                   usage->cached_tokens, same);
 }
 
 void Forwarding::start_stream(Attempt& attempt) {
   http::Response head = for_client(attempt, std::exchange(attempt.answer, {}));
   attempt.answer.status = head.status;
   blame_suspects(head.status);
-  event_stream_ = is_event_stream(head);
-  phase_ = Phase::streaming;
   const std::string begun = std::exchange(head.body, {});
-  context_.stored.learn(response_of(begun), attempt.choice.endpoint->name);
-  exchange_->start_stream(std::move(head));
+  context_.stored.learn(response_of(begun), attempt.worker().name);
+  back_.begin(std::move(head));
   if (!begun.empty()) send_back(attempt, begun);
 }
 
 void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
-  if (!event_stream_ || !resumable_) return void(exchange_->write(piece));
-  if (const std::string events = resumable_->push(piece); !events.empty()) exchange_->write(events);
-  if (resumable_->failed()) on_lost(attempt, {ErrorCode::io, "it says so", ""});
+  check_usage(attempt, piece);
+  if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
 // "": the request is none that stores a response.
 std::string_view Forwarding::response_of(std::string_view answer) const {
-  const http::Request& request = exchange_->request();
+  const http::Request& request = in_.request();
   return request.method == "POST" && request.path == "/v1/responses" ? response_id(answer)
                                                                      : std::string_view();
 }
 
 void Forwarding::answer(http::Response response) {
-  context_.metrics.answered(response.status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  phase_ = Phase::over;
-  exchange_->respond(std::move(response));
+  end(response.status);
+  back_.respond(std::move(response));
 }
 
 // Tells the client that there is no answer, or no more of it. The exchange of a stream is dropped unfinished,
 // so that the client does not take the stream for complete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
-  if (phase_ != Phase::streaming) return answer(openai::error_response(status, message, param));
-  context_.metrics.answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  if (event_stream_) {
+  if (!back_.begun()) return answer(openai::error_response(status, message, param));
+  if (back_.is_events()) {
     context_.metrics.migrated(false);
-    exchange_->write("data: " + openai::error_json(status, message, param) + "\n\n");
+    back_.write_error(openai::error_json(status, message, param));
   }
-  phase_ = Phase::over;
+  end(status);
 }
 
 void Forwarding::break_off() {
-  if (past_own_deadline()) return refuse_late();
+  if (in_.past_own_deadline()) return refuse_late();
   refuse(502, "the replica failed in the middle of its answer, and no other one can continue it");
 }
 
 void Forwarding::refuse_late() {
-  drop_attempts(Outcome::neither);
-  if (!past_own_deadline()) return refuse(504, "the request took longer than --request-timeout-secs");
-  refuse(503, fmt::format("timeout: its {} s are over", request_.timeout_s), "timeout");
+  if (!in_.past_own_deadline()) return refuse(504, "the request took longer than --request-timeout-secs");
+  refuse(503, fmt::format("timeout: its {} s are over", in_.route().timeout_s), "timeout");
 }
 
 void Forwarding::finish() {
   drop_attempts(Outcome::success);
-  context_.metrics.answered(200, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  phase_ = Phase::over;
-  exchange_->finish();
+  end(200);
+  back_.finish();
 }
 
 void Forwarding::client_gone() {
-  if (phase_ == Phase::over) return;
-  phase_ = Phase::over;
-  if (queued_ != 0) context_.queue->cancel(queued_);
+  if (is<Over>()) return;
+  if (const auto* queued = std::get_if<Queued>(&state_); queued && queued->id != 0)
+    context_.queue->cancel(queued->id);
+  end(499);
+}
+
+void Forwarding::end(int status) {
   drop_attempts(Outcome::neither);
-  context_.metrics.answered(499, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-}
-
-bool Forwarding::past_own_deadline() const {
-  return request_.timeout_s > 0 && static_cast<double>(now_us() - arrived_us_) * 1e-6 >= request_.timeout_s;
-}
-
-// Milliseconds left of the router's limit for the request, or of the client's own.
-int Forwarding::left_ms() const {
-  double limit_ms = context_.options.request_timeout_ms;
-  if (request_.timeout_s > 0) limit_ms = std::min(limit_ms, request_.timeout_s * 1e3 + kOwnDeadlineGraceMs);
-  const double passed_ms = static_cast<double>(now_us() - arrived_us_) * 1e-3;
-  return static_cast<int>(std::max(limit_ms - passed_ms, 0.0));
+  context_.metrics.answered(status, in_.seconds());
+  state_ = Over{};
 }
 
 }  // namespace octavo::fleet

@@ -1,5 +1,5 @@
-// The prompt at a prefill worker, before a decode worker answers. Whatever goes wrong with it, the decode
-// worker can do all of the work.
+// The prompt at a prefill worker, before a decode worker answers. Where none computes it, the decode worker
+// does all of the work, or --enforce-disagg refuses the request.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,32 +13,40 @@
 
 namespace octavo::fleet {
 
-// False: the request has no prompt to compute apart, or no worker takes it.
-bool Forwarding::prefill() {
-  const http::Request& request = exchange_->request();
-  const openai::Route* route = openai::find_route(request.path);
-  if (request.method != "POST" || !route || !route->renders) return false;
-  std::optional<std::string> shortened = prefill_body(request.path, request.body);
-  if (!shortened) return false;
-  auto choice = balancer_.choose(request_, choice_options(Role::prefill));
-  if (!choice) {
-    context_.metrics.prefilled(prefill_busy_ ? "busy" : "failed");
-    return false;
+// Null: the request has no prompt to compute apart, or the decode worker has little of it to compute.
+std::shared_ptr<const std::string> Forwarding::prefill_request() const {
+  const http::Request& request = in_.request();
+  if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
+  if (!in_.route().stored_response.empty()) return nullptr;  // it continues what a decode worker has
+  std::optional<std::string> body = prefill_body(request.path, request.body);
+  if (!body) return nullptr;
+  if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
+    const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
+    if (rest && *rest <= own_max) {
+      context_.metrics.prefilled("local");
+      return nullptr;
+    }
   }
-  phase_ = Phase::prefilling;
-  open(attempts_[0], *std::move(choice), std::make_shared<const std::string>(*std::move(shortened)),
-       std::min(left_ms(), context_.options.prefill_timeout_ms));
-  return true;
+  return std::make_shared<const std::string>(*std::move(body));
+}
+
+// At the best prefill worker that has not had it yet.
+void Forwarding::prefill(std::shared_ptr<const std::string> body) {
+  auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
+  if (!choice) return spill("no prefill worker is left");
+  state_ = Prefilling{.body = body, .attempt = nullptr};
+  std::get<Prefilling>(state_).attempt = open(
+      *std::move(choice), std::move(body), std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
 }
 
 void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
-  const http::Response reply = std::move(attempt.answer);
+  http::Response reply = std::move(attempt.answer);
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
   constexpr std::int64_t kTimerUs = 2'000;  // calls count what is left of their time in whole milliseconds
   const bool late =
-      now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.prefill_timeout_ms;
+      now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.pd.prefill_timeout_ms;
   const bool silent = !result && (attempt.forgotten || late);
   settle(attempt, unreachable || silent ? Outcome::failure
                   : result && !refused  ? Outcome::success
@@ -46,26 +54,45 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   if (!result) context_.metrics.worker_failed(worker->url);
   std::optional<std::string> params;
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);
-  if (!params)
-    log_info("{} has not computed a prompt: {}", worker->url,
-             result ? fmt::format("status {}", reply.status) : result.error().message);
+  if (params) {
+    context_.metrics.prefilled("handed_over");
+    return decode(params);
+  }
+  const std::string reason = fmt::format(
+      "{}: {}", worker->url, result ? fmt::format("status {}", reply.status) : result.error().message);
+  log_info("a prompt was not computed by {}", reason);
   if (refused && is_backpressure(reply.status)) {
-    prefill_busy_ = true;
+    history_.prefill_is_busy = true;
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(*worker, *seconds);
   }
   const bool elsewhere = !result || refused;
-  if (elsewhere && static_cast<int>(tried_.size()) < context_.options.retry.attempts_max && left_ms() > 0) {
-    if (prefill()) return;
-  } else {
-    context_.metrics.prefilled(params ? "handed_over" : "failed");
+  if (context_.options.pd.enforced && result && reply.status != 200)
+    history_.refusal = for_client(attempt, std::move(reply));
+  if (elsewhere && static_cast<int>(history_.tried.size()) < context_.options.retry.attempts_max &&
+      in_.left_ms() > 0)
+    return prefill(std::get<Prefilling>(state_).body);
+  spill(reason);
+}
+
+// No prefill worker computes the prompt.
+void Forwarding::spill(const std::string& reason) {
+  if (!context_.options.pd.enforced) {
+    context_.metrics.prefilled(history_.prefill_is_busy ? "busy" : "failed");
+    return decode({});
   }
-  phase_ = Phase::waiting;
-  tried_.clear();
+  context_.metrics.prefilled("refused");
+  if (history_.refusal) return answer(*std::move(history_.refusal));
+  refuse(503, "no prefill worker could compute the prompt, and --enforce-disagg is set: " + reason);
+}
+
+// params: where the prompt's blocks are; nothing: the decode worker computes it.
+void Forwarding::decode(const std::optional<std::string>& params) {
+  state_ = Sent{};
+  history_.tried.clear();
+  history_.prefill_is_busy = false;
   prefilled_ = params.has_value();
-  prefill_busy_ = false;
   if (params)
-    body_ =
-        std::make_shared<const std::string>(decode_body(body_ ? *body_ : exchange_->request().body, *params));
+    body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));
   if (!send()) refuse(503, "no replica is available");
 }
 

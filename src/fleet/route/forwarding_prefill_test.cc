@@ -44,9 +44,9 @@ TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
   });
   Replica silent("s", [](auto e) { e->respond({.body = R"({"choices": []})"}); });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
-  RouterOptions options{.disaggregated = true,
-                        .prefill_urls = {refusing.url(), mute.url(), silent.url()},
-                        .decode_urls = {decode.url()},
+  RouterOptions options{.pd = {.enabled = true,
+                               .prefill_urls = {refusing.url(), mute.url(), silent.url()},
+                               .decode_urls = {decode.url()}},
                         .policy = "round_robin"};
   start(options);
   const std::string body = R"({"prompt": "a", "stream": true})";
@@ -77,6 +77,61 @@ TEST_F(RouterTest, PromptsThatNoPrefillWorkerTakesAreCounted) {
   EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"busy\"} 3\n"));
 }
 
+TEST_F(RouterTest, ADecodeWorkerComputesTheLittleThatItLacks) {
+  Replica prefill("p", [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); });
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  start({.pd = {.enabled = true,
+                .prefill_urls = {prefill.url()},
+                .decode_urls = {decode.url()},
+                .max_local_length = 100}});
+  EXPECT_EQ(post(R"({"prompt": "short"})").body, R"({"prompt": "short"})");
+  EXPECT_EQ(prefill.requests, 0);
+  EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"local\"} 1\n"));
+  EXPECT_TRUE(post(R"({"prompt": ")" + std::string(1000, 'a') + R"("})").body.contains("remote_port"));
+  EXPECT_EQ(prefill.requests, 1);
+}
+
+TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
+  std::atomic<int> status = 503;
+  Replica prefill("p", [&](auto e) {
+    e->respond({.status = status, .headers = {{"Retry-After", "7"}}, .body = "mine"});
+  });
+  Replica decode("d");
+  start({.pd = {.enabled = true,
+                .prefill_urls = {prefill.url()},
+                .decode_urls = {decode.url()},
+                .enforced = true}});
+  const http::Response busy = post(R"({"prompt": "a"})");
+  EXPECT_EQ(busy.status, 503);
+  EXPECT_EQ(busy.headers.find("Retry-After"), "7");
+  status = 400;
+  EXPECT_EQ(post(R"({"prompt": "a"})").body, "mine") << "what the client did wrong";
+  prefill.stop();
+  EXPECT_EQ(post(R"({"prompt": "a"})").status, 503);
+  EXPECT_EQ(decode.requests, 0);
+  EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"refused\"} 3\n"));
+}
+
+TEST_F(RouterTest, AgentsProtocolsAreComputedApartToo) {
+  std::string first_leg;
+  Replica prefill("p", [&](auto e) {
+    first_leg = e->request().body;
+    e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  });
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  route_apart({prefill.url()}, {decode.url()});
+  const auto two_legs = [&](const char* path, const char* body) {
+    return connect().post_json(path, body)->body.contains("remote_port");
+  };
+  EXPECT_TRUE(
+      two_legs("/v1/messages", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 9})"));
+  EXPECT_TRUE(first_leg.contains("\"max_tokens\":1")) << first_leg;
+  EXPECT_TRUE(two_legs("/v1/responses", R"({"input": "a", "store": true})"));
+  EXPECT_TRUE(first_leg.contains("\"max_output_tokens\":1")) << first_leg;
+  EXPECT_TRUE(first_leg.contains("\"store\":false")) << first_leg;
+  EXPECT_FALSE(two_legs("/v1/responses", R"({"input": "a", "previous_response_id": "resp_1"})"));
+}
+
 TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotWaitedFor) {
   Keeper keeper;
   Replica mute("mute", std::ref(keeper));
@@ -86,21 +141,21 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotWaitedFor) {
   EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded") << "its metrics say that it has nothing to do";
   mute.waiting = 3;
   router_.reset();
-  start({.disaggregated = true,
-         .prefill_urls = {mute.url()},
-         .decode_urls = {decode.url()},
-         .prefill_timeout_ms = 50});
+  start({.pd = {.enabled = true,
+                .prefill_urls = {mute.url()},
+                .decode_urls = {decode.url()},
+                .prefill_timeout_ms = 50}});
   EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded");
 }
 
 TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
   Keeper keeper;
   Replica mute("mute", std::ref(keeper)), decode("d");
-  start({.disaggregated = true,
-         .prefill_urls = {mute.url()},
-         .decode_urls = {decode.url()},
-         .breaker = {.failure_threshold = 2},
-         .prefill_timeout_ms = 50});
+  start({.pd = {.enabled = true,
+                .prefill_urls = {mute.url()},
+                .decode_urls = {decode.url()},
+                .prefill_timeout_ms = 50},
+         .breaker = {.failure_threshold = 2}});
   for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
   EXPECT_EQ(mute.requests, 2);
 }

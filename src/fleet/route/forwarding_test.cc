@@ -350,6 +350,15 @@ TEST_F(RouterTest, ARequestThatItsReplicaHasForgottenGoesToAnother) {
   EXPECT_GE(a.requests, 1);
 }
 
+TEST_F(RouterTest, ARequestThatAReplicaWithoutMetricsHasForgottenGoesToAnother) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b");
+  a.has_metrics = false;
+  route({a.url(), b.url()}, {.blind_wait_ms = 1});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(post(R"({"prompt": "a", "max_tokens": 1})").body.substr(0, 1), "b");
+  EXPECT_GE(a.requests, 1);
+}
+
 TEST_F(RouterTest, AStreamThatBreaksBeforeItsFirstByteIsTriedAgain) {
   Replica a("a", [](auto e) { e->start_stream({.content_type = "text/event-stream"}); });  // and dropped
   Replica b("b");

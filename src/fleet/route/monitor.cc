@@ -47,7 +47,8 @@ void Monitor::tick() {
 void Monitor::visit(const Member& member, std::int64_t now) {
   Known& known = known_[member.endpoint->name];
   const Availability availability = member.state.availability;
-  const bool answers = availability != Availability::starting && availability != Availability::unhealthy;
+  const bool answers = availability != Availability::unprobed && availability != Availability::starting &&
+                       availability != Availability::unhealthy;
   const auto due = [now](std::int64_t& last_us, int interval_ms) {
     if (last_us != 0 && now - last_us < std::int64_t{1000} * interval_ms) return false;
     last_us = now;

@@ -1,5 +1,6 @@
 #include "fleet/route/prompt_tokens.h"
 
+#include "base/log.h"
 #include "openai/request_fields.h"
 #include "openai/routes.h"
 #include "serve/openai/chat_request.h"
@@ -8,8 +9,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokenisedBytesMax =
-    1 << 20;  // of a body: tokenising happens between other requests' bytes
+constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // of a body: up to a second
+constexpr int kMismatchesMax = 8;                    // in a row, of a tokenizer that is the replicas'
 
 }  // namespace
 
@@ -28,10 +29,25 @@ Result<PromptTokens> PromptTokens::make(std::shared_ptr<const Tokenizer> tokeniz
 void PromptTokens::write(const http::Request& request, RouteRequest& route) const {
   const openai::Route* known = openai::find_route(request.path);
   if (route.tokens_are_exact || !known || !known->renders || request.body.size() > kTokenisedBytesMax) return;
+  if (*mismatches_ >= kMismatchesMax) return;
   const auto found = ids(request, known->chat, route);
   if (!found) return;
   route.tokens.assign(found->begin(), found->end());
   route.tokens_are_exact = true;
+}
+
+bool PromptTokens::compare(std::size_t tokens, std::int64_t reported) const {
+  if (static_cast<std::int64_t>(tokens) == reported) {
+    if (*mismatches_ < kMismatchesMax) *mismatches_ = 0;
+    return true;
+  }
+  if (++*mismatches_ == kMismatchesMax)
+    log_warning(
+        "--tokenizer-path is not the tokenizer of the replicas: it has {} tokens for a prompt of {}, and "
+        "differs "
+        "for {} prompts in a row; prompts are estimated from now on",
+        tokens, reported, kMismatchesMax);
+  return false;
 }
 
 Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request, bool chat,

@@ -1,6 +1,8 @@
 // A prompt's tokens as its replica has them, to find it in the index of KV events.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -21,13 +23,20 @@ class PromptTokens {
   // megabyte, or wrong in any way keeps its estimate: the replica says what is wrong.
   void write(const http::Request& request, RouteRequest& route) const;
 
+  // A replica has counted a prompt of this number of tokens. After several prompts in a row that it counted
+  // otherwise, the tokenizer or its template is not the replicas': prompts keep their estimates from then on.
+  // False: another count. From any thread.
+  bool compare(std::size_t tokens, std::int64_t reported) const;
+
  private:
-  explicit PromptTokens(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+  explicit PromptTokens(std::shared_ptr<const Tokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)), mismatches_(std::make_unique<std::atomic<int>>(0)) {}
   Result<std::vector<std::int32_t>> ids(const http::Request& request, bool chat,
                                         const RouteRequest& route) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<ChatTemplate> plain_, with_tools_;  // empty if the model has none
+  std::unique_ptr<std::atomic<int>> mismatches_;    // in a row
 };
 
 }  // namespace octavo::fleet

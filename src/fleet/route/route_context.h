@@ -1,6 +1,8 @@
 // The parts of a router that all requests use.
 #pragma once
 
+#include <boost/asio/thread_pool.hpp>
+
 #include "fleet/balance/balancer.h"
 #include "fleet/route/admission.h"
 #include "fleet/route/monitor.h"
@@ -22,7 +24,8 @@ struct RouteContext {
   RetryBudget& retries;
   StoredResponses& stored;
   Admission& admission;
-  RouteQueue* queue;  // null: no request waits
+  RouteQueue* queue;                  // null: no request waits
+  boost::asio::thread_pool& readers;  // of long bodies
 };
 
 }  // namespace octavo::fleet

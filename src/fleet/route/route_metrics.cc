@@ -65,6 +65,13 @@ void RouteMetrics::peers(int now) {
   const std::lock_guard lock(mutex_);
   peers_ = now;
 }
+void RouteMetrics::prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached,
+                                   bool same_length) {
+  const std::lock_guard lock(mutex_);
+  predicted_cached_ += predicted_cached;
+  reported_cached_ += reported_cached;
+  if (!same_length) ++mismatches_;
+}
 void RouteMetrics::answered(int status, double seconds) {
   const std::lock_guard lock(mutex_);
   ++responses_[status];
@@ -96,10 +103,12 @@ std::string RouteMetrics::text() const {
   write_counters(out, "octavo_route_restored_blocks_total",
                  "Blocks of each worker that were known from another router at the start.", "worker",
                  restored_);
-  write_counters(out, "octavo_route_prefills_total",
-                 "Prompts for prefill workers: handed over, or left to the decode worker because all prefill "
-                 "workers are busy, or because they failed.",
-                 "outcome", prefills_);
+  write_counters(
+      out, "octavo_route_prefills_total",
+      "Prompts of requests: computed by a prefill worker (handed_over); by the decode worker since "
+      "it has little to compute (local), since all prefill workers are busy (busy), or since they "
+      "failed (failed); refused with --enforce-disagg.",
+      "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
                  "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",
                  migrations_);
@@ -112,6 +121,13 @@ std::string RouteMetrics::text() const {
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);
+  write_counter(out, "octavo_route_predicted_cached_tokens_total",
+                "Tokens of prompts that the chosen replica was expected to hold, in answers with usage.",
+                predicted_cached_);
+  write_counter(out, "octavo_route_reported_cached_tokens_total",
+                "cached_tokens of the same prompts, as the replicas report them.", reported_cached_);
+  write_counter(out, "octavo_route_prompt_length_mismatches_total",
+                "Prompts that a replica counts otherwise than --tokenizer-path.", mismatches_);
   write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", decision_);
   return out;
 }

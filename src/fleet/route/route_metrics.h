@@ -22,12 +22,14 @@ class RouteMetrics {
   void retried();
   void retries_exhausted();
   void rate_limited();
-  void prefilled(std::string_view outcome);  // "handed_over", "busy" or "failed"
+  void prefilled(std::string_view outcome);  // "handed_over", "local", "busy", "failed" or "refused"
   void forget(const std::string& worker);    // it has left
   void migrated(bool goes_on);               // a stream of events has broken
   void hedged(bool won);                     // another replica was asked, too
   void peer_told(bool understood);           // another router, what it has in flight
   void peers(int now);                       // other routers that are heard
+  // A prompt whose tokens are known, at a replica that reports them.
+  void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);
@@ -47,6 +49,7 @@ class RouteMetrics {
   std::map<std::string, std::int64_t> hedges_;
   std::map<std::string, std::int64_t> peer_messages_;
   int peers_ = 0;
+  std::int64_t predicted_cached_ = 0, reported_cached_ = 0, mismatches_ = 0;
   std::int64_t retries_ = 0, retries_exhausted_ = 0, rate_limited_ = 0;
   Histogram duration_, first_byte_, decision_;
 };

@@ -20,7 +20,9 @@ FlowOptions flow_options(const QueueOptions& options) {
 RouteQueue::RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options)
     : balancer_(balancer),
       admission_(admission),
-      gate_(balancer, {.flow = flow_options(options), .saturation = [this] { return has_room() ? 0 : 1; }}) {}
+      gate_(balancer, {.flow = flow_options(options),
+                       .saturation = [this] { return has_room() ? 0 : 1; },
+                       .program = "route"}) {}
 
 bool RouteQueue::has_room() const { return !admission_.full() && balancer_.room() > dispatched_; }
 

@@ -1,6 +1,7 @@
 #include "fleet/route/router.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <tuple>
@@ -27,9 +28,9 @@ namespace octavo::fleet {
 namespace {
 
 Result<> check_pools(const RouterOptions& options) {
-  if (!options.disaggregated) {
-    if (!options.prefill_urls.empty()) return invalid("prefill", "needs pd-disaggregation");
-    if (!options.decode_urls.empty()) return invalid("decode", "needs pd-disaggregation");
+  if (!options.pd.enabled) {
+    if (!options.pd.prefill_urls.empty()) return invalid("prefill", "needs pd-disaggregation");
+    if (!options.pd.decode_urls.empty()) return invalid("decode", "needs pd-disaggregation");
     return {};
   }
   if (!options.worker_urls.empty())
@@ -39,9 +40,9 @@ Result<> check_pools(const RouterOptions& options) {
       return !workers.role || workers.role == role;
     });
   };
-  if (options.prefill_urls.empty() && !discovered(Role::prefill))
+  if (options.pd.prefill_urls.empty() && !discovered(Role::prefill))
     return invalid("prefill", "at least one is needed with pd-disaggregation");
-  if (options.decode_urls.empty() && !discovered(Role::decode))
+  if (options.pd.decode_urls.empty() && !discovered(Role::decode))
     return invalid("decode", "at least one is needed with pd-disaggregation");
   return {};
 }
@@ -55,8 +56,10 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
 
 // What is the operator's alone: tenants neither see nor change the fleet.
 bool is_operators(std::string_view path) {
-  return path == "/workers" || path.starts_with("/workers/") || path == "/metrics" || path == "/get_loads" ||
-         path == "/kv_index";
+  constexpr std::array<std::string_view, 8> kOwn{"/add_worker",   "/get_loads", "/kv_index",
+                                                 "/list_workers", "/metrics",   "/remove_worker",
+                                                 "/v1/loads",     "/workers"};
+  return std::ranges::find(kOwn, path) != kOwn.end() || path.starts_with("/workers/");
 }
 
 http::Response limited(const Tenant::Answer& answer) {
@@ -85,9 +88,9 @@ Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, Ro
     balancer.pools.push_back({part, name, policy->pipeline(options.policy_options)});
     return {};
   };
-  if (options.disaggregated) {
-    TRY_VOID(add(Role::prefill, "prefill-policy", options.prefill_policy));
-    TRY_VOID(add(Role::decode, "decode-policy", options.decode_policy));
+  if (options.pd.enabled) {
+    TRY_VOID(add(Role::prefill, "prefill-policy", options.pd.prefill_policy));
+    TRY_VOID(add(Role::decode, "decode-policy", options.pd.decode_policy));
   } else {
     TRY_VOID(add(Role::both, "policy", options.policy));
   }
@@ -99,8 +102,8 @@ Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
   if (!options.kv_events.empty() && options.kv_events.size() != workers)
     return invalid("kv-events", "must be one for each of the {} worker-urls, got {}", workers,
                    options.kv_events.size());
-  for (const auto& [role, field, urls] : {std::tuple(Role::prefill, "prefill", &options.prefill_urls),
-                                          std::tuple(Role::decode, "decode", &options.decode_urls),
+  for (const auto& [role, field, urls] : {std::tuple(Role::prefill, "prefill", &options.pd.prefill_urls),
+                                          std::tuple(Role::decode, "decode", &options.pd.decode_urls),
                                           std::tuple(Role::both, "worker-urls", &options.worker_urls)})
     for (std::size_t i = 0; i < urls->size(); ++i) {
       auto endpoint = endpoint_of_url((*urls)[i]);
@@ -154,16 +157,17 @@ struct Router::State {
               balancer->cache_changed(member, events, position);
             },
             std::ref(warm_start)),
-        sources(follow_workers(*balancer, options.discovered, options.disaggregated)),
+        sources(follow_workers(*balancer, options.discovered, options.pd.enabled)),
         retries(options.retry.budget),
         admission(options.max_concurrent_requests),
         queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)
                                      : nullptr),
-        context{options, *balancer, *metrics,  monitor,    tokens ? &*tokens : nullptr,
-                retries, stored,    admission, queue.get()} {}
+        context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
+                retries, stored,    admission, queue.get(), readers} {}
   ~State() {
     server.reset();  // no new requests,
     if (queue) queue->stop();
+    readers.join();
     client.reset();  // then nothing under way, and only then what those refer to
   }
 
@@ -185,6 +189,7 @@ struct Router::State {
   StoredResponses stored;
   Admission admission;
   const std::unique_ptr<RouteQueue> queue;  // null: no request waits
+  boost::asio::thread_pool readers{2};
   const RouteContext context;
   std::unique_ptr<http::Server> server;
 };

@@ -38,15 +38,22 @@ struct DiscoveredWorkers {
   EndpointSourceOptions from = {};
 };
 
+// Prefill and decode apart: two pools of workers.
+struct DisaggregationOptions {
+  bool enabled = false;
+  std::vector<std::string> prefill_urls = {};
+  std::vector<std::string> decode_urls = {};
+  std::string prefill_policy = {};  // "": as RouterOptions::policy
+  std::string decode_policy = {};
+  int prefill_timeout_ms = 60'000;  // of a prompt at a prefill worker
+  int max_local_length = 0;  // uncached tokens of a prompt that a decode worker computes itself, at most
+  bool enforced = false;     // a prompt that no prefill worker computes is refused
+};
+
 struct RouterOptions {
   std::vector<std::string> worker_urls = {};
   std::vector<DiscoveredWorkers> discovered = {};  // beside those
-  // Prefill and decode apart: pools in place of worker_urls.
-  bool disaggregated = false;
-  std::vector<std::string> prefill_urls = {};
-  std::vector<std::string> decode_urls = {};
-  std::string prefill_policy = {};  // "": as `policy`
-  std::string decode_policy = {};
+  DisaggregationOptions pd = {};
   // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
   std::vector<std::string> kv_events = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
@@ -66,10 +73,13 @@ struct RouterOptions {
   int startup_check_interval_ms = 500;  // while an endpoint has not answered a probe yet, or is unhealthy
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // of a request with all its attempts
-  int prefill_timeout_ms = 60'000;     // of a prompt at a prefill worker
+  // Without a first byte from a worker that reports no load: as if its metrics showed no request. Longer for
+  // long prompts, and for answers that come whole.
+  int blind_wait_ms = 10'000;
   int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};
   bool page = true;  // a web page at `/`
+  std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
   http::ServerOptions http = {};

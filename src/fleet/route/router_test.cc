@@ -66,11 +66,12 @@ TEST_F(RouterTest, TakesTurns) {
 
 TEST_F(RouterTest, PoolsAreNamedOnOneSide) {
   const auto field = [](RouterOptions options) { return Router::start(std::move(options)).error().field; };
-  EXPECT_EQ(field({.disaggregated = true, .decode_urls = {"http://a:1"}}), "prefill");
-  EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"http://a:1"}}), "decode");
-  EXPECT_EQ(field({.worker_urls = {"http://a:1"}, .disaggregated = true}), "worker-urls");
-  EXPECT_EQ(field({.prefill_urls = {"http://a:1"}}), "prefill");
-  EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}), "prefill");
+  EXPECT_EQ(field({.pd = {.enabled = true, .decode_urls = {"http://a:1"}}}), "prefill");
+  EXPECT_EQ(field({.pd = {.enabled = true, .prefill_urls = {"http://a:1"}}}), "decode");
+  EXPECT_EQ(field({.worker_urls = {"http://a:1"}, .pd = {.enabled = true}}), "worker-urls");
+  EXPECT_EQ(field({.pd = {.prefill_urls = {"http://a:1"}}}), "prefill");
+  EXPECT_EQ(field({.pd = {.enabled = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}}),
+            "prefill");
 }
 
 TEST_F(RouterTest, KnowsTheModels) {
@@ -255,6 +256,31 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);
 }
 
+TEST_F(RouterTest, SglangsOlderRoutesNameWorkersInTheQuery) {
+  Replica a("a"), b("b");
+  route({a.url()});
+  const auto at = [&](const char* path) { return path + ("?url=" + b.url()); };
+  EXPECT_EQ(connect().post_json(at("/add_worker"), "")->status, 202);
+  wait([&] { return ready() == 2; });
+  EXPECT_TRUE(get("/list_workers").body.contains(b.url()));
+  EXPECT_TRUE(get("/v1/loads").body.contains(b.url()));
+  EXPECT_EQ(connect().post_json(at("/remove_worker"), "")->status, 202);
+  EXPECT_FALSE(get("/list_workers").body.contains(b.url()));
+  EXPECT_EQ(connect().post_json(at("/remove_worker"), "")->status, 404);
+  EXPECT_EQ(connect().post_json("/add_worker", "")->status, 400);
+}
+
+TEST_F(RouterTest, AnotherHeaderMayNameTheRequest) {
+  std::string id;
+  Replica a("a", [&](auto e) {
+    id = e->request().headers.find("X-Request-Id").value_or("");
+    e->respond({});
+  });
+  route({a.url()}, {.request_id_headers = {"X-Trace"}});
+  post("{}", {{"X-Trace", "t1"}});
+  EXPECT_EQ(id, "t1");
+}
+
 TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
   std::atomic<int> status = 200;
   Replica a("a"), b("b", [&](auto e) { e->respond({.status = status}); }), c("c");
@@ -265,6 +291,9 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
     EXPECT_EQ(connect().post_json(path, "{}")->status, 200);
     EXPECT_EQ(a.requests + b.requests + c.requests - before, 3) << path;
   }
+  const int before = a.requests;
+  EXPECT_EQ(get("/flush_cache").status, 200);
+  EXPECT_EQ(a.requests - before, 1) << "SGLang's clients may GET it";
   status = 400;
   const http::Response partly = *connect().post_json("/sleep", "{}");
   EXPECT_EQ(partly.status, 400);

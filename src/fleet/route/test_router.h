@@ -41,6 +41,7 @@ class Replica {
   std::atomic<int> started_s = 10;  // its process
   std::atomic<int> engines = 1;     // ranks, by its metrics
   std::atomic<bool> well = true;
+  std::atomic<bool> has_metrics = true;
   std::atomic<bool> has_more = false;  // models: "more", too
 
  private:
@@ -59,6 +60,7 @@ class Replica {
     const std::string& path = e->request().path;
     if (path == "/health") return e->respond({.status = well ? 200 : 500});
     if (path == "/metrics") {
+      if (!has_metrics) return e->respond({.status = 404});
       e->respond({.content_type = "text/plain", .body = metrics()});
       return void(++pages);
     }
@@ -83,11 +85,11 @@ class RouterTest : public testing::Test {
     start(std::move(options));
   }
   void route_apart(std::vector<std::string> prefill, std::vector<std::string> decode) {
-    start({.disaggregated = true, .prefill_urls = std::move(prefill), .decode_urls = std::move(decode)});
+    start({.pd = {.enabled = true, .prefill_urls = std::move(prefill), .decode_urls = std::move(decode)}});
   }
   void start(RouterOptions options) {
     const std::size_t replicas =
-        options.worker_urls.size() + options.prefill_urls.size() + options.decode_urls.size();
+        options.worker_urls.size() + options.pd.prefill_urls.size() + options.pd.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
     // Far enough apart that probes do not take part.
     if (options.health_check_interval_ms == RouterOptions().health_check_interval_ms)

@@ -95,7 +95,10 @@ void read_prompt(const json::value& prompt, RouteRequest& route) {
     route.text = text_of(prompt);
   } else if (prompt.is_array() && !prompt.get_array().empty()) {
     const json::array& items = prompt.get_array();
-    if (!items[0].is_number()) return read_prompt(items[0], route);  // of several the first
+    if (!items[0].is_number()) {
+      route.several_prompts = items.size() > 1;
+      return read_prompt(items[0], route);
+    }
     route.tokens_are_exact = append_tokens(items, route.tokens);
     if (!route.tokens_are_exact) route.tokens.clear();
   }

@@ -20,6 +20,7 @@ struct SidecarOptions {
   int p2p_port = 7777;                 // of prefillers whose OffloadingConnector serves blocks
   int request_timeout_ms = 1'800'000;  // of one prefill or decode request
   int prefill_timeout_ms = 60'000;     // for a prompt that the answer waits for
+  int blind_wait_ms = 10'000;          // the same, of an engine that reports no load; more for long prompts
   http::ServerOptions http = {};
 };
 

@@ -170,6 +170,18 @@ TEST_F(SidecarTest, APrefillerThatNeverAnswersIsNotWaitedFor) {
   EXPECT_EQ(post(kPrompt, address).body, kPrompt) << "or it takes too long";
 }
 
+TEST_F(SidecarTest, APrefillerWithoutMetricsThatNeverAnswersIsNotWaitedFor) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  const auto mute = *http::Server::start({}, [&](std::shared_ptr<http::Exchange> e) {
+    if (e->request().path == "/metrics") return e->respond({.status = 404});
+    kept.push_back(std::move(e));
+  });
+  Engine decode(echo);
+  start(decode, {.prefill_retries_max = 5, .prefill_timeout_ms = 600'000, .blind_wait_ms = 1});
+  EXPECT_EQ(post(kPrompt, fmt::format("127.0.0.1:{}", mute->port())).body, kPrompt);
+  EXPECT_EQ(kept.size(), 1U) << "a second attempt would wait as well";
+}
+
 TEST_F(SidecarTest, WhatTheClientDidWrongComesFromThePrefiller) {
   Engine prefill([](const auto&) { return http::Response{.status = 400, .body = "no"}; });
   Engine decode(echo);

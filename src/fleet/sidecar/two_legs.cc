@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
+#include "fleet/relay/blind_wait.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"
 #include "fleet/sidecar/usage.h"
@@ -22,11 +24,17 @@ constexpr int kLookMs = 1'000;         // at an engine that prefills and has not
 constexpr int kLookTimeoutMs = 2'000;
 constexpr int kSilentMax = 3;
 
-// By its metrics the engine has no request; or it does not answer at all.
-bool idle_or_lost(const Result<http::Response>& metrics) {
+enum class Look : std::uint8_t {
+  busy,
+  silent,  // by its metrics the engine has no request; or it does not answer at all
+  blind,   // it reports no load
+};
+
+Look look_of(const Result<http::Response>& metrics) {
   EndpointState state;
-  if (!metrics) return true;
-  return metrics->status == 200 && read_engine_metrics(metrics->body, state) && state.running + state.waiting == 0;
+  if (!metrics) return Look::silent;
+  if (metrics->status != 200 || !read_engine_metrics(metrics->body, state)) return Look::blind;
+  return state.running + state.waiting == 0 ? Look::silent : Look::busy;
 }
 
 }  // namespace
@@ -75,6 +83,7 @@ void TwoLegs::prefill(const std::shared_ptr<Prefill>& leg) {
   for (const auto& [name, value] : leg->more) request.headers.add(name, value);
   if (!leg->to_its_end) request.timeout_ms = std::min(request.timeout_ms, options_.prefill_timeout_ms);
   const auto self = shared_from_this();
+  leg->sent_us = now_us();
   leg->call = gather(std::move(request),
                      [=](const Result<http::Response>& reply) { self->prefill_ended(leg, reply); });
   if (leg->to_its_end) return;
@@ -99,12 +108,26 @@ void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
     self->gather({.address = self->prefiller(), .target = "/metrics", .timeout_ms = kLookTimeoutMs},
                  [=](const Result<http::Response>& metrics) {
                    if (!open()) return;
-                   leg->silent = idle_or_lost(metrics) ? leg->silent + 1 : 0;
+                   const Look look = look_of(metrics);
+                   leg->silent = look == Look::silent ? leg->silent + 1 : 0;
+                   const std::int64_t waited_ms = (now_us() - leg->sent_us) / 1000;
+                   if (look == Look::blind && waited_ms >= self->blind_wait(*leg))
+                     return self->give_up(leg, "it reports no load and does not answer");
                    if (leg->silent < kSilentMax) return self->watch(leg, attempt);
-                   if (const auto call = leg->call.lock()) call->cancel();
-                   self->prefill_ended(leg, failure(ErrorCode::io, "it has nothing to do and does not answer"));
+                   self->give_up(leg, "it has nothing to do and does not answer");
                  });
   });
+}
+
+int TwoLegs::blind_wait(const Prefill& leg) const {
+  return blind_wait_ms(options_.blind_wait_ms, leg.body->size());
+}
+
+// Another attempt would wait for the same engine again.
+void TwoLegs::give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason) {
+  ++leg->attempt;
+  if (const auto call = leg->call.lock()) call->cancel();
+  leg->then(failure(ErrorCode::io, "{}", reason));
 }
 
 void TwoLegs::ask_prefiller(int port, std::string target, Then then) {

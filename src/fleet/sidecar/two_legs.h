@@ -35,8 +35,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::uint64_t draw() const { return draw_; }
 
   // The request with this body at the engine that prefills; again after a lost connection or a status worth a
-  // retry, as often as options say. A client that goes away does not end it when `to_its_end`; all others end,
-  // too, when that engine answers nothing and has nothing to do.
+  // retry, as often as options say. A client that goes away does not end it when `to_its_end`; all others
+  // end, too, when that engine answers nothing and has nothing to do, or reports no load for too long.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
   // The same beside decode(): of its reply only a failure counts, for the log. Not ended with the client's:
   // the engine that decodes would wait for blocks that never come.
@@ -66,10 +66,13 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     Then then = {};
     int attempt = 0;
     std::weak_ptr<http::Call> call = {};
-    int silent = 0;  // looks at that engine, in a row, that found it idle or lost
+    std::int64_t sent_us = 0;  // the last attempt
+    int silent = 0;            // looks at that engine, in a row, that found it idle or lost
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);
+  int blind_wait(const Prefill& leg) const;
+  void give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason);
   void prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply);
   void decode(std::shared_ptr<const std::string> body);
   void on_head(http::Response head);

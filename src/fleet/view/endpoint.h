@@ -51,6 +51,7 @@ std::string_view ip_of(std::string_view address);
 // May a request be sent there?
 enum class Availability : std::uint8_t {
   available,
+  unprobed,   // no probe has ended yet
   starting,   // no probe has succeeded yet
   unhealthy,  // probes fail
   broken,     // its circuit breaker is open
@@ -72,7 +73,7 @@ inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>
 
 // What it last said of itself.
 struct EndpointState {
-  Availability availability = Availability::starting;
+  Availability availability = Availability::unprobed;
   std::int64_t observed_us = kNeverObserved;  // when the fields below were read
   int waiting = 0;                            // requests
   int running = 0;

@@ -26,6 +26,7 @@ struct RouteRequest {
   // prefix keys are made of.
   std::vector<std::uint32_t> tokens = {};
   bool tokens_are_exact = false;
+  bool several_prompts = false;
   std::vector<std::uint64_t> media = {};  // images, videos and sound: equal numbers for equal ones
   struct MediaPlace {
     std::size_t at = 0;  // bytes of `text` before it

@@ -8,6 +8,7 @@
 #include "http/sse.h"
 #include "openai/anthropic_errors.h"
 #include "serve/openai/message_reader.h"
+#include "serve/openai/reply.h"
 
 namespace octavo::anthropic {
 
@@ -61,6 +62,7 @@ class MessagesReply final : public openai::Reply {
     out["content"] = std::move(content_);
     out["stop_reason"] = stop_reason();
     out["stop_sequence"] = stop_sequence();
+    openai::add_kv_transfer(parts, out);
     return exact_json_text(out);
   }
 

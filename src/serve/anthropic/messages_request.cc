@@ -303,9 +303,15 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
 }
 
 // Fields beside sampling_fields() that mean the same in chats.
-constexpr std::string_view kSharedFields[] = {
-    "model",      "stream",   "metadata",     "cache_salt",
-    "request_id", "priority", "service_tier", "chat_template_kwargs"};
+constexpr std::string_view kSharedFields[] = {"model",
+                                              "stream",
+                                              "metadata",
+                                              "cache_salt",
+                                              "request_id",
+                                              "priority",
+                                              "service_tier",
+                                              "chat_template_kwargs",
+                                              "kv_transfer_params"};
 // Those with another form, read here, and those that change nothing.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "http/sse.h"
 #include "serve/openai/message_reader.h"
+#include "serve/openai/reply.h"
 
 namespace octavo::openai {
 
@@ -74,7 +75,9 @@ class ResponsesReply final : public Reply {
                     const Usage& usage) override {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
-    return exact_json_text(response_);
+    json::object out = response_;
+    add_kv_transfer(parts, out);  // not stored: they serve one request
+    return exact_json_text(out);
   }
 
  private:

@@ -81,6 +81,12 @@ Result<> PeerConnector::listen() {
   return {};
 }
 
+// Whether another engine holds blocks for the prompt until this one returns them.
+bool PeerConnector::leased(const KvPrompt& prompt) const {
+  return fetcher_ != nullptr && prompt.params != nullptr && prompt.params->do_remote_prefill &&
+         names_blocks(*prompt.params);
+}
+
 std::optional<int> PeerConnector::matched(const KvPrompt& prompt) {
   if (fetcher_ == nullptr || prompt.params == nullptr || !prompt.params->do_remote_prefill) return 0;
   if (!names_blocks(*prompt.params)) {
@@ -104,9 +110,10 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Returns the lease: its blocks will not be fetched.
+// Returns the lease: its blocks will not be fetched. A prompt without a full block of this engine has one,
+// too.
 void PeerConnector::decline(const KvPrompt& prompt) {
-  if (matched(prompt) == 0) return;
+  if (!leased(prompt)) return;
   keeper_->let_go(prompt.id);
   fetcher_->post({.from = *prompt.params});
 }

@@ -39,6 +39,7 @@ class PeerConnector final : public KvConnector {
  private:
   PeerConnector(KvTransferOptions options, BlockFormat format, CacheAccess cache);
   Result<> listen();
+  bool leased(const KvPrompt& prompt) const;
   void note(const LoadResult& result);
 
   const KvTransferOptions options_;

@@ -1,0 +1,91 @@
+#include "fleet/route/incoming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "fleet/relay/relay.h"
+#include "fleet/scan/request_scan.h"
+#include "openai/routes.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's
+constexpr int kOwnDeadlineGraceMs = 2'000;  // the worker itself says that the client's deadline has passed
+
+// Tenants' keys are for the router: workers get the router's own, if it has one.
+http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came) {
+  http::Headers headers;
+  const bool own_key = !options.tenants.empty();
+  for (const auto& [name, value] : passed_on(came))
+    if (!own_key || !http::equal_ignoring_case(name, "Authorization")) headers.add(name, value);
+  if (own_key && !options.api_keys.empty())
+    headers.add("Authorization", "Bearer " + options.api_keys.front());
+  return headers;
+}
+
+}  // namespace
+
+Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> exchange, std::string tenant)
+    : context_(context),
+      exchange_(std::move(exchange)),
+      arrived_us_(now_us()),
+      tenant_(std::move(tenant)),
+      headers_(headers_for_workers(context.options, request().headers)) {
+  if (headers_.find("X-Request-Id")) return;
+  std::string id;
+  for (const std::string& name : context.options.request_id_headers)
+    if (id.empty()) id = headers_.find(name).value_or("");
+  headers_.add("X-Request-Id", id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : std::move(id));
+}
+
+void Incoming::read() {
+  route_ = scan_request(request());
+  if (context_.tokens && !route_.unreadable) context_.tokens->write(request(), route_);
+}
+
+bool Incoming::knows_length() const {
+  const openai::Route* known = openai::find_route(request().path);
+  return known && known->renders && route_.tokens_are_exact && !route_.several_prompts &&
+         route_.media.empty();
+}
+
+void Incoming::name_no_model() { route_.model.clear(); }
+
+bool Incoming::explains() const { return request().headers.find("X-Octavo-Explain").has_value(); }
+
+double Incoming::seconds() const { return static_cast<double>(now_us() - arrived_us_) * 1e-6; }
+
+http::CallRequest Incoming::call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
+                                         int timeout_ms, bool again) const {
+  http::CallRequest call{.address = *http::parse_base_url(endpoint.url),
+                         .method = request().method,
+                         .target = target_of(request()),
+                         .headers = headers_,
+                         .body = std::move(body),
+                         .timeout_ms = timeout_ms};
+  if (route_.timeout_s > 0 && again)
+    call.headers.set("X-Request-Timeout",
+                     fmt::format("{:.3f}", std::max(route_.timeout_s - seconds(), 0.001)));
+  if (endpoint.shares_port && !call.headers.find(kRankHeader))
+    call.headers.add(std::string(kRankHeader), std::to_string(endpoint.rank));
+  return call;
+}
+
+// The exchange keeps its body while a call runs; a call's events keep this object, and this the exchange.
+std::shared_ptr<const std::string> Incoming::body() const {
+  if (request().body.empty() && request().method != "POST") return nullptr;
+  return {exchange_, &request().body};
+}
+
+bool Incoming::past_own_deadline() const { return route_.timeout_s > 0 && seconds() >= route_.timeout_s; }
+
+int Incoming::left_ms() const {
+  double limit_ms = context_.options.request_timeout_ms;
+  if (route_.timeout_s > 0) limit_ms = std::min(limit_ms, route_.timeout_s * 1e3 + kOwnDeadlineGraceMs);
+  return static_cast<int>(std::max(limit_ms - seconds() * 1e3, 0.0));
+}
+
+}  // namespace octavo::fleet

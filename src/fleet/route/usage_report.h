@@ -1,0 +1,18 @@
+// What an answer's usage says of its prompt, beside what the router has assumed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace octavo::fleet {
+
+struct UsageReport {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;  // 0 where the replica does not tell
+};
+
+// The usage in a whole answer of a completion or chat, or in an event of its stream; nothing without one.
+std::optional<UsageReport> read_usage(std::string_view json);
+
+}  // namespace octavo::fleet
