@@ -57,7 +57,7 @@ apt_packages() {
   )
   case $goal in
     test) packages+=(curl valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server) ;;
-    package) packages+=(help2man) ;;
+    package) packages+=(help2man dpkg-dev file) ;;
     cuda) packages+=(unzip) ;;
     aarch64)
       dpkg --print-foreign-architectures | grep -qx arm64 || { $sudo dpkg --add-architecture arm64 && $sudo apt-get update -qq; }
@@ -87,7 +87,7 @@ dnf_packages() {
   )
   case $1 in
     test) packages+=(curl valgrind openmpi-devel ucx-devel libavformat-free-devel libswscale-free-devel iproute help2man etcd) ;;
-    package) packages+=(help2man) ;;
+    package) packages+=(help2man dpkg-dev file) ;;
     cuda) packages+=(unzip) ;;
     aarch64) fail "cross-compiling for 64-bit ARM is set up for Debian 12 only" ;;
   esac
