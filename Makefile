@@ -5,6 +5,9 @@ JOBS ?= $(shell nproc)
 PHASE = tools/phase.sh
 # Test processes: more than processors, since some of them wait for servers, processes and timers.
 TESTS = $$(($(JOBS) + 1))
+PRESET ?= release
+KINDS ?= deb tarball
+CUDA = $(if $(filter cuda,$(PRESET)),tools/install.sh cuda)
 PYTEST = .venv/bin/python -m pytest -q --durations 15 -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 # Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops. The time of
@@ -41,12 +44,15 @@ build:
 # the preset release: behind `make build` it is a matter of ccache.
 wheel:
 	tools/install.sh build
-	tools/wheel.sh
+	$(CUDA)
+	tools/wheel.sh $(PRESET)
 
-# The Debian package and the tarball, in build/package.
+# The Debian package and the tarball, in build/package, or those of KINDS. With PRESET=cuda, package and wheel hold the CUDA
+# backend and their folders end with -cuda.
 package:
 	tools/install.sh package
-	tools/package.sh
+	$(CUDA)
+	tools/package.sh $(PRESET) $(KINDS)
 
 # The documentation as a site, in build/site; a link that leads nowhere is an error.
 docs:

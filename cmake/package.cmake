@@ -4,6 +4,12 @@ install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION share/man/man1 COMPONENT 
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME octavo)
+if(OCTAVO_CUDA)
+  set(CPACK_PACKAGE_NAME octavo-cuda)
+  set(CPACK_DEBIAN_PACKAGE_PROVIDES octavo)
+  set(CPACK_DEBIAN_PACKAGE_CONFLICTS octavo)
+  set(CPACK_DEBIAN_PACKAGE_REPLACES octavo)
+endif()
 set(CPACK_PACKAGE_CONTACT "The Octavo authors")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "LLM inference and serving: a drop-in for `vllm serve`")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
-# Serves a small real model (tools/pull_demo.sh; without a network, or with MODEL=models/demo, the shipped one), sends one
+# Serves a small real model (`octavo pull demo`; without a network, or with MODEL=models/demo, the shipped one), sends one
 # question over HTTP, shows the streamed answer with its timings, and stops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 octavo=build/release/octavo
 port=${PORT:-8000}
 question=${1:-"Tell me a short story."}
-model=${MODEL:-$(tools/pull_demo.sh)} || { echo "no network: serving the shipped model, which knows little" >&2; model=models/demo; }
-# Small models repeat themselves when they are sampled greedily. The shipped one brings its own defaults.
-sampling=()
-[ "$model" = models/demo ] || sampling=(--temperature 0.6 --top-p 0.9 --frequency-penalty 0.3)
+model=${MODEL:-$("$octavo" pull demo)} || { echo "serving the shipped model, which knows little" >&2; model=models/demo; }
 
 log=$(mktemp)
 "$octavo" serve "$model" --host 127.0.0.1 --port "$port" 2>"$log" &
@@ -22,4 +19,4 @@ for _ in $(seq 200); do
 done
 cat "$log"
 echo "> $question"
-"$octavo" chat --url "http://127.0.0.1:$port" --max-tokens 200 "${sampling[@]}" --quick "$question"
+"$octavo" chat --url "http://127.0.0.1:$port" --max-tokens 200 --quick "$question"

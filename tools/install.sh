@@ -10,7 +10,6 @@ cd "$(dirname "$0")/.."
 goal=${1:-test}
 
 . tools/packages.sh
-# A Rust tool chain that is installed already, the system's or rustup's, is used as it is.
 system_packages "$goal"
 missing=()
 for package in "${packages[@]}"; do $installed "$package" || missing+=("$package"); done

@@ -7,6 +7,16 @@ fail() {
   exit 1
 }
 
+# Whether a Rust of 1.85 or later is installed, the system's or rustup's.
+has_rust() {
+  local name version
+  for name in cargo $(compgen -c cargo-1. | sort -u); do
+    version=$("$name" --version 2>/dev/null | sed -n 's/^cargo 1[.]\([0-9]*\).*/\1/p')
+    if [ "${version:-0}" -ge 85 ]; then return 0; fi
+  done
+  return 1
+}
+
 # Boost with Boost.JSON, 1.81 or later, such as 1.83: the installed one, else the newest of apt's lists.
 apt_boost() {
   local names
@@ -26,7 +36,7 @@ apt_compiler() {
 # Rust 1.85 or later: Debian 12 has it as cargo-web, Ubuntu as cargo-1.85, others as cargo.
 apt_cargo() {
   local name version
-  for name in cargo cargo-web $(apt-cache pkgnames cargo-1. | sort -V); do
+  for name in cargo cargo-web $(apt-cache pkgnames cargo-1. | grep -v -e -doc | sort -V); do
     version=$(apt-cache policy "$name" 2>/dev/null | sed -n 's/ *Candidate: \([0-9]*\)[.]\([0-9]*\).*/\1 \2/p')
     case $name in cargo-1.*) version="1 ${name#cargo-1.}" ;; esac
     set -- $version
@@ -57,7 +67,7 @@ apt_packages() {
   )
   case $goal in
     test) packages+=(curl valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server) ;;
-    package) packages+=(help2man) ;;
+    package) packages+=(help2man dpkg-dev file) ;;
     cuda) packages+=(unzip) ;;
     aarch64)
       dpkg --print-foreign-architectures | grep -qx arm64 || { $sudo dpkg --add-architecture arm64 && $sudo apt-get update -qq; }
@@ -65,7 +75,7 @@ apt_packages() {
       packages+=(lib{boost"$boost",boost-json"$boost",fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,gtest,gmock,benchmark}-dev:arm64 "$jpeg":arm64 zlib1g-dev:arm64)
       ;;
   esac
-  if ! command -v cargo >/dev/null; then
+  if ! has_rust; then
     cargo=$(apt_cargo)
     [ -n "$cargo" ] || fail "Rust 1.85 or later is needed, and $PRETTY_NAME has none: install it by rustup (https://rustup.rs)."
     packages+=($cargo)
@@ -87,11 +97,11 @@ dnf_packages() {
   )
   case $1 in
     test) packages+=(curl valgrind openmpi-devel ucx-devel libavformat-free-devel libswscale-free-devel iproute help2man etcd) ;;
-    package) packages+=(help2man) ;;
+    package) packages+=(help2man dpkg-dev file) ;;
     cuda) packages+=(unzip) ;;
     aarch64) fail "cross-compiling for 64-bit ARM is set up for Debian 12 only" ;;
   esac
-  command -v cargo >/dev/null || packages+=(cargo rust)
+  has_rust || packages+=(cargo rust)
   installed=dnf_installed
   add=dnf_add
 }

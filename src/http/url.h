@@ -19,7 +19,8 @@ struct Url {
 // "https://host:port/path?query"; without a scheme it is http. Errors: invalid_argument, field "url".
 Result<Url> parse_url(std::string_view text);
 
-// Resolves a Location header of a response from `base`: a whole URL, or a path that begins with '/'.
+// Resolves a Location header of a response from `base`, or a link of its page: a whole URL, or relative to
+// `base`.
 Result<Url> redirected(const Url& base, std::string_view location);
 
 // Scheme, host and port are equal: credentials for one may be sent to the other.

@@ -41,6 +41,23 @@ TEST(Url, Redirects) {
   EXPECT_FALSE(redirected(base, "/c d").has_value());
 }
 
+TEST(Url, RelativeReferences) {
+  const Url base = *parse_url("https://a/simple/project/?x");
+  const auto target = [&](std::string_view reference) { return redirected(base, reference)->target; };
+  EXPECT_EQ(target("b.whl#sha256=0"), "/simple/project/b.whl");
+  EXPECT_EQ(target("../../packages/b.whl"), "/packages/b.whl");
+  EXPECT_EQ(target("../../../../b"), "/b");
+  EXPECT_EQ(target("./b/../c/."), "/simple/project/c/");
+  EXPECT_EQ(target(".."), "/simple/");
+  EXPECT_EQ(target("?y=../z"), "/simple/project/?y=../z");
+  EXPECT_EQ(target("b?y=../z"), "/simple/project/b?y=../z");
+  EXPECT_EQ(target("#top"), "/simple/project/");
+  EXPECT_EQ(redirected(*parse_url("https://a"), "b")->target, "/b");
+  EXPECT_EQ(redirected(base, "http://c:81/d")->port, 81);
+  for (const char* none : {"", "ftp://a/b", "mailto:a", "b c", "b\r\nX: y"})
+    EXPECT_FALSE(redirected(base, none).has_value()) << none;
+}
+
 TEST(Url, HostHeader) {
   EXPECT_EQ(host_header("a", 443, true), "a");
   EXPECT_EQ(host_header("a", 443, false), "a:443");

@@ -1,7 +1,5 @@
 #include "hub/download.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,11 +9,10 @@
 #include <filesystem>
 #include <span>
 #include <system_error>
-#include <utility>
 #include <vector>
 
-#include "base/log.h"
 #include "base/sha256.h"
+#include "hub/file.h"
 #include "hub/files.h"
 
 namespace octavo::hub {
@@ -24,39 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kProgress = 1 << 20;  // this many new bytes reset the count of failures
-
-class File {
- public:
-  static Result<File> open(fs::path path) {
-    TRY_VOID(make_parent(path));
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) return file_failure("cannot open", path);
-    return File(descriptor, std::move(path));
-  }
-  File(File&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
-  File& operator=(File&&) = delete;
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int descriptor() const { return descriptor_; }
-  const fs::path& path() const { return path_; }
-
- private:
-  File(int descriptor, fs::path path) : descriptor_(descriptor), path_(std::move(path)) {}
-  int descriptor_;
-  fs::path path_;
-};
-
-// The lock is released with the file or the process.
-Result<File> locked(const fs::path& path) {
-  TRY(File file, File::open(path));
-  if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) return file;
-  if (errno == EWOULDBLOCK) log_info("waiting for another process that downloads the same file");
-  while (::flock(file.descriptor(), LOCK_EX) != 0)
-    if (errno != EINTR) return file_failure("cannot lock", path);
-  return file;
-}
 
 // The bytes of a blob so far, in blobs/ETAG.incomplete.
 class Partial {
@@ -137,10 +101,20 @@ class Partial {
   std::uint64_t size_ = 0;
 };
 
+std::uint64_t size_or_zero(const fs::path& file) {
+  std::error_code absent;
+  const std::uint64_t size = fs::file_size(file, absent);
+  return absent ? 0 : size;
+}
+
 // Receives one connection's bytes. Errors: `unavailable` if bytes are missing.
-Result<> receive(const Hub& hub, const std::string& commit, const BlobInfo& blob, const Transfer& transfer,
-                 Partial& partial, Backoff& backoff) {
-  TRY(Opened answer, hub.open(commit, blob.file, partial.size(), backoff));
+Result<> receive(const Open& open, const BlobInfo& blob, const Transfer& transfer, Partial& partial,
+                 Backoff& backoff) {
+  TRY(Opened answer, open(partial.size(), backoff));
+  const std::string range(answer.head.headers.find("Content-Range").value_or(""));
+  if (answer.head.status == 206 && !range.starts_with(fmt::format("bytes {}-", partial.size())))
+    return failure(ErrorCode::unavailable, "{}: the server sent other bytes than requested: {}", blob.file,
+                   printable(range));
   if (answer.head.status == 200 && partial.size() > 0) TRY_VOID(partial.clear());
   while (!transfer.given_up) {
     const auto piece = answer.client.read();
@@ -155,7 +129,25 @@ Result<> receive(const Hub& hub, const std::string& commit, const BlobInfo& blob
 
 }  // namespace
 
-Result<bool> download(const Hub& hub, const RepoCache& cache, const std::string& commit, const BlobInfo& blob,
+Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs) {
+  std::uint64_t needed = 0;
+  for (const BlobInfo& blob : blobs) {
+    const fs::path name = cache.blob(blob.etag);
+    const std::uint64_t there = std::max(size_or_zero(name), size_or_zero(name.string() + ".incomplete"));
+    needed += blob.size - std::min(there, blob.size);
+  }
+  std::error_code error;
+  fs::create_directories(cache.blobs(), error);
+  if (error) return failure(ErrorCode::io, "cannot make {}: {}", cache.blobs().string(), error.message());
+  const fs::space_info space = fs::space(cache.blobs(), error);
+  if (error || space.available >= needed) return {};
+  return failure(ErrorCode::resource_exhausted,
+                 "the download needs {:.2f} GB, but {} has only {:.2f} GB free",
+                 static_cast<double>(needed) * 1e-9, cache.folder().string(),
+                 static_cast<double>(space.available) * 1e-9);
+}
+
+Result<bool> download(const RepoCache& cache, const BlobInfo& blob, const Open& open,
                       const Transfer& transfer) {
   TRY(const File lock, locked(cache.lock(blob.etag)));
   const fs::path name = cache.blob(blob.etag);
@@ -168,7 +160,7 @@ Result<bool> download(const Hub& hub, const RepoCache& cache, const std::string&
   std::uint64_t furthest = partial.size();
   for (Backoff backoff; !transfer.given_up;) {
     Result<> received;
-    if (partial.size() < blob.size) received = receive(hub, commit, blob, transfer, partial, backoff);
+    if (partial.size() < blob.size) received = receive(open, blob, transfer, partial, backoff);
     if (received && partial.is_right()) {
       TRY_VOID(partial.finish(name));
       return true;

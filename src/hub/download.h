@@ -1,13 +1,16 @@
-// Downloads one file of the hub into the cache.
+// Downloads one file into the cache.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "hub/backoff.h"
 #include "hub/cache.h"
-#include "hub/hub.h"
+#include "hub/origin.h"
 
 namespace octavo::hub {
 
@@ -17,10 +20,24 @@ struct Transfer {
   const std::atomic<bool>& given_up;        // another file has failed: stop
 };
 
+// A file in the cache. The etag of a large one is its SHA-256.
+struct BlobInfo {
+  std::string file;
+  std::string etag;
+  std::uint64_t size = 0;
+};
+
+// Requests the bytes of a blob from `offset` on. The status is 200 (from the start, even if another offset
+// was requested) or 206 (from the offset).
+using Open = std::function<Result<Opened>(std::uint64_t offset, Backoff& backoff)>;
+
+// Error: resource_exhausted if the disk has no space for the blobs' missing bytes.
+Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs);
+
 // Downloads the blob if it is missing: continues an incomplete download, checks size and SHA-256, and retries
 // a limited number of times. A blob gets its name only when it is complete and correct. Processes that need
 // the same blob wait for each other. False: it was in the cache.
-Result<bool> download(const Hub& hub, const RepoCache& cache, const std::string& commit, const BlobInfo& blob,
+Result<bool> download(const RepoCache& cache, const BlobInfo& blob, const Open& open,
                       const Transfer& transfer);
 
 }  // namespace octavo::hub

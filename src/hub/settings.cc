@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
+#include <string_view>
+#include <vector>
 
 #include "hub/files.h"
 
@@ -23,6 +26,39 @@ fs::path folder(const Environment& environment, std::initializer_list<const char
     if (!value.empty()) return value;
   }
   return {};
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \t\r"), text.size());
+  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
+
+// index-url of a pip.conf; "" if it has none.
+std::string index_url_in(const fs::path& file) {
+  std::ifstream in(file);
+  std::string url;
+  bool global = false;
+  for (std::string line; std::getline(in, line);) {
+    const std::string_view text = trimmed(line);
+    const std::size_t equals = text.find_first_of("=:");
+    if (text.starts_with('['))
+      global = text == "[global]";
+    else if (global && equals != std::string_view::npos && trimmed(text.substr(0, equals)) == "index-url")
+      url = trimmed(text.substr(equals + 1));
+  }
+  return url;
+}
+
+// pip's configuration files, the one that counts most first.
+std::vector<fs::path> pip_files(const Environment& environment) {
+  const std::string file = environment("PIP_CONFIG_FILE");
+  if (file == "/dev/null") return {};  // pip's way to have none
+  fs::path config = folder(environment, {"XDG_CONFIG_HOME"});
+  const fs::path home = environment("HOME");
+  if (config.empty()) config = home / ".config";
+  std::vector<fs::path> files = {config / "pip/pip.conf", home / ".pip/pip.conf", "/etc/pip.conf"};
+  if (!file.empty()) files.insert(files.begin(), file);
+  return files;
 }
 
 }  // namespace
@@ -47,6 +83,11 @@ Settings settings_of(const Environment& environment) {
     settings.token = read_word(file.empty() ? home / "token" : file);
   }
   settings.offline = is_true(environment("HF_HUB_OFFLINE")) || is_true(environment("TRANSFORMERS_OFFLINE"));
+
+  std::string index = environment("PIP_INDEX_URL");
+  for (const fs::path& file : pip_files(environment))
+    if (index.empty()) index = index_url_in(file);
+  if (!index.empty()) settings.package_index = index;
   return settings;
 }
 

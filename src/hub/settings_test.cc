@@ -41,5 +41,23 @@ TEST(Settings, WhomToAsk) {
   EXPECT_TRUE(settings({{"TRANSFORMERS_OFFLINE", "true"}}).offline);
 }
 
+TEST(Settings, ThePackageIndexIsPips) {
+  const ScratchDirectory home;
+  home.write(
+      "pip.conf",
+      "[install]\nindex-url = http://other\n[global]\ntimeout = 9\nindex-url: http://mirror/simple \n");
+  home.write("own.conf", "; index-url = http://comment\n[global]\nindex-url=https://u:p@own/simple/\n");
+  std::filesystem::create_directories(home / ".config/pip");
+  std::filesystem::copy_file(home / "pip.conf", home / ".config/pip/pip.conf");
+  const std::string none = "/dev/null";
+  EXPECT_EQ(settings({{"PIP_CONFIG_FILE", none}}).package_index, "https://pypi.org/simple");
+  EXPECT_EQ(settings({{"HOME", home.path()}}).package_index, "http://mirror/simple");
+  EXPECT_EQ(settings({{"HOME", home.path()}, {"PIP_CONFIG_FILE", home / "own.conf"}}).package_index,
+            "https://u:p@own/simple/");
+  EXPECT_EQ(settings({{"HOME", home.path()}, {"PIP_CONFIG_FILE", none}}).package_index,
+            "https://pypi.org/simple");
+  EXPECT_EQ(settings({{"HOME", home.path()}, {"PIP_INDEX_URL", "http://set"}}).package_index, "http://set");
+}
+
 }  // namespace
 }  // namespace octavo::hub

@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/json/object.hpp>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "model/params_file.h"
@@ -84,6 +85,12 @@ Result<GenerationConfig> read_gguf(const std::string& path) {
     TRY(const auto value, m.number(fmt::format("general.sampling.{}", key)));
     if (value) g.sampling[name] = *value;
   }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  TRY(boost::json::object beside,
+      read_object(folder.empty() ? "." : folder.string(), "generation_config.json"));
+  for (const auto& [key, name] : kGgufSampling)
+    if (const value* v = beside.if_contains(name); v != nullptr && !g.sampling.contains(name))
+      g.sampling[name] = *v;
   TRY(const auto tokens, m.texts("tokenizer.ggml.tokens"));
   for (const char* key : {"eos", "eot", "eom"}) {
     TRY(const auto id, m.number(fmt::format("tokenizer.ggml.{}_token_id", key)));

@@ -277,6 +277,10 @@ TEST_F(GgufSpec, GenerationDefaultsAndEndTokens) {
   ASSERT_TRUE(config.has_value()) << config.error().message;
   EXPECT_THAT(config->eos_ids, ElementsAre(1, 4));  // "<|end|>" is an ordinary token here
   EXPECT_EQ(config->sampling, (boost::json::object{{"temperature", 0.5}, {"top_k", 20.0}}));
+  directory_.write("generation_config.json", R"({"temperature": 0.2, "top_p": 0.9, "eos_token_id": 0})");
+  const auto both = load_generation_config(path_);
+  EXPECT_THAT(both->eos_ids, ElementsAre(1, 4));
+  EXPECT_EQ(both->sampling, (boost::json::object{{"temperature", 0.5}, {"top_k", 20.0}, {"top_p", 0.9}}));
 }
 
 constexpr const char* kFixture = "tests/data/gguf/llama-q8_0/model.gguf";

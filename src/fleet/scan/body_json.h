@@ -1,6 +1,7 @@
 // JSON of a body from an untrusted sender.
 #pragma once
 
+#include <boost/container/pmr/memory_resource.hpp>
 #include <boost/json/storage_ptr.hpp>
 #include <boost/json/value.hpp>
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace octavo::fleet {
 
 // Memory for one parsed body: so many times its size, since a body of a few bytes for each value would take
 // much more. Beyond that: bad_alloc.
-class BodyMemory : public boost::json::memory_resource {
+class BodyMemory : public boost::container::pmr::memory_resource {
  public:
   // parsed: given and true, there is no limit any more; what is added to a body is not its sender's.
   explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})

@@ -1,0 +1,37 @@
+// An index of Python packages (PEP 503), such as PyPI: finds files and downloads them. Blocking; one object
+// may be used by any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "hub/backoff.h"
+#include "hub/origin.h"
+
+namespace octavo::hub {
+
+class PackageIndex {
+ public:
+  // `url` is pip's index-url. Error: invalid_argument, field PIP_INDEX_URL; the message contains no password.
+  static Result<PackageIndex> make(const std::string& url);
+
+  const std::string& host() const { return origin_.url().host; }
+
+  // The address of a project's file. Errors: `unavailable` if the index does not answer; not_found;
+  // invalid_argument.
+  Result<http::Url> find(std::string_view project, std::string_view file) const;
+  // See hub::Open.
+  Result<Opened> open(const http::Url& file, std::uint64_t offset, Backoff& backoff) const;
+
+ private:
+  explicit PackageIndex(Origin origin) : origin_(std::move(origin)) {}
+  Origin origin_;
+};
+
+// The target of the link to `file` in a project's page, without its fragment. nullopt: no link to it.
+std::optional<std::string> link_to(std::string_view page, std::string_view file);
+
+}  // namespace octavo::hub

