@@ -122,6 +122,7 @@ void add_discovery_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
   add_source_flags(command, c.sources);
+  add_event_flags(command, c.sources);
 }
 
 void add_peer_flags(CLI::App& command, RouteCommand& c) {
@@ -289,6 +290,7 @@ Result<> read_discovery(RouteCommand& c) {
       return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
   TRY(auto listed, read_sources(c.sources));
   for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
+  for (fleet::DiscoveredWorkers& workers : c.options.discovered) workers.event_ports = c.sources.event_ports;
   return {};
 }
 

@@ -14,7 +14,8 @@ void add_source_flags(CLI::App& command, SourceFlags& flags) {
       .add_option(
           "--worker-etcd", flags.etcd,
           "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-          "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
+          "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\", \"models\": [..], \"kv_events\": "
+          "\"tcp://host:5557\"}")
       ->group(group);
   command.add_option("--worker-etcd-prefix", flags.etcd_prefix, "Prefix of those keys")
       ->capture_default_str()
@@ -41,6 +42,24 @@ void add_source_flags(CLI::App& command, SourceFlags& flags) {
       .add_option("--worker-dns-interval-secs", flags.dns_interval_s,
                   "Interval between look-ups of --worker-dns and --worker-srv")
       ->check(CLI::Range(1, 3600))
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_event_flags(CLI::App& command, SourceFlags& flags) {
+  const char* group = "Discovery";
+  command
+      .add_option("--worker-kv-events-port", flags.event_ports.live,
+                  "Port at which workers publish their KV cache events, where their list names no address; "
+                  "further ranks "
+                  "of a host have the next ports; 0: none")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--worker-kv-replay-port", flags.event_ports.replay,
+                  "Port of their replay sockets; 0: none")
+      ->check(CLI::Range(0, 65535))
       ->capture_default_str()
       ->group(group);
 }

@@ -255,8 +255,8 @@ void OneCall::connect() {
     self->link_.socket.non_blocking(true, ignored);
     notice_lost_peer(self->link_.socket.native_handle());
     if (self->request_.address.tls)
-      self->link_.tls = TlsSession::of_client(self->request_.tls ? self->request_.tls : self->loop_.tls_context(),
-                                              self->request_.address.host);
+      self->link_.tls = TlsSession::of_client(
+          self->request_.tls ? self->request_.tls : self->loop_.tls_context(), self->request_.address.host);
     self->send();
   };
   error_code not_numeric;

@@ -6,7 +6,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kReadAhead = 4;                        // sequences of a step
+constexpr std::size_t kReadAhead = 4;  // sequences of a step
 constexpr auto kStep = std::numeric_limits<std::size_t>::max();
 
 void prefetch(const void* data, std::size_t bytes) {

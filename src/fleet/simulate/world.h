@@ -125,8 +125,8 @@ class World {
 
   std::int64_t now_us_ = 0;
   std::unique_ptr<Balancer> balancer_;
-  std::vector<SimulatedReplica> replicas_;    // [EndpointId]
-  std::vector<EndpointId> serving_;  // that take requests, in the order of their starts
+  std::vector<SimulatedReplica> replicas_;  // [EndpointId]
+  std::vector<EndpointId> serving_;         // that take requests, in the order of their starts
   std::int64_t starts_ = 0;
   std::size_t resized_ = 0;             // of options_.sizes
   std::int64_t reading_us_ = kNoEvent;  // when the scaling loop reads next

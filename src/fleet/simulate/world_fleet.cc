@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // all
 
-
 }  // namespace
 
 std::int64_t World::next_change_us() const {
@@ -33,7 +32,8 @@ Result<> World::read_replicas() {
   scratch_.readings.clear();
   for (const EndpointId id : serving_) {
     const SchedulerStats stats = replicas_[id].scheduler->stats();
-    scratch_.readings.push_back(replicas_[id].meter.read(options_.scaling.share, stats.running, stats.waiting));
+    scratch_.readings.push_back(
+        replicas_[id].meter.read(options_.scaling.share, stats.running, stats.waiting));
   }
   const int wanted = options_.scaling.replicas(now_us_, scratch_.readings);
   CHECK(wanted >= 1);
@@ -103,10 +103,10 @@ void World::tell_events(EndpointId id) {
       return;
     }
     const bool stored = event.kind == KvEvent::Kind::stored;
-    CacheEvent& told =
-        scratch_.told.emplace_back(CacheEvent{.kind = stored ? CacheEvent::Kind::stored : CacheEvent::Kind::removed,
-                                      .group = event.group,
-                                      .blocks = {event.key.low}});
+    CacheEvent& told = scratch_.told.emplace_back(
+        CacheEvent{.kind = stored ? CacheEvent::Kind::stored : CacheEvent::Kind::removed,
+                   .group = event.group,
+                   .blocks = {event.key.low}});
     if (!stored) return;
     if (event.parent_key != Hash128{}) told.parent = event.parent_key.low;
     told.tokens.assign(tokens.begin(), tokens.end());

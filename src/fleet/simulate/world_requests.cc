@@ -7,7 +7,6 @@ namespace {
 constexpr TokenId kAnswerToken = 0;
 constexpr std::size_t kProgressEvery = 256;
 
-
 }  // namespace
 
 // What the router does with a request, and then the replica.
@@ -50,8 +49,8 @@ EndpointId World::choose(std::size_t number, Role part) {
 bool World::stays_together(std::size_t number) {
   if (options_.prefill.local_tokens_max == 0) return false;
   const std::int64_t prompt_tokens = trace_.requests[number].input_tokens;
-  return balancer_->new_tokens(scratch_.route, choice_options(number, Role::decode)).value_or(prompt_tokens) <=
-         options_.prefill.local_tokens_max;
+  return balancer_->new_tokens(scratch_.route, choice_options(number, Role::decode))
+             .value_or(prompt_tokens) <= options_.prefill.local_tokens_max;
 }
 
 // The prompt in scratch_.prompt goes to a replica. False: it is refused there.
@@ -171,7 +170,8 @@ void World::plan_followers() {
 // A request has its answer, or is refused: who has asked thinks about the next one.
 void World::ended(std::size_t number) {
   if (trace_.closed && requests_.follower[number] != kNoRequest)
-    requests_.thoughts.push({now_us_ + trace_.requests[requests_.follower[number]].arrival_us, requests_.follower[number]});
+    requests_.thoughts.push(
+        {now_us_ + trace_.requests[requests_.follower[number]].arrival_us, requests_.follower[number]});
   if (++requests_.ended % kProgressEvery == 0) progress_(requests_.ended, trace_.requests.size());
 }
 
