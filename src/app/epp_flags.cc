@@ -38,18 +38,54 @@ constexpr SwitchFlag kSwitches[] = {
 struct TextFlag {
   const char* name;
   const char* why;
-  bool is_refused = false;  // the caller relies on it
+  bool is_refused = false;        // the caller relies on it
+  std::string_view as_here = {};  // the value that holds here: given, it is not refused
 };
 constexpr TextFlag kTexts[] = {
     {"--grpc-max-send-msg-size", "answers of any size are sent"},
-    {"--metrics-cert-dir", "metrics are served without TLS: remove it, and put a proxy before --metrics-port", true},
-    {"--metrics-client-ca-file", "metrics are served without TLS: remove it, and put a proxy before --metrics-port",
+    {"--metrics-cert-dir", "metrics are served without TLS: remove it, and put a proxy before --metrics-port",
      true},
+    {"--metrics-client-ca-file",
+     "metrics are served without TLS: remove it, and put a proxy before --metrics-port", true},
     {"--refresh-prometheus-metrics-interval", "metrics are made when they are read"},
     {"--tls-cipher-suites", "OpenSSL's defaults hold: remove it, or terminate TLS before the picker", true},
+    {"--tls-min-version", "TLS 1.2 and newer are accepted: remove it, or terminate TLS before the picker",
+     true, "VersionTLS12"},
     {"--zap-encoder", "the log is lines of text"},
     {"--zap-stacktrace-level", "the log has no stack traces"},
     {"--zap-time-encoding", "times are local, with milliseconds"}};
+
+// The deprecated way to say where engines' metrics are.
+void add_page_flags(CLI::App& command, EppFlags& flags) {
+  command
+      .add_option("--model-server-metrics-port", flags.page_port,
+                  "Deprecated: port of engines' metrics; 0: the endpoint's own")
+      ->check(CLI::Range(0, 65535))
+      ->group(kGroup);
+  command
+      .add_option("--model-server-metrics-path", flags.page_path,
+                  "Deprecated: path of engines' metrics (/metrics)")
+      ->group(kGroup);
+  command
+      .add_option("--model-server-metrics-scheme", flags.page_scheme,
+                  "Deprecated: http or https for engines' metrics")
+      ->check(CLI::IsMember({"http", "https"}))
+      ->group(kGroup);
+  command
+      .add_flag("--model-server-metrics-https-insecure-skip-verify", flags.page_any_certificate,
+                "Deprecated: engines' certificates are not verified (true)")
+      ->group(kGroup);
+}
+
+Result<> apply_page_flags(const EppFlags& flags, fleet::PageSource& metrics) {
+  if (flags.page_port > 0) metrics.port = flags.page_port;
+  if (!flags.page_path.empty()) metrics.path = flags.page_path;
+  if (!metrics.path.starts_with('/'))
+    return invalid("model-server-metrics-path", "must begin with a slash, got {}", quoted_text(metrics.path));
+  if (flags.page_scheme == "https")
+    metrics.tls = fleet::TlsSource{.any_certificate = flags.page_any_certificate};
+  return {};
+}
 
 Result<> set_level(const EppFlags& flags) {
   constexpr int kDebug = 4;  // llm-d's level
@@ -72,6 +108,7 @@ Result<> set_level(const EppFlags& flags) {
 void add_epp_flags(CLI::App& command, EppFlags& flags) {
   command.add_option("-v,--v", flags.verbosity, "Verbosity of the log: 4 and more are debug lines")->group(kGroup);
   command.add_option("--zap-log-level", flags.level, "Level of the log: debug, info or error")->group(kGroup);
+  add_page_flags(command, flags);
   for (const MetricFlag& flag : kMetrics)
     command.add_option(flag.name, flags.metrics[flag.name], "Deprecated: engines' metric, read beside those known")
         ->group(kGroup);
@@ -90,6 +127,7 @@ void add_epp_flags(CLI::App& command, EppFlags& flags) {
 
 Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& config) {
   TRY_VOID(set_level(flags));
+  TRY_VOID(apply_page_flags(flags, config.metrics));
   for (const SwitchFlag& flag : kSwitches)
     if (const auto given = flags.switches.find(flag.name);
         given != flags.switches.end() && given->second != flag.as_here)
@@ -97,6 +135,7 @@ Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& con
   for (const TextFlag& flag : kTexts) {
     const std::string& given = flags.texts.at(flag.name);
     if (given.empty()) continue;
+    if (given == flag.as_here) continue;
     if (flag.is_refused) return invalid(std::string_view(flag.name).substr(2), "is not supported: {}", flag.why);
     log_info("{} has no effect: {}", flag.name, flag.why);
   }

@@ -15,6 +15,9 @@ struct EppFlags {
   std::map<std::string, std::string> metrics;  // deprecated: names of engines' metrics, by flag
   std::map<std::string, bool> switches;        // by flag, if given
   std::map<std::string, std::string> texts;
+  int page_port = 0;  // deprecated: of engines' metrics; 0: the endpoint's own
+  std::string page_path, page_scheme;
+  bool page_any_certificate = true;
 };
 
 void add_epp_flags(CLI::App& command, EppFlags& flags);

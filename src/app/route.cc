@@ -241,6 +241,7 @@ void add_route_flags(CLI::App& command, RouteCommand& c) {
   add_flags(command, c.pods, kKubernetes, kPodFlags);
   add_kube_api_flag(command, kKubernetes, c.pods.api);
   add_source_flags(command, c.sources);
+  add_event_flags(command, c.sources);
   add_flags(command, c, "Several routers", kPeerFlags);
   add_flags(command, o, "Failures", kFailureFlags);
   o.http.port = 30000;
@@ -282,6 +283,7 @@ Result<> read_discovery(RouteCommand& c) {
       return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
   TRY(auto listed, read_sources(c.sources));
   for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
+  for (fleet::DiscoveredWorkers& workers : c.options.discovered) workers.event_ports = c.sources.event_ports;
   return {};
 }
 

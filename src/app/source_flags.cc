@@ -14,7 +14,8 @@ namespace {
 constexpr FlagRow<SourceFlags> kSourceFlags[] = {
     {"--worker-etcd", flag::to<&SourceFlags::etcd>,
      "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-     "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}"},
+     "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\", \"models\": [..], \"kv_events\": "
+     "\"tcp://host:5557\"}"},
     {"--worker-etcd-prefix", flag::to<&SourceFlags::etcd_prefix>, "Prefix of those keys"},
     {"--worker-file", flag::to<&SourceFlags::file>,
      "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes"},
@@ -29,10 +30,23 @@ constexpr FlagRow<SourceFlags> kSourceFlags[] = {
      "Interval between look-ups of --worker-dns and --worker-srv", flag::range(1, 3600)},
 };
 
+constexpr FlagRow<SourceFlags> kEventFlags[] = {
+    {"--worker-kv-events-port", flag::to<&SourceFlags::event_ports, &fleet::EventPorts::live>,
+     "Port at which workers publish their KV cache events, where their list names no address; further "
+     "ranks of a host have the next ports; 0: none",
+     flag::range(0, 65535)},
+    {"--worker-kv-replay-port", flag::to<&SourceFlags::event_ports, &fleet::EventPorts::replay>,
+     "Port of their replay sockets; 0: none", flag::range(0, 65535)},
+};
+
 }  // namespace
 
 void add_source_flags(CLI::App& command, SourceFlags& flags) {
   add_flags(command, flags, "Discovery", kSourceFlags);
+}
+
+void add_event_flags(CLI::App& command, SourceFlags& flags) {
+  add_flags(command, flags, "Discovery", kEventFlags);
 }
 
 Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags& flags) {

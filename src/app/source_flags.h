@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fleet/discover/endpoint_source.h"
+#include "fleet/discover/event_addresses.h"
 
 namespace octavo {
 
@@ -13,9 +14,12 @@ struct SourceFlags {
   std::string etcd = {}, etcd_prefix = fleet::EtcdOptions().prefix;
   std::string file = {}, dns = {}, srv = {}, srv_server = {};
   int dns_interval_s = 10;
+  fleet::EventPorts event_ports = {};
 };
 
 void add_source_flags(CLI::App& command, SourceFlags& flags);
+// Flags of `octavo route`; the picker reads the same values from its configuration.
+void add_event_flags(CLI::App& command, SourceFlags& flags);
 
 // Errors name the flag.
 Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags& flags);

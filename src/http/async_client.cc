@@ -161,13 +161,13 @@ class Loop : public ClientLoop {
     return options_.tls;
   }
 
-  void keep(const Address& address, Link link) {
-    auto& kept = idle_[address.url()];
+  void keep(const CallRequest& request, Link link) {
+    auto& kept = idle_[peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
   // A kept connection that its peer has not closed yet, as far as one can know.
-  std::optional<Link> take(const Address& address) {
-    auto& kept = idle_[address.url()];
+  std::optional<Link> take(const CallRequest& request) {
+    auto& kept = idle_[peer(request)];
     while (!kept.empty()) {
       Link link = std::move(kept.back().link);
       kept.pop_back();
@@ -184,6 +184,12 @@ class Loop : public ClientLoop {
     Link link;
     std::int64_t since_us;
   };
+
+  // Calls with different TLS contexts share no connection.
+  static std::string peer(const CallRequest& request) {
+    const std::string url = request.address.url();
+    return request.tls ? fmt::format("{} {}", url, fmt::ptr(request.tls.get())) : url;
+  }
 
   void sweep() {
     const std::int64_t oldest = now_us() - std::int64_t{options_.idle_keep_ms} * 1000;
@@ -224,7 +230,7 @@ void OneCall::start() {
     fmt::format_to(std::back_inserter(head_), "Content-Length: {}\r\n", request_.body->size());
   head_ += "\r\n";
   deadline_us_ = now_us() + std::int64_t{request_.timeout_ms} * 1000;
-  if (auto kept = loop_.take(request_.address)) {
+  if (auto kept = loop_.take(request_)) {
     link_ = *std::move(kept);
     reused_ = true;
     return send();
@@ -250,7 +256,8 @@ void OneCall::connect() {
     self->link_.socket.non_blocking(true, ignored);
     notice_lost_peer(self->link_.socket.native_handle());
     if (self->request_.address.tls)
-      self->link_.tls = TlsSession::of_client(self->loop_.tls_context(), self->request_.address.host);
+      self->link_.tls = TlsSession::of_client(
+          self->request_.tls ? self->request_.tls : self->loop_.tls_context(), self->request_.address.host);
     self->send();
   };
   error_code not_numeric;
@@ -413,7 +420,7 @@ bool OneCall::deliver() {
 }
 
 void OneCall::complete() {
-  if (parser_->keep_alive() && unread_.empty() && !writing_) loop_.keep(request_.address, std::move(link_));
+  if (parser_->keep_alive() && unread_.empty() && !writing_) loop_.keep(request_, std::move(link_));
   const auto end = events_.end;
   close();
   end({});

@@ -34,7 +34,8 @@ struct CallRequest {
   Headers headers = {};  // without Host, Content-Length, Connection: the client writes those
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
-  int timeout_ms = 60'000;  // for the whole call, connecting included
+  int timeout_ms = 60'000;            // for the whole call, connecting included
+  std::shared_ptr<SSL_CTX> tls = {};  // for https; null: the client's
 };
 
 // Callbacks, on the loop's thread. `end` is last and is called exactly once, unless the call is cancelled:

@@ -30,7 +30,8 @@ class AsyncClientTlsTest : public testing::Test {
   }
 
   // The body of the answer, or what went wrong.
-  std::string call(AsyncClient& client, const std::string& target, std::string body = {}) {
+  std::string call(AsyncClient& client, const std::string& target, std::string body = {},
+                   std::shared_ptr<SSL_CTX> tls = {}) {
     std::string answer;
     std::promise<Result<>> ended;
     ClientLoop& loop = client.next_loop();
@@ -38,7 +39,8 @@ class AsyncClientTlsTest : public testing::Test {
       CallRequest request{.address = {.host = "127.0.0.1", .port = server_->port(), .tls = true},
                           .method = body.empty() ? "GET" : "POST",
                           .target = target,
-                          .timeout_ms = 60'000};
+                          .timeout_ms = 60'000,
+                          .tls = std::move(tls)};
       if (!body.empty()) request.body = std::make_shared<const std::string>(body);
       loop.call(std::move(request), {.head = [](const Response&) {},
                                      .body = [&](std::string_view piece) { answer += piece; },
@@ -70,6 +72,15 @@ TEST_F(AsyncClientTlsTest, AServerThatNobodyVouchesForIsNotTold) {
   serve({.certfile = certfile_, .keyfile = keyfile_});
   AsyncClient client = client_of({});
   EXPECT_THAT(call(client, "/x"), HasSubstr("its certificate is not to be trusted"));
+}
+
+TEST_F(AsyncClientTlsTest, ACallMayTrustAnyCertificate) {
+  serve({.certfile = certfile_, .keyfile = keyfile_});
+  AsyncClient client = client_of({});
+  const auto any = client_tls_context({.verify = false}).value();
+  EXPECT_EQ(call(client, "/x", "", any), "/x");
+  EXPECT_THAT(call(client, "/x"), HasSubstr("its certificate is not to be trusted"))
+      << "calls with different contexts share no connection";
 }
 
 TEST_F(AsyncClientTlsTest, ShowsItsOwnCertificate) {

@@ -19,6 +19,7 @@ struct ClientTlsOptions {
   std::vector<std::string> ca_files{};
   std::string certfile{};  // PEM: the client's certificate; "": none
   std::string keyfile{};   // PEM: its private key; "": it is in certfile
+  bool verify = true;      // false: servers may have any certificate
 };
 
 // Context for client sessions. Errors: an unreadable file, a key that does not match; fields "ca-cert-paths",

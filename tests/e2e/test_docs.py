@@ -129,7 +129,7 @@ def test_every_page_is_on_the_site():
 def test_every_plugin_and_its_parameters_have_a_row():
     rows = [line for line in (ROOT / "docs/reference/plugins.md").read_text().splitlines() if line.startswith("|")]
     decide = ROOT / "src/fleet/decide"
-    for name, make in re.findall(r'\{"([a-z0-9-]+)", (make_\w+)\}', (decide / "plugin_table.cc").read_text()):
+    for name, make in re.findall(r'X\("([a-z0-9-]+)", (make_\w+), ', (decide / "plugin_list.h").read_text()):
         named = [row for row in rows if f"`{name}`" in row.split("|")[1]]
         assert named, f"{name} has no row in docs/reference/plugins.md"
         file = next(file for file in decide.glob("**/*.cc") if f"> {make}(" in file.read_text())

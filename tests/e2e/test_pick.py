@@ -390,6 +390,23 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
                 through.completions.create(prompt=f"{i} is another number, with another end", **fields)
 
 
+def test_ranks_behind_one_port_are_endpoints(tmp_path):
+    with running(f"{SERVE} --data-parallel-size 2") as (_, base):
+        ports = [port_of(base)] * 3  # the gateway has three places
+        with picker([address(base)], "--config-text 'plugins: [{type: active-request-scorer}]'") as (grpc, _, metrics), envoy(tmp_path, grpc, ports) as gate:
+            assert eventually(lambda: ready(metrics) == 2)
+            through = client_of(gate)
+            model = through.models.list().data[0].id
+            fields = dict(model=model, max_tokens=64, stream=True, extra_body={"ignore_eos": True})
+            open_ones = [through.completions.create(prompt=f"{i} of many", **fields) for i in range(12)]
+            for answer in open_ones:
+                assert list(answer)
+            counted = [line for line in fetch(base + "/metrics").splitlines() if line.startswith("vllm:prompt_tokens_total{")]
+            for rank in range(2):
+                assert any(f'engine="{rank}"' in line and not line.endswith(" 0") for line in counted), f"rank {rank} had no request"
+            assert f'model_server_endpoint="{address(base)}@1"' in fetch(metrics + "/metrics")
+
+
 def test_by_what_waits(tmp_path):
     """One has more than it can run at once: until it has none waiting, the others are picked."""
     config, timing = tmp_path / "queue.yaml", tmp_path / "timing.json"

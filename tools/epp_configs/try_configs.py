@@ -2,11 +2,17 @@
 """Starts `octavo pick` with every EndpointPickerConfig of a checkout and prints which start, and why others do not.
 
     tools/epp_configs/try_configs.py CHECKOUT [CHECKOUT ...] [--octavo build/release/octavo]
+    tools/epp_configs/try_configs.py repo.git --refs v0.8.0 v0.10.0 HEAD
 
-A checkout is a folder, or a bare git repository (its HEAD is read). Configurations are found in YAML files, Helm
-values, Markdown and Go; texts that are equal count once; those with Helm's braces are left out.
+A checkout is a folder, or a git directory, of which --refs are read (HEAD). Configurations are found in YAML files, Helm
+values, Markdown and Go. Equal texts count once. The last column says who else refuses a configuration:
+
+    own plugin   it names a plugin type that no source file of the checkout registers (its unit tests' mocks)
+    wrong there  a Go test expects its own loader to refuse it
+    schema       a page of documentation with "...." in place of values
 """
 import argparse
+import collections
 import pathlib
 import re
 import subprocess
@@ -18,15 +24,19 @@ KIND = re.compile(r"^(?P<indent>[ ]*)(?:apiVersion: \S+\s*$|kind: EndpointPicker
 SUFFIXES = (".yaml", ".yml", ".md", ".go", ".tpl")
 FLAGS = "--secure-serving=false --host 127.0.0.1 --grpc-port 0 --grpc-health-port 0 --metrics-port 0"
 START_SECONDS = 20
+PLUGIN_TYPE = re.compile(r"^\s*(?:- )?type: *\"?([A-Za-z0-9-]+)\"?\s*$", re.M)
+GO_NAME = re.compile(r'= *"([a-z0-9-]+)"')
 
 
-def files(checkout):
+def files(checkout, ref):
     """Pairs of a path and its text."""
     git = ["git", f"--git-dir={checkout}"]
     if (checkout / "HEAD").is_file():
-        for path in subprocess.check_output([*git, "ls-tree", "-r", "--name-only", "HEAD"], text=True).splitlines():
+        found = subprocess.run([*git, "grep", "-lE", r'EndpointPickerConfig|(Type|Name)\w* *= *"', ref], capture_output=True,
+                               text=True, check=False)
+        for path in found.stdout.splitlines():
             if path.endswith(SUFFIXES):
-                yield path, subprocess.check_output([*git, "show", f"HEAD:{path}"]).decode(errors="replace")
+                yield path.split(":", 1)[1], subprocess.check_output([*git, "show", path]).decode(errors="replace")
         return
     for path in sorted(checkout.rglob("*")):
         if path.suffix in SUFFIXES and path.is_file():
@@ -34,7 +44,7 @@ def files(checkout):
 
 
 def configs(text):
-    """Pairs of a line number and a configuration, at whatever indentation it is embedded."""
+    """Triples of a line number, the line before it and a configuration, at whatever indentation it is embedded."""
     lines = text.splitlines()
     number = 0
     while number < len(lines):
@@ -49,16 +59,22 @@ def configs(text):
                 break
             number += 1
         body = [line[len(indent) :] for line in lines[begin:number]]
-        yield begin + 1, "\n".join(line.rstrip().rstrip("`") for line in body) + "\n"
+        yield begin + 1, lines[begin - 1] if begin else "", "\n".join(line.rstrip().rstrip("`") for line in body) + "\n"
+
+
+def filled(config, endpoints):
+    """The configuration with values in place of <placeholders>, and with a file of endpoints that exists."""
+    config = re.sub(r"(path: *)\S*endpoints\S*\.yaml\S*", rf"\g<1>{endpoints}", config)
+    config = re.sub(r"(?<=//)<[\w-]+>(?:\.<[\w-]+>)?", "name", config)
+    return re.sub(r"(: *)<[^>\n]+>", r"\g<1>8", config)
 
 
 def verdict(octavo, config, folder):
     """"": it starts; else the program's reason."""
     endpoints = folder / "endpoints.yaml"
     endpoints.write_text("endpoints: [{name: a, address: 127.0.0.1, port: '9'}]\n")
-    config = re.sub(r"(path: *)\S*endpoints\S*\.yaml\S*", rf"\g<1>{endpoints}", config)
     path = folder / "config.yaml"
-    path.write_text(config)
+    path.write_text(filled(config, endpoints))
     discovers = "file-discovery" in config
     flags = [] if discovers else ["--endpoints", "127.0.0.1:9"]
     log = folder / "log"
@@ -79,26 +95,48 @@ def verdict(octavo, config, folder):
         process.wait()
 
 
+def refused_elsewhere(config, before, known):
+    """Who else refuses it, see above; "": nobody."""
+    if "...." in config or re.search(r"^ +\.\.\.$", config, re.M):
+        return "schema"
+    if re.match(r"\s*(const )?error\w* *:?=", before):
+        return "wrong there"
+    unknown = [name for name in PLUGIN_TYPE.findall(config) if name not in known]
+    return f"own plugin: {unknown[0]}" if unknown else ""
+
+
+def collect(checkout, ref):
+    """Triples of a place, the line before it and a configuration; and the names of all types that Go files define."""
+    found, known = [], set()
+    for path, text in files(checkout, ref):
+        if path.endswith(".go") and not path.endswith("_test.go"):
+            known.update(GO_NAME.findall(text))
+        place = path if ref == "HEAD" else f"{ref}:{path}"
+        found += [(f"{place}:{line}", before, config) for line, before, config in configs(text) if "{{" not in config]
+    return found, known
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", nargs="+", type=pathlib.Path)
     parser.add_argument("--octavo", default="build/release/octavo")
+    parser.add_argument("--refs", nargs="+", default=["HEAD"], help="commits or tags of git directories")
     options = parser.parse_args()
-    seen, started, refused, templates = {}, 0, 0, 0
-    print("| configuration | | reason |\n|---|---|---|")
+    seen, counts = set(), collections.Counter()
+    print("| configuration | | reason | refused elsewhere |\n|---|---|---|---|")
     for checkout in options.checkouts:
-        for path, text in files(checkout):
-            for line, config in configs(text):
-                if "{{" in config:
-                    templates += 1
-                    continue
+        for ref in options.refs:
+            found, known = collect(checkout, ref)
+            for place, before, config in found:
                 if config in seen:
                     continue
+                seen.add(config)
                 with tempfile.TemporaryDirectory() as folder:
-                    why = seen[config] = verdict(options.octavo, config, pathlib.Path(folder))
-                started, refused = started + (not why), refused + bool(why)
-                print(f"| {path}:{line} | {'refused' if why else 'started'} | {why} |", flush=True)
-    print(f"\n{started} started, {refused} refused, {templates} templates left out")
+                    why = verdict(options.octavo, config, pathlib.Path(folder))
+                elsewhere = refused_elsewhere(config, before, known) if why else ""
+                counts[("refused" if not elsewhere else "refused elsewhere, too") if why else "started"] += 1
+                print(f"| {place} | {'refused' if why else 'started'} | {why} | {elsewhere} |", flush=True)
+    print("\n" + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
     return 0
 
 

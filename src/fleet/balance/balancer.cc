@@ -56,6 +56,7 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   const auto view = fleet_.view();
   Cycle cycle{*view, request, inflight_, options_.clock(), Draws(options.draw ? *options.draw : draw())};
   cycle.burst_home = options.burst_home;
+  cycle.timer = options.timer;
   decision_.explain = options.explain;
   Pool& from = pool(options.part);
   if (auto refusal = rank(from, cycle, options)) return std::unexpected(*std::move(refusal));

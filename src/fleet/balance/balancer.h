@@ -55,6 +55,7 @@ struct BalancerOptions {
 // One reading of an endpoint's metrics.
 struct Scrape {
   EndpointId endpoint = kNoEndpoint;
+  std::string name = {};  // of the endpoint that was read: another one may have its id now; "": not checked
   std::optional<bool> answered = {};        // counts as a probe; nothing: another server was read
   std::optional<EndpointState> state = {};  // its availability is ignored
   Attributes attributes = {};               // replace those of the same names
@@ -115,17 +116,15 @@ class Balancer {
   std::vector<Member> leaving() const;
 
   void probed(EndpointId id, const Endpoint& endpoint, bool success);
-  // The endpoint's metrics show requests, or none.
-  void observed(EndpointId id, const Endpoint& endpoint, bool busy);
-  void scraped(std::vector<Scrape> scrapes);
-  // The endpoint's process is new: its cache is empty, and requests sent before alive_us, when the old
-  // process last answered, are lost.
-  void restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us);
+  // Returns the endpoints whose process is new: their caches are empty, and requests that the old process had
+  // are lost.
+  std::vector<EndpointId> scraped(std::vector<Scrape> scrapes);
   void tick();  // several times a second: breakers become half-open, old prefixes expire
 
   // The endpoint's cache events, up to `position`. False: it has left the fleet.
   bool cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
   void caches_reset();
+  std::vector<IndexedPrefixes> indexed_prefixes() const;  // of the policies' producers
   // The blocks that an endpoint has reported, if any.
   std::optional<HeldDump> held(std::string_view endpoint);
   // Takes over a dump from another router. False: it is of no use.
@@ -192,9 +191,10 @@ class Balancer {
   void remove_locked(EndpointId id);
   void forget(EndpointId id);
   void release_if_idle(EndpointId id);
-  void forget_prefixes(EndpointId id, const Endpoint& endpoint);
   void publish_availability(EndpointId id, std::int64_t now_us);
-  bool take(Scrape& scrape, Member& member);
+  void count_idle(const Scrape& scrape);
+  bool take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted);
+  void restart(Member& member, const EndpointState& now);
   void take_availability(Member& member, Availability now);
   void tell_watches(Slot& slot, Trouble trouble);
   CachePosition* position_of(const Member& member);

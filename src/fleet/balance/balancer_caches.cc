@@ -56,4 +56,12 @@ bool Balancer::restore(const Member& member, const HeldDump& dump) {
   return true;
 }
 
+std::vector<IndexedPrefixes> Balancer::indexed_prefixes() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<IndexedPrefixes> all;
+  for (const Pool& pool : pools_)
+    for (IndexedPrefixes& found : pool.pipeline.indexed_prefixes()) all.push_back(std::move(found));
+  return all;
+}
+
 }  // namespace octavo::fleet

@@ -216,11 +216,12 @@ void Balancer::probed(EndpointId id, const Endpoint& endpoint, bool success) {
   if (known->health->availability(now) == Availability::unhealthy) tell_watches(*known, Trouble::unhealthy);
 }
 
-void Balancer::observed(EndpointId id, const Endpoint& endpoint, bool busy) {
-  const std::lock_guard lock(mutex_);
-  Slot* const known = slot(id, endpoint);
-  if (!known) return;
-  for (auto& [number, watch] : known->watches) {
+// A running request keeps its endpoint busy: after several idle reads in a row its watcher hears of the
+// trouble.
+void Balancer::count_idle(const Scrape& scrape) {
+  Slot& known = slots_[scrape.endpoint];
+  const bool busy = scrape.state->running + scrape.state->waiting > 0;
+  for (auto& [number, watch] : known.watches) {
     watch.idle_reads = busy ? 0 : watch.idle_reads + 1;
     if (watch.idle_reads < (watch.answered ? kIdleReadsOfStream : kIdleReads)) continue;
     watch.idle_reads = 0;
@@ -228,22 +229,33 @@ void Balancer::observed(EndpointId id, const Endpoint& endpoint, bool busy) {
   }
 }
 
-void Balancer::scraped(std::vector<Scrape> scrapes) {
+std::vector<EndpointId> Balancer::scraped(std::vector<Scrape> scrapes) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(scrapes, [&](const Scrape& scrape) {
+    const bool known = scrape.endpoint < slots_.size() && slots_[scrape.endpoint].health;
+    return !known || (!scrape.name.empty() && slots_[scrape.endpoint].endpoint->name != scrape.name);
+  });
+  for (const Scrape& scrape : scrapes)
+    if (scrape.state) count_idle(scrape);
+  std::vector<EndpointId> restarted;
   fleet_.update([&](Member& member) {
     bool changed = false;
     for (Scrape& scrape : scrapes)
-      if (scrape.endpoint == member.id) changed |= take(scrape, member);
+      if (scrape.endpoint == member.id) changed |= take(scrape, member, restarted);
     return changed;
   });
+  return restarted;
 }
 
 // Whether it changes the member.
-bool Balancer::take(Scrape& scrape, Member& member) {
+bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted) {
   EndpointState& state = member.state;
   bool changed = scrape.state.has_value();
   if (scrape.state) {
-    if (has_restarted(state, *scrape.state)) forget_prefixes(member.id, *member.endpoint);
+    if (has_restarted(state, *scrape.state)) {
+      restart(member, *scrape.state);
+      restarted.push_back(member.id);
+    }
     if (scrape.state->attributes)
       scrape.attributes.insert(scrape.state->attributes->begin(), scrape.state->attributes->end());
     scrape.state->attributes = state.attributes;
@@ -263,22 +275,17 @@ bool Balancer::take(Scrape& scrape, Member& member) {
   return changed || state.availability != before;
 }
 
-void Balancer::restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us) {
-  const std::lock_guard lock(mutex_);
-  Slot* const known = slot(id, endpoint);
-  if (!known) return;
-  for (const auto& [number, watch] : known->watches)
-    if (watch.since_us < alive_us) watch.troubled(Trouble::restarted);
-  if (known->removed) return;
-  known->health->restarted();
-  known->places.forget();
-  forget_prefixes(id, endpoint);
-  publish_availability(id, options_.clock());
-}
-
-void Balancer::forget_prefixes(EndpointId id, const Endpoint& endpoint) {
-  log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
-  for (Pool& each : pools_) each.pipeline.restarted(id);
+// One address may have several processes, each with separate pages: only a later one replaces another.
+void Balancer::restart(Member& member, const EndpointState& now) {
+  log_info("{} has restarted: its prefixes are forgotten", member.endpoint->label());
+  Slot& known = slots_[member.id];
+  const bool replaced = now.started_s > member.state.started_s;
+  for (const auto& [number, watch] : known.watches)
+    if (replaced && watch.since_us < member.state.observed_us) watch.troubled(Trouble::restarted);
+  known.health->restarted();
+  known.places.forget();
+  for (Pool& each : pools_) each.pipeline.restarted(member.id);
+  take_availability(member, known.health->availability(options_.clock()));
 }
 
 void Balancer::publish_availability(EndpointId id, std::int64_t now) {

@@ -1,8 +1,11 @@
 #include "fleet/balance/balancer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fleet/decide/policies.h"
+
+#include "fleet/balance/index_metrics.h"
 
 namespace octavo::fleet {
 namespace {
@@ -198,7 +201,8 @@ TEST(Balancer, RequestsHearOfTheTroublesOfTheirWorker) {
   Choice choice = balancer->choose({}, {}).value();
   balancer->watch(choice.booking, hear);
   const auto observe = [&](std::initializer_list<bool> busy) {
-    for (const bool each : busy) balancer->observed(id, *endpoint, each);
+    for (const bool each : busy)
+      balancer->scraped({{.endpoint = id, .name = "a:80", .state = EndpointState{.running = each ? 1 : 0}}});
   };
   observe({false, false, false, true, false, false, false});
   EXPECT_TRUE(heard.empty()) << "four idle reads in a row are needed";
@@ -220,15 +224,32 @@ TEST(Balancer, RequestsHearOfTheTroublesOfTheirWorker) {
   EXPECT_TRUE(balancer->leaving().empty());
 }
 
+TEST(Balancer, ARequestHearsThatItsWorkersProcessIsGone) {
+  const auto balancer = make("round_robin");
+  const EndpointId id = join(*balancer, "a:80");
+  std::vector<Trouble> heard;
+  Choice choice = balancer->choose({}, {}).value();
+  balancer->watch(choice.booking, [&](Trouble trouble) { heard.push_back(trouble); });
+  const auto read = [&](double started_s, std::string name) {
+    EndpointState state{.observed_us = now_us() + 1, .running = 1, .started_s = started_s};
+    return balancer->scraped({{.endpoint = id, .name = std::move(name), .state = state}});
+  };
+  EXPECT_TRUE(read(100, "a:80").empty());
+  EXPECT_TRUE(read(200, "b:80").empty()) << "of an endpoint that had this id before";
+  EXPECT_TRUE(heard.empty());
+  EXPECT_EQ(read(200, "a:80"), std::vector{id});
+  EXPECT_EQ(heard, std::vector{Trouble::restarted});
+  balancer->ended(choice.booking, Outcome::neither);
+}
+
 TEST(Balancer, ARequestThatHasBegunToBeAnsweredIsNotForgotten) {
   const auto balancer = make("round_robin");
   const EndpointId id = join(*balancer, "a:80");
-  const auto endpoint = balancer->view()->find(id)->endpoint;
   int heard = 0;
   Choice choice = balancer->choose({}, {}).value();
   balancer->watch(choice.booking, [&](Trouble) { ++heard; });
   balancer->first_token(choice.booking);
-  for (int i = 0; i < 10; ++i) balancer->observed(id, *endpoint, false);
+  for (int i = 0; i < 10; ++i) balancer->scraped({{.endpoint = id, .state = EndpointState{}}});
   EXPECT_EQ(heard, 0);
   balancer->ended(choice.booking, Outcome::success);
 }
@@ -262,11 +283,31 @@ TEST(Balancer, AWorkerThatHasStartedAnewHoldsNothing) {
     return times;
   };
   EXPECT_EQ(returns(), 64);
-  balancer->restarted(home, *balancer->view()->find(home)->endpoint, 0);
+  EXPECT_TRUE(balancer->scraped({{.endpoint = home, .state = EndpointState{.started_s = 100}}}).empty());
+  EXPECT_EQ(balancer->scraped({{.endpoint = home, .state = EndpointState{.started_s = 200}}}),
+            std::vector{home});
   Choice moved = balancer->choose(request, {.excluded = {{home}}}).value();
   EXPECT_NE(moved.booking.endpoint, home);
   balancer->ended(moved.booking, Outcome::success);
   EXPECT_EQ(returns(), 0) << "only the other one has the prefix";
+}
+
+TEST(Balancer, MetricsSayWhetherEventsOrEstimatesFillTheIndex) {
+  const auto balancer = make("kv_aware");
+  const EndpointId id = join(*balancer, "a:80");
+  join(*balancer, "b:80");
+  const auto page = [&] {
+    std::string out;
+    write_index_metrics(out, *balancer);
+    return out;
+  };
+  EXPECT_THAT(page(), testing::HasSubstr(",source=\"events\"} 0\n"));
+  EXPECT_THAT(page(), testing::HasSubstr(",source=\"estimates\"} 2\n"));
+  const auto view = balancer->view();
+  const CacheEvent stored{.kind = CacheEvent::Kind::stored, .blocks = {1}, .tokens = {1, 2}, .block_size = 2};
+  EXPECT_TRUE(balancer->cache_changed(*view->find(id), {&stored, 1}, {}));
+  EXPECT_THAT(page(), testing::HasSubstr(",source=\"events\"} 1\n"));
+  EXPECT_THAT(page(), testing::HasSubstr(",source=\"estimates\"} 1\n"));
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct ChoiceOptions {
   bool computed = false;                // another endpoint has computed the prompt
   std::string_view worker = {};         // name of the endpoint to take while it is available; "": any
   bool explain = false;
+  StepTimer* timer = nullptr;              // of plugins; null: none
   std::optional<std::uint64_t> draw = {};  // random bits in place of the balancer's
 };
 

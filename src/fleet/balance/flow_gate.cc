@@ -13,16 +13,21 @@ namespace {
 constexpr std::chrono::milliseconds kTick{1};  // one request goes in each, and one with each arrival
 const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5,
                                        1,    2,    5,    10,  20,  30,  60, 120};
+const std::vector<double> kWorkSeconds{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, .1};
+
+double seconds_since(std::int64_t begun_us) { return static_cast<double>(now_us() - begun_us) * 1e-6; }
 
 }  // namespace
+
+FlowGateCounts::FlowGateCounts()
+    : waits(kWaitSeconds), enqueues(kWorkSeconds), dispatch_cycles(kWorkSeconds) {}
 
 FlowGate::FlowGate(Balancer& balancer, FlowGateOptions options)
     : balancer_(balancer),
       detector_(options.detector),
       own_saturation_(std::move(options.saturation)),
       program_(options.program),
-      flow_(std::move(options.flow)),
-      seconds_(kWaitSeconds) {
+      flow_(std::move(options.flow)) {
   if (options.evicts) reclamation_.emplace();
   thread_ = std::thread([this] { run(); });
 }
@@ -41,13 +46,14 @@ void FlowGate::enqueue(FlowItem item, Then then) {
   Told told;
   {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t id = item.id;
-    const std::int64_t arrived = item.arrived_us;
-    waiting_.emplace(id, std::move(then));
+    const std::int64_t begun = now_us();
+    const FlowItem arrived{.id = item.id, .priority = item.priority, .arrived_us = item.arrived_us};
+    waiting_.emplace(item.id, std::move(then));
     if (stopping_)
-      settle(id, arrived, FlowOutcome::evicted_other, told);
+      settle(arrived, FlowOutcome::evicted_other, told);
     else if (const auto refused = flow_.enqueue(std::move(item), balancer_.view()->members.empty()))
-      settle(id, arrived, *refused, told);
+      settle(arrived, *refused, told);
+    counts_.enqueues.observe(seconds_since(begun));
   }
   arrived_.notify_one();
   tell(told);
@@ -57,7 +63,7 @@ void FlowGate::cancel(std::uint64_t id) {
   Told told;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto ended = flow_.cancel(id)) settle(id, ended->item.arrived_us, ended->outcome, told);
+    if (const auto ended = flow_.cancel(id)) settle(ended->item, ended->outcome, told);
   }
   tell(told);
 }
@@ -83,7 +89,7 @@ void FlowGate::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (const auto& ended : flow_.drain()) settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
+    for (const auto& ended : flow_.drain()) settle(ended.item, ended.outcome, told);
   }
   arrived_.notify_one();
   tell(told);
@@ -101,17 +107,19 @@ void FlowGate::run() {
 }
 
 void FlowGate::step(std::unique_lock<std::mutex>& lock) {
+  const std::int64_t begun = now_us();
   Told told;
   for (const auto& ended : flow_.expire(now_us(), balancer_.view()->members.empty()))
-    settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
+    settle(ended.item, ended.outcome, told);
   std::vector<std::function<void()>> evicted;
   if (!balancer_.view()->members.empty()) {  // without endpoints nothing goes, however little is taken
     const double taken = saturation();
     if (const auto item = flow_.next(taken, now_us()))
-      settle(item->id, item->arrived_us, FlowOutcome::dispatched, told);
+      settle(*item, FlowOutcome::dispatched, told);
     else
       evicted = victims(taken);
   }
+  counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
   tell(told);  // who goes is booked before the next one's turn
   for (const auto& evict : evicted) evict();
@@ -123,7 +131,7 @@ std::vector<std::function<void()>> FlowGate::victims(double saturation) {
   if (!reclamation_) return found;
   for (const std::uint64_t id : reclamation_->victims(saturation, flow_.blocked(saturation), now_us()))
     found.push_back(running_.at(id));
-  evictions_ += static_cast<std::int64_t>(found.size());
+  counts_.evictions += static_cast<std::int64_t>(found.size());
   return found;
 }
 
@@ -131,42 +139,47 @@ double FlowGate::saturation() const {
   return own_saturation_ ? own_saturation_() : balancer_.saturation(detector_);
 }
 
-void FlowGate::settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told) {
-  told.emplace_back(std::move(waiting_.extract(id).mapped()), outcome);
-  ++outcomes_[std::string(name(outcome))];
-  seconds_.observe(static_cast<double>(now_us() - arrived_us) * 1e-6);
+void FlowGate::settle(const FlowItem& item, FlowOutcome outcome, Told& told) {
+  told.emplace_back(std::move(waiting_.extract(item.id).mapped()), outcome);
+  const std::string text(name(outcome));
+  ++counts_.outcomes[text];
+  counts_.waits.observe(label_text({{"priority", std::to_string(item.priority)}, {"outcome", text}}),
+                        seconds_since(item.arrived_us));
 }
 
 void FlowGate::tell(Told& told) {
   for (auto& [then, outcome] : told) then(outcome);
 }
 
-std::string FlowGate::metrics() const {
+std::string FlowGate::metrics(const std::string& pool) const {
   const double taken = saturation();
   const std::lock_guard lock(mutex_);
-  std::string out;
-  std::string bytes;
-  const auto begin = [](std::string& text, std::string_view metric, std::string_view help) {
-    text += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", metric, help);
-  };
-  begin(out, "llm_d_epp_flow_control_queue_size", "Requests that wait for room at the endpoints.");
-  begin(bytes, "llm_d_epp_flow_control_queue_bytes", "Their bodies' bytes.");
+  const std::string of_pool = pool.empty() ? "" : label_text({{"inference_pool", pool}});
+  CounterFamily requests, bytes;
   for (const FlowControl::BandLoad& load : flow_.loads()) {
-    out += fmt::format("llm_d_epp_flow_control_queue_size{{priority=\"{}\"}} {}\n", load.priority,
-                       load.requests);
-    bytes +=
-        fmt::format("llm_d_epp_flow_control_queue_bytes{{priority=\"{}\"}} {}\n", load.priority, load.bytes);
+    const std::string band =
+        fmt::format("priority=\"{}\"{}{}", load.priority, pool.empty() ? "" : ",", of_pool);
+    requests.add(band, static_cast<std::int64_t>(load.requests));
+    bytes.add(band, static_cast<std::int64_t>(load.bytes));
   }
-  out += bytes;
-  write_gauge(out, "llm_d_epp_flow_control_pool_saturation",
-              "Load of the endpoints as a share of their capacity.", taken);
-  write_histogram(out, "llm_d_epp_flow_control_request_queue_duration_seconds", "How long requests waited.",
-                  seconds_);
-  const auto own = [&](std::string_view what) {
-    return fmt::format("octavo_{}_flow_control_{}_total", program_, what);
-  };
-  write_counter(out, own("evictions"), "Running requests that ended for those that waited.", evictions_);
-  write_counters(out, own("outcomes"), "Outcomes of requests that waited.", "outcome", outcomes_);
+  std::string out;
+  requests.write(out, "llm_d_epp_flow_control_queue_size", "Requests that wait for room at the endpoints.",
+                 "gauge");
+  bytes.write(out, "llm_d_epp_flow_control_queue_bytes", "Bytes of their bodies.", "gauge");
+  constexpr std::string_view kSaturation = "llm_d_epp_flow_control_pool_saturation";
+  out += fmt::format(
+      "# HELP {0} Load of the endpoints as a share of their capacity.\n# TYPE {0} gauge\n{0}{1} {2}\n",
+      kSaturation, pool.empty() ? "" : "{" + of_pool + "}", taken);
+  counts_.waits.write(out, "llm_d_epp_flow_control_request_queue_duration_seconds",
+                      "How long requests waited.");
+  write_histogram(out, "llm_d_epp_flow_control_request_enqueue_duration_seconds",
+                  "Time to enqueue a request.", counts_.enqueues);
+  write_histogram(out, "llm_d_epp_flow_control_dispatch_cycle_duration_seconds",
+                  "Time of one dispatch cycle.", counts_.dispatch_cycles);
+  write_counter(out, "octavo_pick_flow_control_evictions_total",
+                "Running requests that ended for those that waited.", counts_.evictions);
+  write_counters(out, "octavo_pick_flow_control_outcomes_total", "Outcomes of requests that waited.",
+                 "outcome", counts_.outcomes);
   return out;
 }
 

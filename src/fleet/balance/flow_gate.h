@@ -14,6 +14,7 @@
 
 #include "fleet/balance/balancer.h"
 #include "fleet/flow/flow_control.h"
+#include "fleet/observe/metric_family.h"
 #include "request/histogram.h"
 
 namespace octavo::fleet {
@@ -24,6 +25,15 @@ struct FlowGateOptions {
   std::function<double()> saturation = {};  // in place of the detector; empty: the detector's
   bool evicts = false;                      // requests that run may end for those that wait
   std::string_view program = "pick";        // in the names of metrics that llm-d does not have
+};
+
+// For /metrics.
+struct FlowGateCounts {
+  FlowGateCounts();
+  std::int64_t evictions = 0;
+  std::map<std::string, std::int64_t> outcomes;
+  HistogramFamily waits;                // seconds, by priority and outcome
+  Histogram enqueues, dispatch_cycles;  // seconds of work
 };
 
 class FlowGate {
@@ -48,8 +58,8 @@ class FlowGate {
   // Ends all waiting requests; later ones end at once.
   void stop();
 
-  // llm_d_epp_flow_control_* in Prometheus' text format.
-  std::string metrics() const;
+  // llm_d_epp_flow_control_* in Prometheus' text format. pool: the InferencePool; "": none.
+  std::string metrics(const std::string& pool = {}) const;
 
  private:
   using Told = std::vector<std::pair<Then, FlowOutcome>>;
@@ -58,7 +68,7 @@ class FlowGate {
   void step(std::unique_lock<std::mutex>& lock);
   std::vector<std::function<void()>> victims(double saturation);
   double saturation() const;
-  void settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told);
+  void settle(const FlowItem& item, FlowOutcome outcome, Told& told);
   static void tell(Told& told);
 
   Balancer& balancer_;
@@ -70,12 +80,10 @@ class FlowGate {
   FlowControl flow_;
   std::optional<Reclamation> reclamation_;
   std::unordered_map<std::uint64_t, std::function<void()>> running_;  // ends each of them
-  std::int64_t evictions_ = 0;
   std::unordered_map<std::uint64_t, Then> waiting_;
   std::uint64_t last_id_ = 0;
   bool stopping_ = false;
-  std::map<std::string, std::int64_t> outcomes_;
-  Histogram seconds_;
+  FlowGateCounts counts_;
   std::thread thread_;
 };
 

@@ -66,6 +66,9 @@ TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_queue_size{priority=\"1\"} 1\n"),
             std::string::npos);
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_pool_saturation 1\n"), std::string::npos);
+  EXPECT_NE(
+      gate_->metrics("p").find("llm_d_epp_flow_control_queue_size{priority=\"1\",inference_pool=\"p\"} 1\n"),
+      std::string::npos);
   balancer_->ended(busy, Outcome::success);
   wait([&] { return told() == 2; });
   EXPECT_EQ(outcomes_, (Outcomes{{high, FlowOutcome::dispatched}, {low, FlowOutcome::dispatched}}));

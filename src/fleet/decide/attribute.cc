@@ -11,9 +11,12 @@ AttributeKey read_attribute(Parameters& parameters, std::string_view field) {
   parameters.read(field, name);
   parameters.read("producer", producer);
   if (name.empty()) parameters.fail(field, "must be given");
+  // llm-d 0.10 writes "name/producer".
+  if (const std::size_t slash = name.find('/'); producer.empty() && slash != std::string::npos) {
+    producer = name.substr(slash + 1);
+    name.resize(slash);
+  }
   if (producer.empty()) {
-    if (name.contains('/'))
-      parameters.fail(field, "must be a name alone; who finds it is the field \"producer\"");
     producer = kCoreMetrics;
   } else if (producer != kCoreMetrics && producer != kGpuMetrics) {
     parameters.fail("producer", fmt::format("must be {} or {}", kCoreMetrics, kGpuMetrics));

@@ -14,6 +14,8 @@
 
 namespace octavo::fleet {
 
+class StepTimer;
+
 struct Cycle {
   const FleetView& view;
   const RouteRequest& request;
@@ -25,6 +27,7 @@ struct Cycle {
   EndpointId burst_home = kNoEndpoint;
   // Who answers, while it is chosen who computes the prompt for it.
   EndpointId peer = kNoEndpoint;
+  StepTimer* timer = nullptr;  // null: nobody asks how long plugins take
 
   // Tokens of the prompt that the endpoint need not compute, as far as any producer knows.
   std::int64_t cached_tokens(EndpointId endpoint) const {

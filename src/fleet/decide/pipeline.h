@@ -97,6 +97,7 @@ class Pipeline {
   // What endpoints have told of their caches; null: nobody keeps it.
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
+  std::vector<IndexedPrefixes> indexed_prefixes() const { return plugins_->indexed_prefixes(); }
 
  private:
   struct Prefill {

@@ -13,6 +13,7 @@
 #include "fleet/decide/cycle.h"
 #include "fleet/decide/decision.h"
 #include "fleet/index/cache_event.h"
+#include "fleet/index/index_size.h"
 
 namespace octavo::fleet {
 
@@ -69,6 +70,8 @@ class Picker : public virtual Plugin {
 class Producer : public virtual Plugin {
  public:
   virtual void produce(const Cycle& cycle, Overlap& overlap) = 0;
+  // Blocks of its index; nothing: it has none.
+  virtual std::optional<IndexSize> index_size() const { return std::nullopt; }
 };
 
 // Refuses requests before any profile runs.

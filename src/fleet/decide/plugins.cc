@@ -25,9 +25,8 @@ Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> con
 
 Result<> Plugins::add(const PluginConfig& config, std::string where) {
   const std::string& name = config.name.empty() ? config.type : config.name;
-  const auto row = std::ranges::find(plugin_table(), config.type, &PluginRow::type);
-  if (row == plugin_table().end())
-    return invalid(where + ".type", "there is no plugin {}", quoted_text(config.type));
+  const PluginRow* row = find_plugin(config.type);
+  if (!row) return invalid(where + ".type", "there is no plugin {}", quoted_text(config.type));
   if (find(name)) return invalid(where + ".name", "there are two plugins {}", quoted_text(name));
   Parameters parameters(config.parameters, where + ".parameters");
   std::unique_ptr<Plugin> plugin = row->make(parameters, *this);
@@ -35,10 +34,11 @@ Result<> Plugins::add(const PluginConfig& config, std::string where) {
   if (auto* admitter = dynamic_cast<Admitter*>(plugin.get())) admitters_.push_back(admitter);
   if (auto* producer = dynamic_cast<Producer*>(plugin.get())) {
     producers_.push_back(producer);
-    producer_names_.push_back(name);
+    producer_steps_.push_back({config.type, name});
     overlaps_.emplace_back();
   }
   names_.push_back(name);
+  steps_.push_back({config.type, name});
   plugins_.push_back(std::move(plugin));
   return {};
 }
@@ -46,6 +46,18 @@ Result<> Plugins::add(const PluginConfig& config, std::string where) {
 Plugin* Plugins::find(std::string_view name) const {
   const auto found = std::ranges::find(names_, name);
   return found != names_.end() ? plugins_[static_cast<std::size_t>(found - names_.begin())].get() : nullptr;
+}
+
+const StepName* Plugins::step(std::string_view name) const {
+  const auto found = std::ranges::find(names_, name);
+  return found != names_.end() ? &steps_[static_cast<std::size_t>(found - names_.begin())] : nullptr;
+}
+
+std::vector<IndexedPrefixes> Plugins::indexed_prefixes() const {
+  std::vector<IndexedPrefixes> found;
+  for (std::size_t i = 0; i < producers_.size(); ++i)
+    if (const auto size = producers_[i]->index_size()) found.push_back({producer_steps_[i], *size});
+  return found;
 }
 
 Plugin* Plugins::find_or_add(std::string_view name, Parameters& parameters, std::string_view field) {
@@ -57,8 +69,8 @@ Plugin* Plugins::find_or_add(std::string_view name, Parameters& parameters, std:
 
 std::size_t Plugins::producer(std::string_view name, Parameters& parameters, std::string_view field) {
   if (!find_or_add(name, parameters, field)) return 0;
-  const auto found = std::ranges::find(producer_names_, name);
-  if (found != producer_names_.end()) return static_cast<std::size_t>(found - producer_names_.begin());
+  const auto found = std::ranges::find(producer_steps_, name, &StepName::name);
+  if (found != producer_steps_.end()) return static_cast<std::size_t>(found - producer_steps_.begin());
   parameters.fail(field, "names a plugin that is no producer");
   return 0;
 }
@@ -79,7 +91,9 @@ std::optional<std::string> Plugins::refusal(Cycle& cycle, int priority, const Ca
 }
 
 void Plugins::produce(Cycle& cycle) {
-  for (std::size_t i = 0; i < producers_.size(); ++i) producers_[i]->produce(cycle, overlaps_[i]);
+  for (std::size_t i = 0; i < producers_.size(); ++i)
+    timed(cycle.timer, "DataProducer", producer_steps_[i],
+          [&] { producers_[i]->produce(cycle, overlaps_[i]); });
   cycle.overlaps = overlaps_;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "fleet/decide/plugin.h"
+#include "fleet/decide/step_timer.h"
 
 namespace octavo::fleet {
 
@@ -22,6 +23,12 @@ struct PluginConfig {
   boost::json::object parameters = {};
 };
 
+// What a producer knows of prefixes: which endpoint holds which blocks.
+struct IndexedPrefixes {
+  StepName producer;
+  IndexSize size;
+};
+
 class Plugins {
  public:
   // Errors: an unknown type, a name used twice, a parameter that is unknown or out of range (field: its
@@ -29,7 +36,9 @@ class Plugins {
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
   Plugin* find(std::string_view name) const;  // null: there is none
+  const StepName* step(std::string_view name) const;  // null: there is none
   std::span<const std::string> names() const { return names_; }
+  std::vector<IndexedPrefixes> indexed_prefixes() const;  // of each producer with an index
 
   // Runs all producers and leaves what they found in cycle.overlaps, which stays good until the next call.
   void produce(Cycle& cycle);
@@ -57,10 +66,11 @@ class Plugins {
   Result<> add(const PluginConfig& config, std::string where);
 
   std::vector<std::string> names_;
+  std::vector<StepName> steps_;                   // by names_
   std::vector<std::unique_ptr<Plugin>> plugins_;  // by names_
   std::vector<Admitter*> admitters_;
   std::vector<Producer*> producers_;
-  std::vector<std::string> producer_names_;
+  std::vector<StepName> producer_steps_;  // by producers_
   std::vector<Overlap> overlaps_;  // by producers_
   std::vector<std::string> headers_;
 };

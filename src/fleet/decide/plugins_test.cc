@@ -18,21 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 
-Pipeline pipeline(std::vector<PluginConfig> plugins, std::vector<StepConfig> steps) {
-  auto made = Pipeline::make({std::move(plugins), std::move(steps)});
-  CHECK(made, "{}", made.error().message);
-  return *std::move(made);
-}
-
-// The score of each endpoint, of the only scorer.
-std::vector<double> scores(TestFleet& fleet, Pipeline& policy, const RouteRequest& request = prompt("p")) {
-  fleet.decision.explain = true;
-  fleet.rank(policy, request);
-  std::vector<double> by_endpoint(fleet.fleet.view()->id_limit);
-  for (const Score& s : fleet.decision.steps.back().scores) by_endpoint[s.endpoint] = s.total;
-  return by_endpoint;
-}
-
 // What a plugin cannot do without.
 const std::map<std::string_view, boost::json::object> kNeeded{
     {"endpoint-attribute-filter",
@@ -142,11 +127,12 @@ TEST(Plugins, AttributesAreNamedWithWhoFindsThem) {
     PluginConfig config = needed(std::string(type));
     config.parameters[name] = std::move(value);
     const auto made = Plugins::make(std::span(&config, 1));
-    return made ? "" : made.error().field.substr(made.error().field.rfind("parameters") + 11);
+    return made ? std::string() : made.error().field.substr(made.error().field.rfind("parameters") + 11);
   };
   EXPECT_EQ(field("endpoint-attribute-filter", "attribute", ""), "attribute");
   EXPECT_EQ(field("endpoint-attribute-filter", "producer", "queue-scorer"), "producer");
-  EXPECT_EQ(field("endpoint-attribute-scorer", "attributeKey", "a/b"), "attributeKey");
+  EXPECT_EQ(field("endpoint-attribute-scorer", "attributeKey", "a/b"), "producer");
+  EXPECT_EQ(field("endpoint-attribute-scorer", "attributeKey", "GPUUtilization/dcgm-extractor"), "");
   EXPECT_EQ(field("endpoint-attribute-filter", "onMissing", "Perhaps"), "onMissing");
   EXPECT_EQ(field("endpoint-attribute-filter", "algorithm", {{"type", "topK"}}), "algorithm.type");
   EXPECT_EQ(field("endpoint-attribute-filter", "algorithm", {{"type", "threshold"}}), "algorithm.threshold");
@@ -452,80 +438,6 @@ TEST(Plugins, ColdPromptsGoToWhoHasHadNoneForTheLongestTime) {
       << "somebody holds it";
 }
 
-TEST(Plugins, ContextLengthFitsTheLabelsRange) {
-  TestFleet fleet(0);
-  for (const char* range : {"0-99", "100-199", "", "x"}) {
-    const std::string name = "replica-" + std::to_string(fleet.fleet.view()->members.size()) + ":1";
-    Endpoint endpoint{.name = name, .url = "http://" + name};
-    if (*range) endpoint.labels["llm-d.ai/context-length-range"] = range;
-    ASSERT_TRUE(fleet.fleet.add(endpoint));
-  }
-  fleet.fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
-  const RouteRequest request = prompt(std::string(4 * 100, 'a'));  // 100 tokens
-  auto scored = pipeline({{"", "context-length-aware"}}, {{"context-length-aware"}});
-  const auto seen = scores(fleet, scored, request);
-  EXPECT_LT(seen[0], 0.3);
-  EXPECT_EQ(seen[1], 1);
-  EXPECT_EQ(seen[2], 0.5);
-  EXPECT_EQ(seen[3], 0.5) << "a label that is no range is none";
-  auto filtered =
-      pipeline({{"", "context-length-aware", {{"enableFiltering", true}}}}, {{"context-length-aware"}});
-  EXPECT_THAT(fleet.rank(filtered, request), testing::UnorderedElementsAre(1, 2, 3));
-}
-
-// Endpoints with these labels, and a filter's view of them.
-std::vector<EndpointId> left(PluginConfig filter, std::vector<std::map<std::string, std::string>> labels,
-                             RouteRequest request = prompt("p")) {
-  TestFleet fleet(0);
-  for (auto& each : labels) {
-    const std::string name = fmt::format("10.0.0.{}:8000", fleet.fleet.view()->members.size());
-    CHECK(fleet.fleet.add({.name = name, .url = "http://" + name, .labels = std::move(each)}));
-  }
-  fleet.fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
-  auto policy = pipeline({filter}, {{filter.type}});
-  std::vector<EndpointId> ids = fleet.rank(policy, request);
-  std::ranges::sort(ids);
-  return ids;
-}
-
-TEST(Plugins, RolesAreLabels) {
-  const std::vector<std::map<std::string, std::string>> labels{
-      {{"llm-d.ai/role", "prefill"}}, {{"llm-d.ai/role", "decode"}},         {{"llm-d.ai/role", "both"}},
-      {{"llm-d.ai/role", "encode"}},  {{"llm-d.ai/role", "encode-prefill"}}, {}};
-  EXPECT_THAT(left({"", "decode-filter"}, labels), ElementsAre(1, 2, 5));
-  EXPECT_THAT(left({"", "prefill-filter"}, labels), ElementsAre(0, 2, 4));
-  EXPECT_THAT(left({"", "encode-filter"}, labels), ElementsAre(3, 4));
-  EXPECT_THAT(left({"", "decode-filter"}, {{{"llm-d.ai/role", "prefill"}}}), ElementsAre())
-      << "nobody is left";
-}
-
-TEST(Plugins, LabelSelectorsAreKubernetes) {
-  const std::vector<std::map<std::string, std::string>> labels{
-      {{"gpu", "h200"}, {"zone", "a"}}, {{"gpu", "h100"}}, {}};
-  const auto expression = [](const char* op, boost::json::array values) {
-    boost::json::object each{{"key", "gpu"}, {"operator", op}};
-    if (!values.empty()) each["values"] = std::move(values);
-    return PluginConfig{"", "label-selector-filter", {{"matchExpressions", boost::json::array{each}}}};
-  };
-  EXPECT_THAT(
-      left({"", "label-selector-filter", {{"matchLabels", boost::json::object{{"gpu", "h200"}}}}}, labels),
-      ElementsAre(0));
-  EXPECT_THAT(left(expression("In", {"h100", "b200"}), labels), ElementsAre(1));
-  EXPECT_THAT(left(expression("NotIn", {"h100"}), labels), ElementsAre(0, 2));
-  EXPECT_THAT(left(expression("Exists", {}), labels), ElementsAre(0, 1));
-  EXPECT_THAT(left(expression("DoesNotExist", {}), labels), ElementsAre(2));
-  for (const PluginConfig& wrong :
-       {expression("Is", {"x"}), expression("In", {}), expression("Exists", {"x"}), expression("In", {7})})
-    EXPECT_EQ(Plugins::make(std::span(&wrong, 1)).error().field, "plugins[0].parameters.matchExpressions");
-}
-
-TEST(Plugins, ATestNamesItsEndpoints) {
-  RouteRequest request = prompt("p");
-  request.headers = {{"test-epp-endpoint-selection", "10.0.0.1, 10.0.0.2:8000,10.0.0.0:9"}};
-  EXPECT_THAT(left({"", "header-based-testing-filter"}, {{}, {}, {}}, request), ElementsAre(1, 2));
-  EXPECT_THAT(left({"", "header-based-testing-filter"}, {{}, {}, {}}), ElementsAre(0, 1, 2));
-}
-
 TEST(Plugins, APrefixDrawsRequestsUnlessItsHolderIsFarBehind) {
   TestFleet fleet(3);
   const PluginConfig config{
@@ -557,16 +469,6 @@ TEST(Plugins, APrefixAlwaysDrawsRequestsWherePenaltiesAre0) {
   EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}, {"maxTokensInFlightPenalty", 2'000'000}}), 1U);
 }
 
-TEST(Plugins, ALabelHasOneOfTheseValues) {
-  const std::vector<std::map<std::string, std::string>> labels{{{"gpu", "h200"}}, {{"gpu", "h100"}}, {}};
-  const auto config = [](bool none) {
-    return PluginConfig{
-        "", "by-label", {{"label", "gpu"}, {"validValues", boost::json::array{"h100"}}, {"allowsNoLabel", none}}};
-  };
-  EXPECT_THAT(left(config(false), labels), ElementsAre(1));
-  EXPECT_THAT(left(config(true), labels), ElementsAre(1, 2));
-}
-
 TEST(Plugins, WeightedRandomDrawsByScore) {
   TestFleet fleet(3);
   fleet.fleet.update([](Member& m) { return (m.state.kv_usage = 0.5 * m.id, true); });  // 1, 0.5, 0
@@ -577,44 +479,6 @@ TEST(Plugins, WeightedRandomDrawsByScore) {
   EXPECT_NEAR(counts[0], 20'000, 400);
   EXPECT_NEAR(counts[1], 10'000, 400);
   EXPECT_EQ(counts[2], 0);
-}
-
-TEST(Topology, WhoComputesAPromptIsNearToWhoAnswersIt) {
-  PipelineConfig config{{{"", "topology-extractor", {{"rack", "rack"}}},
-                         {"", "topology-affinity-filter", {{"minAffinity", "zone"}}},
-                         {"", "topology-affinity-scorer"}},
-                        {}};
-  config.prefill = PrefillRule{.steps = {{"topology-affinity-filter"}, {"topology-affinity-scorer"}}};
-  Pipeline policy = *Pipeline::make(std::move(config));
-  TestFleet fleet(5);
-  const std::string zone = "topology.kubernetes.io/zone", host = "kubernetes.io/hostname";
-  const std::map<std::string, std::string> labels[] = {{{zone, "a"}, {"rack", "1"}, {host, "h"}},
-                                                       {{zone, "a"}},
-                                                       {{zone, "b"}},
-                                                       {{zone, "a"}, {"rack", "1"}},
-                                                       {{host, ""}}};
-  const auto members = fleet.fleet.view()->members;
-  for (std::size_t i = 0; i < std::size(labels); ++i) {
-    Endpoint endpoint = *members[i].endpoint;
-    endpoint.labels = labels[i];
-    fleet.fleet.describe(members[i].id, std::move(endpoint));
-  }
-  const auto ranked = [&](EndpointId answering, std::vector<EndpointId> among) {
-    const auto view = fleet.fleet.view();
-    const RouteRequest request = prompt("p");
-    Cycle cycle{*view, request, fleet.inflight, 0, Draws(1)};
-    Candidates candidates;
-    for (const EndpointId id : among) candidates.push_back(view->find(id));
-    policy.rank_prefill(cycle, answering, candidates, fleet.decision);
-    std::vector<std::pair<EndpointId, double>> out;
-    for (const Score& score : fleet.decision.ranking) out.emplace_back(score.endpoint, score.total);
-    return out;
-  };
-  using Ranked = std::vector<std::pair<EndpointId, double>>;
-  EXPECT_EQ(ranked(0, {1, 2, 3}), (Ranked{{3, .2}, {1, .05}}))
-      << "one rack, one zone; another zone is too far";
-  EXPECT_EQ(ranked(0, {0}), (Ranked{{0, 1}}));
-  EXPECT_EQ(ranked(4, {0, 1}).size(), 2U) << "nobody is near: all are left";
 }
 
 }  // namespace

@@ -23,17 +23,18 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     auto* filter = dynamic_cast<Filter*>(plugin);
     auto* scorer = dynamic_cast<Scorer*>(plugin);
     auto* picker = dynamic_cast<Picker*>(plugin);
-    if (filter) profile.filters_.push_back({step.plugin, filter, 1});
-    if (scorer) profile.scorers_.push_back({step.plugin, scorer, step.weight});
+    const StepName& name = *plugins.step(step.plugin);
+    if (filter) profile.filters_.push_back({name, filter, 1});
+    if (scorer) profile.scorers_.push_back({name, scorer, step.weight});
     if (picker && profile.picker_.part) return invalid(place + ".pluginRef", "a second picker");
-    if (picker) profile.picker_ = {step.plugin, picker, 1};
+    if (picker) profile.picker_ = {name, picker, 1};
     if (!filter && !scorer && !picker)
       return invalid(place + ".pluginRef", "{} is no filter, scorer or picker", quoted_text(step.plugin));
   }
   if (!profile.picker_.part) {
     auto* picker = dynamic_cast<Picker*>(plugins.find(kDefaultPicker));
     if (!picker) return invalid(where, "has no picker");
-    profile.picker_ = {std::string(kDefaultPicker), picker, 1};
+    profile.picker_ = {*plugins.step(kDefaultPicker), picker, 1};
   }
   return profile;
 }
@@ -41,23 +42,23 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
 void Profile::run(Cycle& cycle, Candidates& candidates, Decision& decision) {
   decision.clear();
   for (const auto& step : filters_) {
-    step.part->filter(cycle, candidates);
+    timed(cycle.timer, "Filter", step.name, [&] { step.part->filter(cycle, candidates); });
     if (!decision.explain) continue;
-    Decision::Step& told = decision.steps.emplace_back(step.name, step.weight);
+    Decision::Step& told = decision.steps.emplace_back(step.name.name, step.weight);
     for (const Member* member : candidates) told.scores.push_back({member->id, 0});
   }
   if (candidates.empty()) return;
   for (const Member* member : candidates) decision.ranking.push_back({member->id, 0});
   for (const auto& step : scorers_) {
     scores_.assign(candidates.size(), 0);
-    step.part->score(cycle, candidates, scores_);
+    timed(cycle.timer, "Scorer", step.name, [&] { step.part->score(cycle, candidates, scores_); });
     for (std::size_t i = 0; i < scores_.size(); ++i)
       decision.ranking[i].total += step.weight * std::clamp(scores_[i], 0.0, 1.0);
     if (!decision.explain) continue;
-    Decision::Step& told = decision.steps.emplace_back(step.name, step.weight);
+    Decision::Step& told = decision.steps.emplace_back(step.name.name, step.weight);
     for (std::size_t i = 0; i < scores_.size(); ++i) told.scores.push_back({candidates[i]->id, scores_[i]});
   }
-  picker_.part->pick(cycle, decision.ranking);
+  timed(cycle.timer, "Picker", picker_.name, [&] { picker_.part->pick(cycle, decision.ranking); });
   decision.picked = std::min(decision.ranking.size(), static_cast<std::size_t>(picker_.part->endpoints_max));
 }
 

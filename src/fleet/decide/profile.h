@@ -27,7 +27,7 @@ class Profile {
  private:
   template <class Part>
   struct Step {
-    std::string name;
+    StepName name;
     Part* part = nullptr;
     double weight = 1;
   };

@@ -53,4 +53,20 @@ inline RouteRequest prompt(std::string text) {
   return request;
 }
 
+inline Pipeline pipeline(std::vector<PluginConfig> plugins, std::vector<StepConfig> steps) {
+  auto made = Pipeline::make({std::move(plugins), std::move(steps)});
+  CHECK(made, "{}", made.error().message);
+  return *std::move(made);
+}
+
+// The score of each endpoint, of the only scorer.
+inline std::vector<double> scores(TestFleet& fleet, Pipeline& policy,
+                                  const RouteRequest& request = prompt("p")) {
+  fleet.decision.explain = true;
+  fleet.rank(policy, request);
+  std::vector<double> by_endpoint(fleet.fleet.view()->id_limit);
+  for (const Score& s : fleet.decision.steps.back().scores) by_endpoint[s.endpoint] = s.total;
+  return by_endpoint;
+}
+
 }  // namespace octavo::fleet

@@ -10,6 +10,7 @@
 
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
+#include "fleet/discover/event_addresses.h"
 #include "yaml/yaml.h"
 
 namespace octavo::fleet {
@@ -38,6 +39,8 @@ Result<Endpoint> read_endpoint(const json::value& entry, const std::string& wher
   fields.read("namespace", space);
   fields.read("address", address);
   fields.read("port", port);
+  std::string events;
+  fields.read("kvEvents", events);
   Endpoint endpoint;
   if (const auto* labels = fields.get("labels")) {
     if (!labels->is_object()) return invalid(where + ".labels", "must be an object");
@@ -49,6 +52,7 @@ Result<Endpoint> read_endpoint(const json::value& entry, const std::string& wher
   TRY_VOID(fields.done());
   if (!is_address(AF_INET, address)) return invalid(where + ".address", "must be an IPv4 address");
   if (!is_port(port)) return invalid(where + ".port", "must be text from \"1\" to \"65535\"");
+  if (!events.empty()) TRY_VOID(read_event_addresses(events, where + ".kvEvents", endpoint));
   endpoint.name = address + ":" + port;
   endpoint.url = "http://" + endpoint.name;
   endpoint.role = role_of_labels(endpoint.labels);

@@ -27,6 +27,8 @@ void number_ranks(std::vector<Endpoint>& endpoints);
 //   endpoints:
 //   - {name: vllm-0, namespace: default, address: 10.0.0.10, port: "8000", labels: {llm-d.ai/role: decode}}
 //
+// An entry may have kvEvents, see read_event_addresses().
+//
 // Their ranks are numbered. Errors name the field, like "endpoints[0].port".
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path);
 

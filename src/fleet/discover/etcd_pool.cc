@@ -1,5 +1,6 @@
 #include "fleet/discover/etcd_pool.h"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "fleet/discover/event_addresses.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {
@@ -30,22 +32,41 @@ Result<Role> role_of(const json::value* role) {
   return invalid("role", "must be \"prefill\" or \"decode\"");
 }
 
+// Its URL.
+Result<std::string> read_worker(const json::object& worker, Endpoint& endpoint) {
+  const json::value* url = worker.if_contains("url");
+  if (url == nullptr || !url->is_string()) return invalid("url", "must be in an object, as text");
+  TRY(endpoint.role, role_of(worker.if_contains("role")));
+  if (const json::value* models = worker.if_contains("models")) {
+    if (!models->is_array()) return invalid("models", "must be a list of names");
+    for (const json::value& model : models->get_array()) {
+      if (!model.is_string()) return invalid("models", "must be a list of names");
+      endpoint.models.emplace_back(model.get_string());
+    }
+  }
+  if (const json::value* events = worker.if_contains("kv_events")) {
+    const std::string_view text =
+        events->is_string() ? std::string_view(events->get_string()) : std::string_view();
+    TRY_VOID(read_event_addresses(text, "kv_events", endpoint));
+  }
+  return std::string(url->get_string());
+}
+
 }  // namespace
 
 Result<Endpoint> endpoint_of_value(std::string_view value) {
+  Endpoint endpoint;
   std::string url(value);
-  Role role = Role::both;
   if (value.starts_with('{')) {
     boost::system::error_code error;
     const json::value parsed = json::parse(value, error);
-    const json::value* field =
-        !error && parsed.is_object() ? parsed.get_object().if_contains("url") : nullptr;
-    if (field == nullptr || !field->is_string()) return invalid("url", "must be in an object, as text");
-    url = field->get_string();
-    TRY(role, role_of(parsed.get_object().if_contains("role")));
+    if (error || !parsed.is_object()) return invalid("", "must be a URL or a JSON object");
+    TRY(url, read_worker(parsed.get_object(), endpoint));
   }
   TRY(const http::Address address, http::parse_base_url(url));
-  return Endpoint{.name = address.text(), .url = address.url(), .role = role};
+  endpoint.name = address.text();
+  endpoint.url = address.url();
+  return endpoint;
 }
 
 EtcdPool::EtcdPool(EtcdOptions options, Endpoints endpoints)

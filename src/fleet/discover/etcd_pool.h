@@ -19,8 +19,8 @@ struct EtcdOptions {
   std::string prefix = "/octavo/workers/";
 };
 
-// What a key's value says: "http://10.0.0.1:8000", or {"url": .., "role": "prefill" | "decode"}. Errors:
-// invalid_argument.
+// A key's value: "http://10.0.0.1:8000", or {"url": .., "role": "prefill" | "decode", "models": [..],
+// "kv_events": as read_event_addresses() takes it}. Errors: invalid_argument.
 Result<Endpoint> endpoint_of_value(std::string_view value);
 
 class EtcdPool {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/quoted_text.h"
+#include "fleet/discover/json_text.h"
 
 namespace octavo::fleet {
 namespace {
@@ -25,12 +26,6 @@ Result<json::value> parsed(std::string_view text) {
   if (error || !value.is_object())
     return failure(ErrorCode::corrupt, "no JSON object: {}", quoted_text(text.substr(0, kSaidMax)));
   return value;
-}
-
-std::string text_at(const json::value& value, std::string_view pointer) {
-  boost::system::error_code error;
-  const json::value* found = value.find_pointer(pointer, error);
-  return found && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
 std::string escaped(std::string_view text) {

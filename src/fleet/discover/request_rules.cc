@@ -1,5 +1,7 @@
 #include "fleet/discover/request_rules.h"
 
+#include "fleet/discover/json_text.h"
+
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -14,11 +16,6 @@ namespace json = boost::json;
 const json::value* at(const json::value& value, std::string_view pointer) {
   boost::system::error_code error;
   return value.find_pointer(pointer, error);
-}
-
-std::string text_at(const json::value& value, std::string_view pointer) {
-  const json::value* found = at(value, pointer);
-  return found && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
 // Without a poolRef it is for all pools of its namespace.

@@ -84,9 +84,9 @@ std::shared_ptr<UsageLimit> make_static(Parameters& parameters) {
 std::shared_ptr<UsageLimit> make_soft_reflective(Parameters&) { return std::make_shared<SoftReflective>(); }
 
 constexpr UsageLimitRow kLimits[] = {
-    {"priority-holdback-policy", make_priority_holdback},
+    {"priority-holdback-policy", make_priority_holdback, true},
     {"static-usage-limit-policy", make_static},
-    {"soft-reflective-ceiling-policy", make_soft_reflective},
+    {"soft-reflective-ceiling-policy", make_soft_reflective, true},
 };
 
 }  // namespace

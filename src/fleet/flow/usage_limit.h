@@ -21,6 +21,7 @@ class UsageLimit {
 struct UsageLimitRow {
   std::string_view type;  // llm-d's name
   std::shared_ptr<UsageLimit> (*make)(Parameters& parameters);
+  bool alpha = false;  // llm-d calls it so
 };
 
 const UsageLimitRow* find_usage_limit(std::string_view type);  // null: there is none

@@ -1,4 +1,4 @@
-// What an engine tells of its prefix cache: which blocks of tokens came, which went.
+// Events of an engine's prefix cache: blocks of tokens stored and removed.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct CacheEvent {
   enum class Kind : std::uint8_t {
     stored,   // blocks, each after the one before it
     removed,  // from one tier
-    cleared,  // everything is gone
+    cleared,  // the engine has dropped all blocks
+    lost,     // the connection is new, or events are missing: what the engine holds is not known
   };
   Kind kind = Kind::cleared;
   Tier tier = Tier::device;

@@ -19,6 +19,7 @@ HeldBlocks::HeldBlocks(std::size_t blocks_max)
 void HeldBlocks::apply(EndpointId endpoint, const CacheEvent& event) {
   const std::lock_guard writer(writers_);
   if (event.kind == CacheEvent::Kind::cleared) return clear_held(endpoint);
+  if (event.kind == CacheEvent::Kind::lost) return lose(endpoint);
   if (endpoint >= held_.size()) held_.resize(endpoint + std::size_t{1});
   Held& held = held_[endpoint];
   if (event.kind == CacheEvent::Kind::stored) {
@@ -77,6 +78,10 @@ void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event
 
 void HeldBlocks::clear(EndpointId endpoint) {
   const std::lock_guard writer(writers_);
+  lose(endpoint);
+}
+
+void HeldBlocks::lose(EndpointId endpoint) {
   clear_held(endpoint);
   const std::lock_guard lock(table_);
   if (endpoint < tells_.size()) tells_[endpoint] = false;
@@ -125,6 +130,14 @@ bool HeldBlocks::restore(EndpointId endpoint, const HeldDump& dump) {
           index_.store(endpoint, dump.blocks[i].key, tier);
   }
   return true;
+}
+
+IndexSize HeldBlocks::size() const {
+  const std::lock_guard writer(writers_);
+  IndexSize size;
+  for (const Held& held : held_) size.blocks += static_cast<std::int64_t>(held.keys.size());
+  size.reporting = std::ranges::count(tells_, true);
+  return size;
 }
 
 std::size_t HeldBlocks::blocks(EndpointId endpoint) const {

@@ -18,6 +18,7 @@
 #include "fleet/index/block_index.h"
 #include "fleet/index/cache_event.h"
 #include "fleet/index/held_dump.h"
+#include "fleet/index/index_size.h"
 
 namespace octavo::fleet {
 
@@ -26,12 +27,12 @@ class HeldBlocks {
   // blocks_max: remembered of one endpoint; those that come beyond them are not.
   explicit HeldBlocks(std::size_t blocks_max);
 
-  // What cannot be used is passed over: blocks after an unknown one, groups of layers other than the
+  // Skips blocks that it cannot use: those after an unknown one, groups of layers other than the
   // endpoint's first that sees all tokens, blocks of another size than those in the index.
   void apply(EndpointId endpoint, const CacheEvent& event);
   void clear(EndpointId endpoint);
 
-  // What an endpoint holds now, without a position; nothing: it has told of no block. Whoever writes waits.
+  // The blocks that an endpoint holds now, without a position; nullopt: it has reported none. Writers wait.
   std::optional<HeldDump> dump(EndpointId endpoint) const;
   // Puts that in place of what is known of an endpoint, up to blocks_max. False: its blocks are of another
   // size than those of others here, and nothing is known of it now.
@@ -42,9 +43,9 @@ class HeldBlocks {
    public:
     explicit Reading(const HeldBlocks& held) : held_(held), lock_(held.table_) {}
     void match(std::span<const PrefixKey> keys, Overlap& overlap) const { held_.index_.match(keys, overlap); }
-    // Has the endpoint told of a block, since it was last cleared?
+    // Whether the endpoint has reported a block since it was last cleared.
     bool tells(EndpointId endpoint) const { return endpoint < held_.tells_.size() && held_.tells_[endpoint]; }
-    // Tokens of a block; 0: no block has been told of yet.
+    // Tokens of a block; 0: no endpoint has reported one yet.
     int block_size() const { return held_.block_size_; }
 
    private:
@@ -54,6 +55,7 @@ class HeldBlocks {
   Reading read() const { return Reading(*this); }
 
   std::size_t blocks(EndpointId endpoint) const;
+  IndexSize size() const;
 
  private:
   struct Held {
@@ -65,6 +67,7 @@ class HeldBlocks {
   void store_again(EndpointId endpoint, const Held& held, const CacheEvent& event);
   void remove(EndpointId endpoint, Held& held, const CacheEvent& event);
   void clear_held(EndpointId endpoint);
+  void lose(EndpointId endpoint);  // and the endpoint reports no more
 
   std::size_t blocks_max_;
   mutable std::mutex writers_;       // one at a time; of held_ and new_keys_

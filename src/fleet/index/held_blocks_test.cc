@@ -278,5 +278,20 @@ TEST(HeldBlocks, IsReadWhileItIsWritten) {
   EXPECT_EQ(overlap.of(2).device, 0U);
 }
 
+TEST(HeldBlocks, AnEndpointWhoseEventsEndReportsNoMore) {
+  HeldBlocks held(100);
+  const CacheEvent stored{.kind = CacheEvent::Kind::stored, .blocks = {1}, .tokens = {1, 2}, .block_size = 2};
+  held.apply(3, stored);
+  EXPECT_EQ(held.size().reporting, 1);
+  EXPECT_EQ(held.size().blocks, 1);
+  held.apply(3, {.kind = CacheEvent::Kind::cleared});
+  EXPECT_TRUE(held.read().tells(3)) << "it says that it holds nothing";
+  held.apply(3, stored);
+  held.apply(3, {.kind = CacheEvent::Kind::lost});
+  EXPECT_FALSE(held.read().tells(3));
+  EXPECT_EQ(held.size().reporting, 0);
+  EXPECT_EQ(held.size().blocks, 0);
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -78,6 +78,12 @@ void RecentPrefixes::clear() {
   for (EndpointId endpoint = 0; endpoint < histories_.size(); ++endpoint) clear(endpoint);
 }
 
+std::size_t RecentPrefixes::blocks() const {
+  std::size_t count = 0;
+  for (const History& history : histories_) count += history.places.size();
+  return count;
+}
+
 std::size_t RecentPrefixes::blocks(EndpointId endpoint) const {
   return endpoint < histories_.size() ? histories_[endpoint].places.size() : 0;
 }

@@ -26,6 +26,7 @@ class RecentPrefixes {
 
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const { index_.match(keys, overlap); }
   std::size_t blocks(EndpointId endpoint) const;
+  std::size_t blocks() const;  // of all
 
  private:
   using Place = std::uint32_t;

@@ -1,6 +1,10 @@
 #include "fleet/observe/cache_collector.h"
 
+#include <arpa/inet.h>
+#include <netdb.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -44,6 +48,23 @@ const Member* publishing(const FleetView& view, std::string_view name, std::opti
   return named ? named : ranks.front();
 }
 
+// ZeroMQ binds to addresses and interfaces, not to names: "tcp://localhost:5557" as "tcp://127.0.0.1:5557".
+std::string with_address(const std::string& endpoint) {
+  constexpr std::string_view kTcp = "tcp://";
+  const std::size_t colon = endpoint.rfind(':');
+  if (!endpoint.starts_with(kTcp) || colon < kTcp.size()) return endpoint;
+  const std::string host = endpoint.substr(kTcp.size(), colon - kTcp.size());
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return endpoint;
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr, text.data(),
+            text.size());
+  freeaddrinfo(found);
+  return fmt::format("{}{}{}", kTcp, text.data(), endpoint.substr(colon));
+}
+
 }  // namespace
 
 struct CacheCollector::State {
@@ -71,7 +92,7 @@ Result<std::unique_ptr<CacheCollector>> CacheCollector::start(const std::string&
     state->socket.set(zmq::sockopt::linger, 0);
     state->socket.set(zmq::sockopt::maxmsgsize, kCacheMessageBytesMax);
     state->socket.set(zmq::sockopt::subscribe, topic);
-    state->socket.bind(endpoint);
+    state->socket.bind(with_address(endpoint));
   } catch (const zmq::error_t& error) {
     return invalid(field, "cannot listen at {}: {}", quoted_text(endpoint), error.what());
   }
@@ -98,7 +119,7 @@ void CacheCollector::State::run() {
 }
 
 void CacheCollector::State::read() {
-  const CacheEvent cleared{.kind = CacheEvent::Kind::cleared};
+  const CacheEvent lost{.kind = CacheEvent::Kind::lost};
   const auto view = fleet.view();
   std::erase_if(streams, [&](const auto& stream) { return !view->find(stream.first); });
   bool any = true;
@@ -111,7 +132,7 @@ void CacheCollector::State::read() {
     if (!member) continue;  // not in the fleet yet, or never: its next events say what it holds
     const auto step = streams.try_emplace(member->id, false).first->second.live(message->number);
     if (step == CacheStream::Step::pass) continue;
-    if (step == CacheStream::Step::clear_and_apply) deliver(*member, {&cleared, 1}, {});
+    if (step == CacheStream::Step::clear_and_apply) deliver(*member, {&lost, 1}, {});
     if (batch)
       deliver(*member, batch->events, {});
     else

@@ -159,8 +159,8 @@ class Source {
 
   void clear() {
     unproven_.reset();
-    const CacheEvent cleared{.kind = CacheEvent::Kind::cleared};
-    deliver_(member_, {&cleared, 1}, {});
+    const CacheEvent lost{.kind = CacheEvent::Kind::lost};
+    deliver_(member_, {&lost, 1}, {});
   }
 
   zmq::context_t& context_;

@@ -21,7 +21,7 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
 class CacheSubscriber {
  public:
   // Called on the subscriber's thread for each message of the endpoint, with the position after it.
-  // A first event `cleared`, without a position, begins each connection.
+  // An event `lost`, without a position, comes when a connection begins or ends, and when events are missing.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
   // Returns the position up to which the endpoint's events are already known from another source.
   // Called on the same thread before the subscriber connects to an endpoint that replays. It continues

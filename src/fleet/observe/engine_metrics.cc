@@ -181,10 +181,9 @@ std::optional<int> engine_of(const MetricLine& line) {
                                                                                   : std::nullopt;
 }
 
-}  // namespace
-
-bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
-                         std::optional<int> rank) {
+// Fills the state, and `engines` with the labels `engine` that the page has.
+bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
+               std::optional<int> rank, std::set<int>& engines) {
   PageReader reader(state);
   bool any = false;
   while (!page.empty()) {
@@ -193,7 +192,9 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
     page.remove_prefix(std::min(end + 1, page.size()));
     if (!sample) continue;
     if (sample->name == kStarted) state.started_s = sample->value;
-    if (rank && engine_of(*sample).value_or(*rank) != *rank) continue;
+    const std::optional<int> engine = engine_of(*sample);
+    if (sample->name == "vllm:num_requests_running") engines.insert(engine.value_or(0));
+    if (rank && engine.value_or(*rank) != *rank) continue;
     for (const EngineMetric& metric : metrics) {
       if (!metric.metric.matches(*sample)) continue;
       any = true;
@@ -204,18 +205,29 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
   return any;
 }
 
-int engines_of(std::string_view page) {
+}  // namespace
+
+bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
+                         std::optional<int> rank) {
   std::set<int> engines;
-  while (!page.empty()) {
-    const std::size_t end = std::min(page.find('\n'), page.size());
-    const auto sample = read_metric(page.substr(0, end));
-    page.remove_prefix(std::min(end + 1, page.size()));
-    if (sample && sample->name == "vllm:num_requests_running")
-      engines.insert(engine_of(*sample).value_or(0));
+  return read_page(page, state, metrics, rank, engines);
+}
+
+EnginePage read_engine_page(const Member& member, std::string_view page, const EngineMetrics& metrics,
+                            std::int64_t now_us) {
+  EnginePage read;
+  EndpointState state = member.state;
+  state.attributes.reset();  // those that this page has
+  std::set<int> engines;
+  const auto rank = member.endpoint->shares_port ? std::optional(member.endpoint->rank) : std::nullopt;
+  if (read_page(page, state, metrics, rank, engines)) {
+    state.observed_us = now_us;
+    read.state = std::move(state);
   }
   // A server of one rank among others' may call it by another number than 0.
   const auto count = static_cast<int>(engines.size());
-  return count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1 ? count : 1;
+  if (count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1) read.ranks = count;
+  return read;
 }
 
 }  // namespace octavo::fleet

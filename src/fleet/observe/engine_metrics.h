@@ -57,7 +57,17 @@ bool read_engine_metrics(std::string_view page, EndpointState& state,
                          const EngineMetrics& metrics = known_engines().any, std::optional<int> rank = {});
 
 inline constexpr int kRanksMax = 64;  // of one server
-// Data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax, else 1.
-int engines_of(std::string_view page);
+
+struct EnginePage {
+  std::optional<EndpointState> state =
+      {};  // the member's from now on; nothing: the page has none of the metrics
+  int ranks =
+      1;  // data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax
+};
+
+// The page of a member, read at now_us. A member that shares its port with other ranks has only its own
+// series.
+EnginePage read_engine_page(const Member& member, std::string_view page, const EngineMetrics& metrics,
+                            std::int64_t now_us);
 
 }  // namespace octavo::fleet

@@ -123,11 +123,14 @@ TEST(EngineMetrics, EachRankHasItsOwn) {
                                      "vllm:kv_cache_usage_perc{engine=\"0\"} 0.5\n"
                                      "vllm:kv_cache_usage_perc{engine=\"1\"} 0.25\n"
                                      "vllm:num_requests_waiting 2\n";
-  EXPECT_EQ(engines_of(kPage), 2);
-  EXPECT_EQ(engines_of("vllm:num_requests_running 3\n"), 1);
-  EXPECT_EQ(engines_of("vllm:num_requests_running{engine=\"3\"} 3\n"), 1) << "one rank among others'";
-  EXPECT_EQ(engines_of("vllm:num_requests_running{engine=\"99999999\"} 3\n"), 1);
-  EXPECT_EQ(engines_of(""), 1);
+  const auto ranks = [](std::string_view page) {
+    return read_engine_page({.endpoint = std::make_shared<Endpoint>()}, page, known_engines().any, 0).ranks;
+  };
+  EXPECT_EQ(ranks(kPage), 2);
+  EXPECT_EQ(ranks("vllm:num_requests_running 3\n"), 1);
+  EXPECT_EQ(ranks("vllm:num_requests_running{engine=\"3\"} 3\n"), 1) << "one rank among others'";
+  EXPECT_EQ(ranks("vllm:num_requests_running{engine=\"99999999\"} 3\n"), 1);
+  EXPECT_EQ(ranks(""), 1);
   EndpointState state;
   ASSERT_TRUE(read_engine_metrics(kPage, state, known_engines().any, 1));
   EXPECT_EQ(state.running, 5);

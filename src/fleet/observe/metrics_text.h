@@ -21,6 +21,9 @@ std::string escaped_label(std::string_view value);
 
 void write_histogram(std::string& out, std::string_view name, std::string_view help,
                      const Histogram& histogram);
+// A histogram's samples without HELP and TYPE. labels: a="1",b="2", or none.
+void write_samples(std::string& out, std::string_view name, std::string_view labels,
+                   const Histogram& histogram);
 void write_counter(std::string& out, std::string_view name, std::string_view help, std::int64_t value);
 void write_gauge(std::string& out, std::string_view name, std::string_view help, double value);
 

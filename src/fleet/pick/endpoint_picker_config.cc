@@ -14,6 +14,7 @@
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/policies.h"
 #include "fleet/pick/flow_control_config.h"
+#include "fleet/pick/old_config.h"
 #include "fleet/pick/prefill_config.h"
 #include "fleet/pick/setup_table.h"
 #include "fleet/pick/unsupported_plugins.h"
@@ -24,41 +25,37 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 3> kApiVersions{"llm-d.ai/v1", "llm-d.ai/v1alpha1",
-                                                       "inference.networking.x-k8s.io/v1alpha1"};
+constexpr std::array<std::string_view, 5> kApiVersions{
+    "llm-d.ai/v1", "llm-d.ai/v1alpha1", "inference.networking.x-k8s.io/v1alpha1",
+    // in guides of the Gateway API Inference Extension
+    "config.x-k8s.io/v1alpha1", "config.apix.gateway-api-inference-extension.sigs.k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
 constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";  // deprecated: both in one
 constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
-constexpr std::string_view kMatchProducer = "prefixMatchInfoProducerName";
-// Gates of older versions, for what is always on.
-constexpr std::array<std::string_view, 3> kAlwaysOn{"dataLayer", "prepareDataPlugins",
-                                                    "haPopulateNonLeaderDatastore"};
+// Gates of older versions. Their features are always on, or have no other form here.
+constexpr std::array<std::string_view, 4> kOldGates{"dataLayer", "enableLegacyMetrics",
+                                                    "haPopulateNonLeaderDatastore", "prepareDataPlugins"};
 constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
                                                    "-identity"};  // ends of types
 
 constexpr Parsers kNoParsers{.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
 
-// Those that llm-d calls alpha.
-constexpr std::string_view kExperimental[] = {"agent-identity",
-                                              "burst-prefix-cache-producer",
-                                              "dcgm-data-source",
-                                              "dcgm-extractor",
-                                              "endpoint-attribute-filter",
-                                              "endpoint-attribute-scorer",
-                                              "header-label-affinity-scorer",
-                                              "header-profile-handler",
-                                              "p2p-source-producer",
-                                              "priority-holdback-policy",
-                                              "priority-then-time-eviction-order-policy",
-                                              "session-affinity-filter",
-                                              "session-affinity-scorer",
-                                              "sheddable-eviction-filter",
-                                              "soft-reflective-ceiling-policy",
-                                              "topology-affinity-filter",
-                                              "topology-affinity-scorer",
-                                              "topology-extractor",
-                                              "utilization-filter"};
+// llm-d calls it alpha.
+bool is_alpha(std::string_view type) {
+  if (const PluginRow* row = find_plugin(type)) return row->stability == Stability::alpha;
+  if (const SetupRow* row = find_setup(type)) return row->stability == Stability::alpha;
+  return FlowControlConfig::is_alpha(type);
+}
+
+// As Go's ParseBool reads it; "": true. nullopt: it is neither.
+std::optional<bool> gate_value(std::string_view text) {
+  for (const std::string_view yes : {"", "1", "t", "T", "true", "TRUE", "True"})
+    if (text == yes) return true;
+  for (const std::string_view no : {"0", "f", "F", "false", "FALSE", "False"})
+    if (text == no) return false;
+  return std::nullopt;
+}
 
 const std::string& name_of(const PluginConfig& plugin) {
   return plugin.name.empty() ? plugin.type : plugin.name;
@@ -88,10 +85,7 @@ class Reader {
     const auto* parser = fields.get("parser");
     TRY_VOID(fields.done());
     if (gates) TRY_VOID(read_gates(*gates));
-    if (plugins) {
-      precise_producer_ = name_of_type(*plugins, kPrecise);
-      TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
-    }
+    if (plugins) TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
     if (data_layer) TRY_VOID(read_data_layer(*data_layer));
     if (parser) TRY_VOID(read_old_parser(*parser));
     if (handler) TRY_VOID(read_request_handler(*handler));
@@ -100,7 +94,6 @@ class Reader {
     if (flow_enabled_) config_.flow = flow_.options();
     config_.shedding = flow_.options().detector;
     if (config_.discovery && !discovery_chosen_) config_.discovery.reset();
-    if (prefill_.primary_port() > 0) config_.primary_port = prefill_.primary_port();
     if (profiles) {
       TRY_VOID(each(*profiles, "schedulingProfiles", &Reader::read_profile));
       TRY_VOID(prefill_.choose_profiles(std::move(profiles_), config_.pipeline));
@@ -138,15 +131,14 @@ class Reader {
       const json::value& gate = gates.get_array()[i];
       const std::string_view text =
           gate.is_string() ? std::string_view(gate.get_string()) : std::string_view();
-      if (text == "flowControl" || text == "flowControl=true") {
-        flow_enabled_ = true;
-      } else if (std::ranges::find(kAlwaysOn, text.substr(0, text.find("=true"))) == kAlwaysOn.end() &&
-                 !text.ends_with("=false")) {
+      const std::size_t equals = std::min(text.find('='), text.size());
+      const std::string_view name = text.substr(0, equals);
+      const auto on = gate_value(text.substr(std::min(equals + 1, text.size())));
+      const bool known = name == "flowControl" || std::ranges::find(kOldGates, name) != kOldGates.end();
+      if (!on || (*on && !known))
         return invalid(fmt::format("featureGates[{}]", i),
-                       "{} is not known: must be flowControl, or off "
-                       "(\"name=false\")",
-                       quoted_text(text));
-      }
+                       "{} is not known: must be flowControl, or off (\"name=false\")", quoted_text(text));
+      if (name == "flowControl") flow_enabled_ = *on;
     }
     return {};
   }
@@ -164,69 +156,33 @@ class Reader {
     const std::string name = name_of(config);
     if (const std::string_view why = why_unsupported(config.type); !why.empty())
       return invalid(where + ".type", "{} is not supported: {}", quoted_text(config.type), why);
-    if (config.type == kPreciseScorer && precise_producer_) {
-      if (!config.parameters.empty())
-        log_warning("{}: the parameters of {} have no effect beside {}", where, name, *precise_producer_);
-      config.type = kPrefixScorer;
-      config.parameters = {{kMatchProducer, *precise_producer_}};
-      setups_.push_back({name, config.type, SetupKind::extractor});
-    }
-    if (config.type == kPrefixScorer) take_producer_out(config, name);
-    if (!experimental_ && std::ranges::find(kExperimental, config.type) != std::end(kExperimental))
+    if (!experimental_ && is_alpha(config.type))
       return invalid(
           where + ".type",
           "{} has Alpha stability level, but command line flag --allow-experimental-plugins is not set",
           quoted_text(config.type));
     Parameters parameters(config.parameters, where + ".parameters");
-    if (flow_.read_plugin(name, config.type, parameters) ||
-        prefill_.read_plugin(name, config.type, parameters)) {
+    if (flow_.read_plugin(name, config.type, parameters)) {
       if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);  // a filter, too
       return parameters.done();
     }
-    const auto row = std::ranges::find(setup_table(), config.type, &SetupRow::type);
-    if (row == setup_table().end()) {
-      const bool precise = config.type == kPrecise || config.type == kPreciseScorer;
-      if (precise) TRY_VOID(read_precise(config, where + ".parameters"));
-      if (precise || config.type.ends_with("-producer") || config.type.ends_with("-extractor"))
-        setups_.push_back({name, config.type, SetupKind::extractor});
-      config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
-      return {};
+    if (const SetupRow* row = find_setup(config.type)) {
+      SetupTarget target{.name = name, .config = config_, .prefill = prefill_};
+      row->read(parameters, target);
+      setups_.push_back({name, config.type, row->kind});
+      return parameters.done();
     }
-    row->read(parameters, config_);
-    setups_.push_back({name, config.type, row->kind});
-    return parameters.done();
-  }
-
-  // The name of the first plugin of a type; nullopt if no plugin has it.
-  static std::optional<std::string> name_of_type(const json::value& plugins, std::string_view type) {
-    if (!plugins.is_array()) return std::nullopt;
-    const auto text = [](const json::value& plugin, std::string_view field) {
-      const auto* found = plugin.is_object() ? plugin.get_object().if_contains(field) : nullptr;
-      return found && found->is_string() ? std::string(found->get_string()) : std::string();
-    };
-    for (const json::value& plugin : plugins.get_array())
-      if (text(plugin, "type") == type)
-        return text(plugin, "name").empty() ? std::string(type) : text(plugin, "name");
-    return std::nullopt;
-  }
-
-  // The scorer of the Gateway API Inference Extension had the producer's parameters: a producer takes them.
-  void take_producer_out(PluginConfig& scorer, const std::string& name) {
-    PluginConfig producer{.name = name + "-producer", .type = "approx-prefix-cache-producer"};
-    for (const char* field : {"autoTune", "blockSizeTokens", "blockSize", "hashBlockSize",
-                              "maxPrefixBlocksToMatch", "maxPrefixTokensToMatch", "lruCapacityPerServer"})
-      if (const auto* value = scorer.parameters.if_contains(field)) {
-        producer.parameters[field] = *value;
-        scorer.parameters.erase(field);
-      }
-    if (producer.parameters.empty() || scorer.parameters.contains(kMatchProducer)) return;
-    scorer.parameters[kMatchProducer] = producer.name;
-    config_.pipeline.plugins.push_back(std::move(producer));
+    const bool precise = config.type == kPrecise || config.type == kPreciseScorer;
+    if (precise) TRY_VOID(read_precise(config, where + ".parameters"));
+    if (precise || config.type == kPrefixScorer || config.type.ends_with("-producer") ||
+        config.type.ends_with("-extractor"))
+      setups_.push_back({name, config.type, SetupKind::extractor});
+    config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
+    return {};
   }
 
   // Its index is fed by this room; the rest is the plugin's own.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
-    take_tokenizer(config);
     config_.events.emplace();
     if (!config_.models) config_.models = kModelsPage;  // the blocks of adapters bear their names
     const auto* section = config.parameters.if_contains("kvEventsConfig");
@@ -237,19 +193,6 @@ class Reader {
     TRY_VOID(fields.done());
     config.parameters.erase("kvEventsConfig");
     return {};
-  }
-
-  // Older versions name the tokenizer's model within the index. Endpoints of the pool tokenise, where no
-  // token-producer says who does.
-  void take_tokenizer(PluginConfig& config) {
-    auto* indexer = config.parameters.if_contains("indexerConfig");
-    if (!indexer || !indexer->is_object()) return;
-    auto* pool = indexer->get_object().if_contains("tokenizersPoolConfig");
-    if (!pool) return;
-    const auto* model = pool->is_object() ? pool->get_object().if_contains("modelName") : nullptr;
-    if (!config_.tokens && model && model->is_string())
-      config_.tokens = RenderSource{.address = std::nullopt, .model = std::string(model->get_string())};
-    indexer->get_object().erase("tokenizersPoolConfig");
   }
 
   // A reference to a plugin of this kind.
@@ -273,7 +216,7 @@ class Reader {
   Result<> read_source(const json::object& source, const std::string& where) {
     TRY_VOID(check_reference(source, where, SetupKind::source, "extractors"));
     const std::string name(source.at("pluginRef").as_string());
-    reads_metrics_ |= std::ranges::find(setups_, name, &Setup::name)->type == "metrics-data-source";
+    names_metrics_ |= std::ranges::find(setups_, name, &Setup::name)->type == "metrics-data-source";
     const auto* extractors = source.if_contains("extractors");
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
@@ -321,10 +264,8 @@ class Reader {
                     "is not supported: each picker knows what it has sent itself and what metrics say");
     TRY_VOID(fields.done());
     if (sources) TRY_VOID(each(*sources, "dataLayer.sources", &Reader::read_source));
-    if (!inject && !reads_metrics_)
-      return invalid(
-          "dataLayer.injectDefaults",
-          "must be true where dataLayer.sources names no metrics-data-source: metrics are always read");
+    config_.reads_metrics = inject || names_metrics_;
+    if (!config_.reads_metrics) log_info("no metrics-data-source: the metrics of endpoints are not read");
     if (!discovery) return {};
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
@@ -385,10 +326,9 @@ class Reader {
   bool flow_enabled_ = false;
   PrefillConfig prefill_;
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
-  std::vector<StepConfig>* profile_ = nullptr;        // that is being read
-  std::optional<std::string> precise_producer_ = {};  // the name of the file's
+  std::vector<StepConfig>* profile_ = nullptr;  // that is being read
   bool discovery_chosen_ = false;
-  bool reads_metrics_ = false;
+  bool names_metrics_ = false;  // dataLayer.sources does
 };
 
 }  // namespace
@@ -398,9 +338,10 @@ class Reader {
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
-  TRY(const json::value file, parse_yaml(yaml, "config"));
+  TRY(json::value file, parse_yaml(yaml, "config"));
   if (file.is_null()) return EndpointPickerConfig();
   if (!file.is_object()) return invalid("config", "must be an object");
+  update_old_config(file.get_object());
   TRY(EndpointPickerConfig config, Reader(experimental).read(file.get_object()));
   TRY_VOID(Pipeline::make(config.pipeline));  // so that every mistake shows here
   return config;

@@ -21,9 +21,16 @@ struct FileDiscovery {
   bool watch = false;  // read again when the file changes
 };
 
-// A page that each endpoint is asked for.
+// TLS of a page. Files are PEM; "": none.
+struct TlsSource {
+  bool any_certificate = true;  // insecureSkipVerify: endpoints are not verified
+  std::string ca_file = {}, certfile = {}, keyfile = {};
+};
+
+// A page that the picker reads from each endpoint.
 struct PageSource {
   std::string path = {};
+  std::optional<TlsSource> tls = {};  // https
   std::int64_t interval_us = 0;  // rounded up to --refresh-metrics-interval
   int port = 0;                  // 0: the endpoint's own
   bool at_node = false;          // at the address of its machine
@@ -45,6 +52,7 @@ struct EndpointPickerConfig {
 
   PipelineConfig pipeline;
   PageSource metrics = {.path = "/metrics"};
+  bool reads_metrics = true;              // dataLayer.injectDefaults: false turns it off
   EngineKinds engines;                    // how to read it
   std::optional<PageSource> gpus = {};    // dcgm-exporter; nothing: nobody asks how busy GPUs are
   std::optional<PageSource> models = {};  // nothing: which adapters endpoints serve is not asked

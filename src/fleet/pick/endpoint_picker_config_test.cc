@@ -4,21 +4,10 @@
 
 #include <algorithm>
 
+#include "fleet/pick/test_config.h"
+
 namespace octavo::fleet {
 namespace {
-
-EndpointPickerConfig read(const std::string& yaml) {
-  auto parsed = parse_endpoint_picker_config(yaml);
-  EXPECT_TRUE(parsed) << parsed.error().field << ": " << parsed.error().message;
-  return parsed ? *std::move(parsed) : EndpointPickerConfig();
-}
-
-std::string steps(const EndpointPickerConfig& config) {
-  std::string text;
-  for (const StepConfig& step : config.pipeline.steps)
-    text += fmt::format("{}x{} ", step.plugin, step.weight);
-  return text;
-}
 
 TEST(EndpointPickerConfig, BeginsWithTheRoutersDefault) {
   EXPECT_EQ(steps(read("")), "kv-cost-scorerx1 softmax-pickerx1 ");
@@ -76,6 +65,26 @@ dataLayer: {sources: [{pluginRef: gpus, extractors: [{pluginRef: dcgm-extractor}
   EXPECT_TRUE(config->gpus->at_node);
   EXPECT_EQ(config->gpus->interval_us, 1'000'000);
   EXPECT_EQ(steps(*config), "endpoint-attribute-filterx1 ");
+}
+
+TEST(EndpointPickerConfig, PagesByHttps) {
+  const auto config = read(R"(
+plugins:
+- {type: metrics-data-source, parameters: {scheme: https, insecureSkipVerify: false, caCertPath: /ca.pem}}
+- {type: models-data-source, parameters: {scheme: http}}
+)");
+  ASSERT_TRUE(config.metrics.tls);
+  EXPECT_FALSE(config.metrics.tls->any_certificate);
+  EXPECT_EQ(config.metrics.tls->ca_file, "/ca.pem");
+  EXPECT_FALSE(config.models->tls);
+}
+
+TEST(EndpointPickerConfig, MetricsAreReadWhereASourceIsNamedOrInjected) {
+  EXPECT_TRUE(read("dataLayer: {}").reads_metrics);
+  EXPECT_FALSE(read("dataLayer: {injectDefaults: false}").reads_metrics);
+  EXPECT_TRUE(read("plugins: [{type: metrics-data-source}]\n"
+                   "dataLayer: {injectDefaults: false, sources: [{pluginRef: metrics-data-source}]}")
+                  .reads_metrics);
 }
 
 TEST(EndpointPickerConfig, AHeaderNamesTheProfile) {
@@ -335,26 +344,6 @@ TEST(EndpointPickerConfig, WhatIsAlphaIsAskedFor) {
   }
 }
 
-TEST(EndpointPickerConfig, EachVersionIsRead) {
-  for (const char* version : {"llm-d.ai/v1", "llm-d.ai/v1alpha1", "inference.networking.x-k8s.io/v1alpha1"})
-    EXPECT_EQ(steps(read(fmt::format("apiVersion: {}\nplugins: [{{type: queue-scorer}}]", version))),
-              "queue-scorerx1 ");
-  const auto config = read(R"(
-apiVersion: llm-d.ai/v1
-plugins:
-- {type: file-discovery, parameters: {path: /tmp/endpoints.yaml}}
-- {type: metrics-data-source}
-- {type: core-metrics-extractor}
-- {type: queue-scorer}
-dataLayer:
-  injectDefaults: false
-  discovery: {endpoints: {pluginRef: file-discovery}}
-  sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}]}]
-featureGates: [dataLayer, prepareDataPlugins=true]
-)");
-  EXPECT_TRUE(config.discovery);
-}
-
 TEST(EndpointPickerConfig, QuantitiesAndWaitsOfBands) {
   const auto config = read(R"(
 featureGates: [flowControl]
@@ -373,87 +362,6 @@ flowControl:
   EXPECT_EQ(flow.bands.at(-1).requests_max, 50U);
   EXPECT_EQ(flow.bands.at(0).requests_max, BandOptions().requests_max) << "0: not given";
   EXPECT_FALSE(flow.bands.at(0).ttl_us);
-}
-
-TEST(EndpointPickerConfig, DeprecatedSectionsMeanWhatTheirSuccessorsMean) {
-  const auto thresholds = read(
-      "plugins: [{type: queue-scorer}, {type: openai-parser}]\n"
-      "saturationDetector: {queueDepthThreshold: 10, kvCacheUtilThreshold: 0.8, metricsStalenessThreshold: "
-      "150ms}\n"
-      "parser: {pluginRef: openai-parser}");
-  EXPECT_EQ(std::get<UtilizationDetector>(thresholds.shedding).queue_depth_threshold, 10);
-  EXPECT_TRUE(thresholds.parsers.openai);
-  EXPECT_FALSE(thresholds.parsers.anthropic);
-  const auto named = read(
-      "plugins: [{type: queue-scorer}, {type: concurrency-detector}]\n"
-      "saturationDetector: {pluginRef: concurrency-detector}");
-  EXPECT_TRUE(std::holds_alternative<ConcurrencyDetector>(named.shedding));
-}
-
-TEST(EndpointPickerConfig, DeprecatedHandlersOfPrefill) {
-  const std::string profiles =
-      "schedulingProfiles:\n"
-      "- {name: d, plugins: [{pluginRef: decode-filter}]}\n"
-      "- {name: p, plugins: [{pluginRef: prefill-filter}]}\n";
-  const std::string plugins =
-      "plugins:\n"
-      "- {type: decode-filter}\n"
-      "- {type: prefill-filter}\n"
-      "- {type: disagg-headers-handler, parameters: {prefillProfile: p}}\n"
-      "- {type: prefix-based-pd-decider, parameters: {nonCachedTokens: 16}}\n";
-  for (const std::string handler :
-       {"{type: pd-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, prefixPluginName: x}}",
-        "{type: disagg-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, "
-        "deciderPluginName: prefix-based-pd-decider}}"}) {
-    const auto config = read(plugins + "- " + handler + "\n" + profiles);
-    ASSERT_TRUE(config.pipeline.prefill) << handler;
-    EXPECT_EQ(config.pipeline.prefill->new_tokens, 16);
-  }
-  EXPECT_EQ(read(plugins +
-                 "- {type: pd-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, "
-                 "primaryPort: 8000}}\n" +
-                 profiles)
-                .primary_port,
-            8000);
-}
-
-TEST(EndpointPickerConfig, TheDeprecatedPreciseScorerIsProducerAndScorer) {
-  const std::string scorer = R"(
-- type: precise-prefix-cache-scorer
-  parameters:
-    tokenProcessorConfig: {blockSize: 64}
-    indexerConfig: {tokenizersPoolConfig: {modelName: m, uds: {socketFile: /tmp/s}}, kvBlockIndexConfig: {enableMetrics: true}}
-    kvEventsConfig: {podDiscoveryConfig: {socketPort: 5556}}
-)";
-  const std::string rest =
-      "- {type: endpoint-notification-source}\n"
-      "- {type: no-hit-lru-scorer, parameters: {prefixPluginName: precise-prefix-cache-scorer}}\n"
-      "dataLayer: {sources: [{pluginRef: endpoint-notification-source, extractors: [{pluginRef: "
-      "precise-prefix-cache-scorer}]}]}\n"
-      "schedulingProfiles: [{name: default, plugins: [{pluginRef: precise-prefix-cache-scorer, weight: 3}]}]";
-  const auto alone = read("plugins:" + scorer + rest);
-  ASSERT_TRUE(alone.events);
-  EXPECT_EQ(alone.events->port, 5556);
-  ASSERT_TRUE(alone.tokens);
-  EXPECT_EQ(alone.tokens->model, "m");
-  EXPECT_FALSE(alone.tokens->address) << "endpoints of the pool tokenise";
-  EXPECT_EQ(steps(alone), "precise-prefix-cache-scorerx3 ");
-  const auto beside =
-      read("plugins:" + scorer + "- {type: precise-prefix-cache-producer, name: exact}\n" + rest);
-  const auto found = std::ranges::find(beside.pipeline.plugins, "prefix-cache-scorer", &PluginConfig::type);
-  ASSERT_NE(found, beside.pipeline.plugins.end());
-  EXPECT_EQ(found->parameters.at("prefixMatchInfoProducerName").as_string(), "exact");
-}
-
-TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
-  const auto config = read(
-      "plugins: [{type: prefix-cache-scorer, parameters: {hashBlockSize: 64, maxPrefixBlocksToMatch: 256, "
-      "lruCapacityPerServer: 1000}}]");
-  ASSERT_EQ(config.pipeline.plugins.size(), 2U);
-  EXPECT_EQ(config.pipeline.plugins[0].type, "approx-prefix-cache-producer");
-  EXPECT_EQ(config.pipeline.plugins[1].parameters.at("prefixMatchInfoProducerName").as_string(),
-            config.pipeline.plugins[0].name);
-  EXPECT_EQ(steps(config), "prefix-cache-scorerx1 ");
 }
 
 TEST(EndpointPickerConfig, WhatIsNoStepMayStandInAProfile) {
@@ -510,97 +418,6 @@ plugins:
 - {type: destination-endpoint-served-verifier}
 )");
   EXPECT_TRUE(config.tells_served);
-}
-
-TEST(EndpointPickerConfig, WhatIsMissingIsRefusedWithWhatDoesTheSame) {
-  for (const std::string type : {"vllmgrpc-parser", "request-attribute-reporter", "multicluster-queue-scorer",
-                                 "disaggregatedset-rollout-screener", "k8s-notification-source"}) {
-    const auto refused = parse_endpoint_picker_config("plugins: [{type: " + type + "}]", true);
-    ASSERT_FALSE(refused) << type;
-    EXPECT_EQ(refused.error().field, "plugins[0].type");
-    EXPECT_NE(refused.error().message.find("is not supported: "), std::string::npos) << type;
-  }
-}
-
-TEST(EndpointPickerConfig, MistakesNameTheField) {
-  const auto expect = [](const std::string& yaml, std::string_view field) {
-    const auto parsed = parse_endpoint_picker_config(yaml);
-    ASSERT_FALSE(parsed) << yaml;
-    EXPECT_EQ(parsed.error().field, field) << yaml;
-  };
-  expect("[", "config");
-  expect("[]", "config");
-  expect("plugin: []", "plugin");
-  expect("kind: Other", "kind");
-  expect("apiVersion: v1", "apiVersion");
-  expect("flowControl: []", "flowControl");
-  expect("flowControl: {maxSize: 1}", "flowControl.maxSize");
-  expect("flowControl: {maxBytes: 1X}", "flowControl.maxBytes");
-  expect("flowControl: {enableEviction: 1}", "flowControl.enableEviction");
-  expect("flowControl: {saturationDetector: {pluginRef: x}}", "flowControl.saturationDetector.pluginRef");
-  expect("flowControl: {priorityBands: [{}]}", "flowControl.priorityBands[0].priority");
-  expect("flowControl: {priorityBands: [{priority: 1}, {priority: 1}]}",
-         "flowControl.priorityBands[1].priority");
-  expect("flowControl: {priorityBands: [{priority: 1, fairnessPolicyRef: x}]}",
-         "flowControl.priorityBands[0].fairnessPolicyRef");
-  expect("featureGates: [another]", "featureGates[0]");
-  expect("plugins: [{type: concurrency-detector, parameters: {maxConcurrency: 0}}]",
-         "plugins[0].parameters.maxConcurrency");
-  expect("plugins: [{type: concurrency-detector, parameters: {concurrencyMode: x}}]",
-         "plugins[0].parameters.concurrencyMode");
-  expect("requestHandler: []", "requestHandler");
-  expect("requestHandler: {parsers: [{pluginRef: openai-parser}]}", "requestHandler.parsers[0].pluginRef");
-  expect("plugins: [{type: token-producer, parameters: {vllm: {}}}]", "plugins[0].parameters.modelName");
-  expect("plugins: [{type: token-producer, parameters: {modelName: m, vllm: {grpc: x}}}]",
-         "plugins[0].parameters.vllm.grpc");
-  expect("plugins: [{type: token-producer, parameters: {modelName: m, vllm: {url: 'ftp://x'}}}]",
-         "plugins[0].parameters.vllm.url");
-  const auto precise = [&](const std::string& parameters, const std::string& field) {
-    expect("plugins: [{type: precise-prefix-cache-producer, parameters: {" + parameters + "}}]",
-           "plugins[0].parameters." + field);
-  };
-  precise("kvEventsConfig: {engineType: x}", "kvEventsConfig.engineType");
-  precise("kvEventsConfig: {podDiscoveryConfig: {socketPort: 0}}",
-          "kvEventsConfig.podDiscoveryConfig.socketPort");
-  precise("indexerConfig: {kvBlockIndexConfig: {redisConfig: {}}}",
-          "indexerConfig.kvBlockIndexConfig.redisConfig");
-  precise("tokenProcessorConfig: {hashAlgorithm: md5}", "tokenProcessorConfig.hashAlgorithm");
-  precise("speculativeTTL: 0s", "speculativeTTL");
-  expect("plugins: [{type: probabilistic-admitter, parameters: {power: 0}}]", "plugins[0].parameters.power");
-  expect("plugins: [{type: program-aware-fairness, parameters: {strategy: x}}]",
-         "plugins[0].parameters.strategy");
-  expect("plugins: {}", "plugins");
-  expect("plugins: [7]", "plugins[0]");
-  expect("plugins: [{type: nobody}]", "plugins[0].type");
-  expect("plugins: [{type: no\x95\xf1}]", "plugins[0].type");
-  expect("schedulingProfiles: [{plugins: [{pluginRef: no\xff}]}]", "policy.plugins[0].pluginRef");
-  expect("plugins: [{type: queue-scorer, weight: 1}]", "plugins[0].weight");
-  expect("plugins: [{type: queue-scorer, parameters: []}]", "plugins[0].parameters");
-  expect("plugins: [{type: queue-scorer, parameters: {x: 1}}]", "plugins[0].parameters.x");
-  expect("plugins: [{type: metrics-data-source, parameters: {scheme: https}}]",
-         "plugins[0].parameters.scheme");
-  expect("plugins: [{type: metrics-data-source, parameters: {port: 1}}]", "plugins[0].parameters.port");
-  const auto engine = [&](const std::string& parameters, const std::string& field) {
-    expect("plugins: [{type: core-metrics-extractor, parameters: {" + parameters + "}}]",
-           "plugins[0].parameters." + field);
-  };
-  engine("engineConfigs: {}", "engineConfigs");
-  engine("engineConfigs: [{}]", "engineConfigs[0].name");
-  engine("engineConfigs: [{name: a}, {name: a}]", "engineConfigs[1].name");
-  engine("engineConfigs: [{name: a, kvUsageSpec: '{b=c}'}]", "engineConfigs[0].kvUsageSpec");
-  engine("engineConfigs: [{name: a, customMetrics: [{attributeKey: b}]}]",
-         "engineConfigs[0].customMetrics[0].metricSpec");
-  engine("defaultEngine: a", "defaultEngine");
-  expect("plugins: [{type: file-discovery}]", "plugins[0].parameters.path");
-  expect("plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: 0}}]",
-         "plugins[0].parameters.maxNumOfEndpoints");
-  expect("schedulingProfiles: []", "schedulingProfiles");
-  expect("schedulingProfiles: [{plugin: []}]", "schedulingProfiles[0].plugin");
-  expect("schedulingProfiles: [{plugins: [{pluginRef: x, wait: 1}]}]",
-         "schedulingProfiles[0].plugins[0].wait");
-  expect("dataLayer: {discovery: {pluginRef: x}}", "dataLayer.discovery.pluginRef");
-  expect("dataLayer: {sources: [{pluginRef: x}]}", "dataLayer.sources[0].pluginRef");
-  expect("dataLayer: {injectDefaults: no}", "dataLayer.injectDefaults");
 }
 
 }  // namespace

@@ -14,6 +14,11 @@ namespace json = boost::json;
 constexpr std::uint64_t kRequestsMax = 100'000'000;
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
 
+// llm-d's only eviction policies, both alpha: eviction already works this way without them.
+bool is_eviction_policy(std::string_view type) {
+  return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
+}
+
 // The plugin of that name; reports an error and returns null if no plugin of this type has it.
 template <class Value>
 const Value* named(Parameters& fields, std::string_view field, const std::string& name,
@@ -38,10 +43,14 @@ bool FlowControlConfig::read_plugin(const std::string& name, std::string_view ty
   } else if (const Ordering* ordering = find_ordering(type)) {
     orderings_[name] = ordering;
   } else {
-    // llm-d's only eviction policies: eviction already works this way without them.
-    return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
+    return is_eviction_policy(type);
   }
   return true;
+}
+
+bool FlowControlConfig::is_alpha(std::string_view type) {
+  const UsageLimitRow* limit = find_usage_limit(type);
+  return limit ? limit->alpha : is_eviction_policy(type);
 }
 
 Result<> FlowControlConfig::read_band(const json::value& band, const std::string& where,

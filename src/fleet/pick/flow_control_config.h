@@ -17,6 +17,7 @@ class FlowControlConfig {
  public:
   // A plugin of flow control. False: the type is none of its. Mistakes are left in the parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
+  static bool is_alpha(std::string_view type);
 
   // The section `flowControl`, behind all plugins: it names them. Those that have no parameters need not be
   // among them.

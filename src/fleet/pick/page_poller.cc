@@ -26,10 +26,12 @@ void PagePoller::ask(const Member& member) {
   http::Address address = *http::parse_base_url(member.endpoint->url);
   if (options_.port > 0) address.port = static_cast<std::uint16_t>(options_.port);
   if (options_.at_node) address.host = member.endpoint->node;
+  if (options_.tls) address.tls = true;
   loop_.call({.address = std::move(address),
               .target = options_.path,
               .connect_ms = options_.timeout_ms,
-              .timeout_ms = options_.timeout_ms},
+              .timeout_ms = options_.timeout_ms,
+              .tls = options_.tls},
              {.head = [page](http::Response head) { *page = std::move(head); },
               .body =
                   [page](std::string_view piece) {

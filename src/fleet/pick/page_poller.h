@@ -15,6 +15,7 @@ struct PollOptions {
   int interval_ms = 50;
   int port = 0;           // 0: the endpoint's own
   bool at_node = false;   // at the address of its machine; where that is not known nobody is asked
+  std::shared_ptr<SSL_CTX> tls = {};  // the page is read by https; null: as the endpoint's URL says
   int timeout_ms = 2000;  // an endpoint that has not answered by then has not answered
 };
 

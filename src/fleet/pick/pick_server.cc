@@ -10,13 +10,17 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "fleet/balance/index_metrics.h"
 #include "fleet/discover/endpoints.h"
+#include "fleet/discover/event_addresses.h"
 #include "fleet/discover/kube_lease.h"
 #include "fleet/observe/cache_collector.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
+#include "fleet/pick/old_metric_names.h"
 #include "fleet/pick/scraper.h"
 #include "http/async_client.h"
+#include "http/tls.h"
 
 namespace octavo::fleet {
 namespace {
@@ -25,25 +29,42 @@ constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_thresh
 constexpr BreakerOptions kNoBreaker{
     .enabled = false};  // the gateway sees the outcomes of requests, the picker does not
 constexpr int kSecondMs = 1000;
-constexpr int kPortMax = 65535;
 
-PollOptions poll_options(const PickOptions& options, const PageSource& source) {
-  const auto own_ms = static_cast<int>(source.interval_us / 1000);
-  const int tick = options.scrape_interval_ms;
-  return {.path = source.path,
-          .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
-          .port = source.port,
-          .at_node = source.at_node,
-          .timeout_ms = options.scrape_timeout_ms};
+Result<std::shared_ptr<SSL_CTX>> context_of(const TlsSource& tls) {
+  http::ClientTlsOptions options{
+      .certfile = tls.certfile, .keyfile = tls.keyfile, .verify = !tls.any_certificate};
+  if (!tls.ca_file.empty()) options.ca_files.push_back(tls.ca_file);
+  return http::client_tls_context(options);
 }
 
-Scraper::Pages pages(const PickOptions& options) {
-  const auto poll = [&](const PageSource& source) { return poll_options(options, source); };
+Result<PollOptions> poll_options(const PickOptions& options, const PageSource& source) {
+  std::shared_ptr<SSL_CTX> tls;
+  if (source.tls) {
+    TRY(tls, context_of(*source.tls));
+  }
+  const auto own_ms = static_cast<int>(source.interval_us / 1000);
+  const int tick = options.scrape_interval_ms;
+  return PollOptions{.path = source.path,
+                     .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
+                     .port = source.port,
+                     .at_node = source.at_node,
+                     .tls = std::move(tls),
+                     .timeout_ms = options.scrape_timeout_ms};
+}
+
+Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   const EndpointPickerConfig& config = options.config;
-  return {.metrics = poll(config.metrics),
-          .engines = config.engines,
-          .models = config.models.transform(poll),
-          .gpus = config.gpus.transform(poll)};
+  Scraper::Pages pages{.engines = config.engines};
+  if (config.reads_metrics) {
+    TRY(pages.metrics, poll_options(options, config.metrics));
+  }
+  if (config.models) {
+    TRY(pages.models, poll_options(options, *config.models));
+  }
+  if (config.gpus) {
+    TRY(pages.gpus, poll_options(options, *config.gpus));
+  }
+  return pages;
 }
 
 // Unique among pickers.
@@ -56,13 +77,14 @@ std::string identity() {
 }  // namespace
 
 struct PickServer::State {
-  State(std::unique_ptr<Balancer> b, const PickOptions& options)
+  State(std::unique_ptr<Balancer> b, const PickOptions& options, Scraper::Pages pages)
       : balancer(std::move(b)),
         context(*balancer, options.processor),
         events(options.config.events),
+        pool(options.kubernetes ? options.kubernetes->pool : ""),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
-        scraper(*balancer, loop, pages(options)) {}
+        scraper(*balancer, loop, std::move(pages)) {}
   ~State() {
     collector.reset();
     subscriber.reset();
@@ -84,6 +106,7 @@ struct PickServer::State {
   std::unique_ptr<Balancer> balancer;
   ProcessorContext context;
   const std::optional<CacheEventsSource> events;
+  const std::string pool;  // the InferencePool's name; "": none
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
   Scraper scraper;
@@ -98,20 +121,9 @@ struct PickServer::State {
   std::unique_ptr<CacheCollector> collector;    // null: none connects
 };
 
-// With the addresses where they tell what their caches hold.
 void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints, const std::string& source) {
-  if (events && events->discover) {
-    for (Endpoint& endpoint : endpoints) {
-      if (!selects(events->pods, endpoint.labels)) continue;
-      const auto at = [&](int port) {  // engines move their ports up by their rank
-        return port > 0 && port + endpoint.rank <= kPortMax
-                   ? fmt::format("tcp://{}:{}", ip_of(endpoint.name), port + endpoint.rank)
-                   : std::string();
-      };
-      endpoint.kv_events_endpoint = at(events->port);
-      endpoint.kv_replay_endpoint = at(events->replay_port);
-    }
-  }
+  if (events && events->discover)
+    add_event_addresses(endpoints, {.live = events->port, .replay = events->replay_port}, events->pods);
   balancer->set_endpoints(std::move(endpoints), source);
 }
 
@@ -168,9 +180,13 @@ void PickServer::State::every_second() {
 }
 
 http::Response PickServer::State::answer(const http::Request& request) const {
-  if (request.path == "/metrics")
-    return {.content_type = std::string(kMetricsContentType),
-            .body = context.metrics.text(*balancer->view()) + (context.gate ? context.gate->metrics() : "")};
+  if (request.path == "/metrics") {
+    std::string page = context.metrics.text(*balancer->view(), pool);
+    write_index_metrics(page, *balancer);
+    if (context.gate) page += context.gate->metrics(pool);
+    add_old_metric_names(page);
+    return {.content_type = std::string(kMetricsContentType), .body = std::move(page)};
+  }
   if (request.path == "/health") return {.content_type = "text/plain", .body = "ok\n"};
   return {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"};
 }
@@ -185,7 +201,8 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   options.processor.primary_port = options.config.primary_port;
   options.processor.media_tokens = options.config.media_tokens;
   options.processor.tells_served = options.config.tells_served;
-  auto state = std::make_unique<State>(std::move(balancer), options);
+  TRY(Scraper::Pages pages, scraped_pages(options));
+  auto state = std::make_unique<State>(std::move(balancer), options, std::move(pages));
   if (const auto& file = options.config.discovery) {
     TRY(options.endpoints, read_endpoints_file(file->path));
     if (file->watch) {

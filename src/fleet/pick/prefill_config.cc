@@ -14,30 +14,12 @@ constexpr std::int64_t kTokensMax = std::int64_t{1} << 31;
 
 }  // namespace
 
-bool PrefillConfig::read_plugin(const std::string& name, std::string_view type, Parameters& parameters) {
-  if (type == "disagg-profile-handler") {
-    read_handler(parameters);
-  } else if (type == "header-profile-handler") {
-    read_header_handler(parameters);
-  } else if (type == "always-disagg-pd-decider") {
-    deciders_[name] = {};
-  } else if (type == "always-disagg-multimodal-decider") {
-    encode_deciders_.insert(name);
-  } else if (type == "prefix-based-pd-decider") {
-    PrefillRule rule;
-    parameters.read("promptTokens", rule.prompt_tokens, 0, kTokensMax);
-    parameters.read("nonCachedTokens", rule.new_tokens, 0, kTokensMax);
-    if (rule.new_tokens == 0) rule.new_tokens = kNever;
-    deciders_[name] = std::move(rule);
-  } else if (type == "pd-profile-handler") {
-    read_old_handler(parameters);
-  } else if (type == "disagg-headers-handler" || type == "prefill-header-handler") {
-    std::string profile;  // these have no work left: the handler's choice writes its headers
-    for (const char* field : {"prefillProfile", "encodeProfile"}) parameters.read(field, profile);
-  } else {
-    return false;
-  }
-  return true;
+void PrefillConfig::read_decider(const std::string& name, Parameters& parameters) {
+  PrefillRule rule;
+  parameters.read("promptTokens", rule.prompt_tokens, 0, kTokensMax);
+  parameters.read("nonCachedTokens", rule.new_tokens, 0, kTokensMax);
+  if (rule.new_tokens == 0) rule.new_tokens = kNever;
+  deciders_[name] = std::move(rule);
 }
 
 void PrefillConfig::read_handler(Parameters& parameters) {
@@ -64,7 +46,6 @@ void PrefillConfig::read_handler(Parameters& parameters) {
   parameters.read("encodeDeciderPluginName", encode_decider_);
 }
 
-// The deprecated handler of prefill alone.
 void PrefillConfig::read_old_handler(Parameters& parameters) {
   handled_ = true;
   decider_ = "prefix-based-pd-decider";

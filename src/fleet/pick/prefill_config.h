@@ -19,9 +19,13 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // disagg-profile-handler, its predecessors and its deciders; header-profile-handler. False: the type is
-  // none of these. Mistakes are left in the parameters.
-  bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
+  // One for each type of plugin. Mistakes are left in the parameters.
+  void read_handler(Parameters& parameters);         // disagg-profile-handler
+  void read_old_handler(Parameters& parameters);     // pd-profile-handler, for prefill alone
+  void read_header_handler(Parameters& parameters);  // header-profile-handler
+  void read_decider(const std::string& name, Parameters& parameters);  // prefix-based-pd-decider
+  void always_prefill(const std::string& name) { deciders_[name] = {}; }
+  void always_encode(const std::string& name) { encode_deciders_.insert(name); }
 
   // The profiles of the file by name: with the first handler that of decoding and, where a decider is named,
   // those of prefill and of encoding; with the second any of them; without either there must be one.
@@ -31,10 +35,6 @@ class PrefillConfig {
   int primary_port() const { return primary_port_; }  // that the handler names; 0: none
 
  private:
-  void read_handler(Parameters& parameters);
-  void read_old_handler(Parameters& parameters);
-  void read_header_handler(Parameters& parameters);
-
   bool handled_ = false;
   int primary_port_ = 0;
   std::optional<ProfilesByHeader> by_header_;

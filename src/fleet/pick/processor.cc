@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "ext_proc.pb.h"
+#include "fleet/pick/choice_answer.h"
 #include "fleet/pick/gateway_metadata.h"
 #include "fleet/pick/usage.h"
 #include "fleet/scan/request_scan.h"
@@ -18,21 +19,12 @@ namespace {
 
 using ext_proc::CommonResponse;
 using ext_proc::HeaderMap;
-using ext_proc::HeaderMutation;
 using ext_proc::HeaderValue;
 using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
-constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
-// Read by sidecars, and not the client's to say.
-constexpr std::string_view kPrefiller = "x-prefiller-host-port";
-constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
-constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
-constexpr std::string_view kRank = "x-data-parallel-host-port";
-constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
 constexpr std::string_view kServedHeader = "x-conformance-test-served-endpoint";
 constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
-constexpr std::string_view kLoadBalancer = "envoy.lb";
 
 // Bytes of a body in one answer; Envoy advises at most 64 KiB.
 constexpr std::size_t kPieceBytes = 62'000;
@@ -68,21 +60,6 @@ std::string_view code_name(int status) {
 
 std::string_view value_of(const HeaderValue& header) {
   return header.raw_value().empty() ? header.value() : header.raw_value();
-}
-
-// Overwrites what the client may have sent under that name.
-void set_header(HeaderMutation& mutation, std::string_view name, std::string_view value) {
-  auto& option = *mutation.add_set_headers();
-  option.mutable_header()->set_key(std::string(name));
-  option.mutable_header()->set_raw_value(std::string(value));
-  option.set_append_action(ext_proc::OVERWRITE_IF_EXISTS_OR_ADD);
-}
-
-std::string random_uuid(std::uint64_t high, std::uint64_t low) {
-  high = (high & ~0xF000ULL) | 0x4000;                     // version 4
-  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // variant 1
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF,
-                     low >> 48, low & 0xFFFFFFFFFFFF);
 }
 
 // The body in pieces, one answer each; the last one ends the stream unless trailers follow.
@@ -206,6 +183,11 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
   told_.target_model = route_.model;
+  told_.request_bytes = request_.body.size();
+  told_.counted = true;
+  context_.metrics.began(told_.model);
+  told_.ttft_slo_seconds = slo_seconds("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or(0);
+  told_.tpot_slo_seconds = slo_seconds("x-llm-d-slo-tpot-ms", "x-slo-tpot-ms").value_or(0);
   const openai::Route* known = openai::find_route(request_.path);
   const Parsers& parsers = context_.options.parsers;
   const bool parsed = known && is_parsed(known->protocol, parsers);
@@ -279,10 +261,19 @@ void Processor::wait_for_burst(Answers& answers) {
 
 void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
-  auto choice = context_.balancer.choose(
-      std::exchange(route_, {}),
-      {.subset = &subset_, .priority = flow_item().priority, .burst_home = burst_home_});
-  context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
+  Attempt attempt{.target_model = told_.target_model,
+                  .prompt_tokens = static_cast<std::int64_t>(route_.tokens.size())};
+  auto choice =
+      context_.balancer.choose(std::exchange(route_, {}), {.subset = &subset_,
+                                                           .priority = flow_item().priority,
+                                                           .burst_home = burst_home_,
+                                                           .timer = &context_.metrics.plugin_times()});
+  attempt.seconds = static_cast<double>(now_us() - begun) * 1e-6;
+  if (choice) {
+    attempt.endpoint = choice->endpoint->name;
+    attempt.known_tokens = attempt.prompt_tokens - choice->new_tokens;
+  }
+  context_.metrics.decided(attempt);
   if (!choice) return refuse(choice.error(), answers);
   add_choice(*std::move(choice), answers);
   if (request_mode_ == BodyMode::full_duplex) add_request_body(request_.body, has_trailers_, answers);
@@ -328,13 +319,19 @@ FlowItem Processor::flow_item() const {
     item.fairness_id = *fairness;
   else if (const std::string_view agent = context_.balancer.agent(route_); !agent.empty())
     item.fairness_id = agent;
-  const std::string_view slo = header("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or("");
+  if (const auto slo = slo_seconds("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"))
+    item.ttft_slo_us = static_cast<std::int64_t>(*slo * 1e6);
+  return item;
+}
+
+// Seconds of a header with a whole number of milliseconds; nullopt: it is missing, malformed or above a day.
+std::optional<double> Processor::slo_seconds(std::string_view name, std::string_view old_name) const {
+  const std::string_view text = header(name, old_name).value_or("");
   constexpr std::int64_t kDayMs = 86'400'000;
   std::int64_t ms = 0;
-  const auto [end, error] = std::from_chars(slo.data(), slo.data() + slo.size(), ms);
-  if (error == std::errc{} && end == slo.data() + slo.size() && ms >= 0 && ms <= kDayMs)
-    item.ttft_slo_us = ms * 1000;
-  return item;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (error != std::errc{} || end != text.data() + text.size() || ms < 0 || ms > kDayMs) return std::nullopt;
+  return static_cast<double>(ms) * 1e-3;
 }
 
 void Processor::hold(std::function<void()> resume) {
@@ -402,46 +399,20 @@ void Processor::pick_any(Answers& answers) {
 void Processor::add_choice(Choice choice, Answers& answers) {
   choice_ = std::move(choice);
   sent_us_ = now_us();
-  std::string names;
-  for (const Choice::Picked& endpoint : choice_.picked) {
-    if (!names.empty()) names += ',';
-    names += context_.options.primary_port > 0
-                 ? fmt::format("{}:{}", ip_of(endpoint.name), context_.options.primary_port)
-                 : endpoint.name;
-  }
-
-  ProcessingResponse& answer = answers.emplace_back();
-  const bool buffered = request_mode_ == BodyMode::buffered && !request_.body.empty();
-  CommonResponse& common = buffered ? *answer.mutable_request_body()->mutable_response()
-                                    : *answer.mutable_request_headers()->mutable_response();
-  common.set_clear_route_cache(true);
-  HeaderMutation& headers = *common.mutable_header_mutation();
-  set_header(headers, kDestination, names);
-  const std::string rank = context_.options.primary_port > 0 ? choice_.picked.front().name : "";
-  for (const auto& [name, value] : {std::pair(kPrefiller, choice_.prefiller),
-                                    {kEncoders, choice_.encoders},
-                                    {kKvSource, choice_.kv_source},
-                                    {kRank, rank}}) {
-    if (!value.empty())
-      set_header(headers, name, value);
-    else if (request_.headers.find(name))
-      headers.add_remove_headers(std::string(name));
-  }
-  if (buffered && restorer_.active()) common.mutable_body_mutation()->set_body(request_.body);
-  // Envoy drops the length of a body that is streamed to the picker and back.
-  if (request_mode_ == BodyMode::full_duplex && !request_.body.empty())
-    set_header(headers, "content-length", fmt::format("{}", request_.body.size()));
-  if (!request_.headers.find("x-request-id"))
-    set_header(headers, "x-request-id", random_uuid(context_.balancer.draw(), context_.balancer.draw()));
-
-  auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]
-                      .mutable_struct_value()
-                      ->mutable_fields();
-  fields[std::string(kDestination)].set_string_value(names);
-  if (!context_.options.emit_scores) return;
-  auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
-  for (const Choice::Picked& endpoint : choice_.picked)
-    scores[endpoint.name].set_number_value(endpoint.score);
+  told_.split = split_of(choice_);
+  const std::string request_id = request_.headers.find("x-request-id")
+                                     ? ""
+                                     : random_uuid(context_.balancer.draw(), context_.balancer.draw());
+  write_choice({.choice = choice_,
+                .request = request_,
+                .primary_port = context_.options.primary_port,
+                .emit_scores = context_.options.emit_scores,
+                .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
+                // Envoy drops the length of a body that is streamed to the picker and back.
+                .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
+                .changes_body = restorer_.active(),
+                .request_id = request_id},
+               answers.emplace_back());
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
@@ -482,6 +453,7 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
     first_token_us_ = now_us();
     if (choice_.endpoint) context_.balancer.first_token(choice_.booking);
   }
+  told_.response_bytes += piece.body().size();
   if (event_stream_ && choice_.endpoint) context_.balancer.grow(choice_.booking, 1);
   tail_ += piece.body();
   if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
@@ -502,6 +474,8 @@ void Processor::response_ended() {
   const Usage usage = find_usage(tail_);
   told_.input_tokens = usage.input_tokens;
   told_.output_tokens = usage.output_tokens;
+  told_.cached_tokens = usage.cached_tokens;
+  told_.streamed = event_stream_;
   if (choice_.endpoint && choice_.inputs && told_.status == 200) tell_latency();
   if (choice_.endpoint) context_.balancer.ended(choice_.booking, Outcome::neither);
   choice_.endpoint = nullptr;

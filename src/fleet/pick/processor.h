@@ -131,6 +131,7 @@ class Processor {
   bool sheds() const;
   std::optional<std::string_view> header(std::string_view name, std::string_view old_name) const;
   FlowItem flow_item() const;
+  std::optional<double> slo_seconds(std::string_view name, std::string_view old_name) const;
   void pick_any(Answers& answers);
   // The message that says where the request goes: to its headers, or to its buffered body.
   void add_choice(Choice choice, Answers& answers);

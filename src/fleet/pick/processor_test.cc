@@ -3,134 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <map>
+#include <set>
 
-#include "base/check.h"
-#include "base/clock.h"
-#include "ext_proc.pb.h"
+#include "fleet/pick/test_processor.h"
 
 namespace octavo::fleet {
 namespace {
 
-using ext_proc::ProcessingRequest;
-using ext_proc::ProcessingResponse;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-constexpr std::string_view kBody = R"({"model":"m","prompt":"Once upon a time"})";
-
-// A picker over endpoints that answer, and one request to it.
-class ProcessorTest : public testing::Test {
- protected:
-  // Endpoints 10.0.0.1:8000, 10.0.0.2:8000, ...
-  void begin(int endpoints, ProcessorOptions options = {},
-             PipelineConfig pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}) {
-    processor_.reset();
-    auto made =
-        Balancer::make({.pools = {{.pipeline = std::move(pipeline)}}, .probes = {.success_threshold = 1}});
-    CHECK(made);
-    balancer_ = *std::move(made);
-    context_ = std::make_unique<ProcessorContext>(*balancer_, options);
-    std::vector<Endpoint> all;
-    for (int i = 1; i <= endpoints; ++i) {
-      const std::string name = fmt::format("10.0.0.{}:8000", i);
-      all.push_back({.name = name, .url = "http://" + name});
-    }
-    balancer_->set_endpoints(std::move(all));
-    std::vector<Scrape> scrapes;
-    const auto view = balancer_->view();
-    for (const Member& member : view->members) scrapes.push_back({.endpoint = member.id, .answered = true});
-    balancer_->scraped(std::move(scrapes));
-    next();
-  }
-  void next() { processor_ = std::make_unique<Processor>(*context_); }
-
-  Result<> send(const ProcessingRequest& message) {
-    answers_.clear();
-    return processor_->process(message, answers_);
-  }
-
-  static ProcessingRequest request_headers(std::map<std::string, std::string> headers = {},
-                                           bool end = false) {
-    ProcessingRequest message;
-    headers.try_emplace(":path", "/v1/completions?x=1");
-    headers.try_emplace(":method", "POST");
-    for (const auto& [key, value] : headers) {
-      auto& header = *message.mutable_request_headers()->mutable_headers()->add_headers();
-      header.set_key(key);
-      header.set_raw_value(value);
-    }
-    message.mutable_request_headers()->set_end_of_stream(end);
-    return message;
-  }
-  static ProcessingRequest request_body(std::string_view piece, bool end = true) {
-    ProcessingRequest message;
-    message.mutable_request_body()->set_body(std::string(piece));
-    message.mutable_request_body()->set_end_of_stream(end);
-    return message;
-  }
-  static ProcessingRequest response_body(std::string_view piece, bool end) {
-    ProcessingRequest message;
-    message.mutable_response_body()->set_body(std::string(piece));
-    message.mutable_response_body()->set_end_of_stream(end);
-    return message;
-  }
-  static ProcessingRequest with_subset(ProcessingRequest message, std::vector<std::string> addresses) {
-    auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];
-    auto& list = *(*hint.mutable_fields())["x-gateway-destination-endpoint-subset"].mutable_list_value();
-    for (std::string& address : addresses) list.add_values()->set_string_value(std::move(address));
-    return message;
-  }
-  static ProcessingRequest with_subset_text(ProcessingRequest message, std::string text) {
-    auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];
-    (*hint.mutable_fields())["x-gateway-destination-endpoint-subset"].set_string_value(std::move(text));
-    return message;
-  }
-
-  static std::map<std::string, std::string> headers_of(const ext_proc::HeaderMutation& mutation) {
-    std::map<std::string, std::string> headers;
-    for (const auto& option : mutation.set_headers()) {
-      EXPECT_TRUE(option.header().value().empty()) << "raw_value is what counts";
-      EXPECT_EQ(option.append_action(), ext_proc::OVERWRITE_IF_EXISTS_OR_ADD);
-      headers[option.header().key()] = option.header().raw_value();
-    }
-    return headers;
-  }
-  std::map<std::string, std::string> choice_headers() const {
-    return headers_of(answers_.at(0).request_headers().response().header_mutation());
-  }
-  // Where a whole request with kBody goes; "" when it is refused.
-  std::string destination(const ProcessingRequest& last = request_body(kBody)) {
-    CHECK(send(request_headers()));
-    CHECK(send(last));
-    return answers_.at(0).has_request_headers() ? choice_headers().at("x-gateway-destination-endpoint") : "";
-  }
-  void expect_refused(int status, std::string_view text, std::string_view reason = "") {
-    ASSERT_EQ(answers_.size(), 1U);
-    const auto& refused = answers_[0].immediate_response();
-    EXPECT_EQ(refused.status().code(), status);
-    EXPECT_THAT(refused.body(), HasSubstr(std::string(text)));
-    const auto headers = headers_of(refused.headers());
-    EXPECT_EQ(headers.contains("x-llm-d-request-dropped-reason")
-                  ? headers.at("x-llm-d-request-dropped-reason")
-                  : "",
-              reason);
-    EXPECT_TRUE(processor_->over());
-  }
-  std::string metric(const std::string& name) const {
-    const std::string text = context_->metrics.text(*balancer_->view());
-    const std::size_t at = text.find("\n" + name + " ");
-    CHECK(at != std::string::npos, "{}", name);
-    const std::size_t begin = at + name.size() + 2;
-    return text.substr(begin, text.find('\n', begin) - begin);
-  }
-
-  std::unique_ptr<Balancer> balancer_;
-  std::unique_ptr<ProcessorContext> context_;
-  std::unique_ptr<Processor> processor_;
-  std::vector<ProcessingResponse> answers_;
-};
 
 TEST_F(ProcessorTest, AWholeRequestIsAnsweredHeadersFirstThenBody) {
   begin(1);
@@ -418,6 +300,28 @@ TEST_F(ProcessorTest, ARankIsNamedAndItsPodsPortAsked) {
   EXPECT_EQ(choice_headers().at("x-data-parallel-host-port"), "10.0.0.1:8000");
 }
 
+TEST_F(ProcessorTest, ARankOfASharedPortIsNamedToItsEngine) {
+  begin(1);
+  const Member& first = balancer_->view()->members.front();
+  balancer_->set_ranks(first.id, *first.endpoint, 2);
+  std::vector<Scrape> scrapes;
+  const auto view = balancer_->view();
+  for (const Member& member : view->members) scrapes.push_back({.endpoint = member.id, .answered = true});
+  balancer_->scraped(std::move(scrapes));
+  std::set<std::string> ranks;
+  std::vector<std::unique_ptr<Processor>> running;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(destination(), "10.0.0.1:8000");
+    ranks.insert(choice_headers().at("x-data-parallel-rank"));
+    running.push_back(std::move(processor_));
+    next();
+  }
+  EXPECT_EQ(ranks, (std::set<std::string>{"0", "1"})) << "each has a load of its own";
+  ASSERT_TRUE(send(request_headers({{"x-data-parallel-rank", "1"}})));
+  ASSERT_TRUE(send(request_body(kBody)));
+  EXPECT_FALSE(choice_headers().contains("x-data-parallel-rank")) << "the client's counts";
+}
+
 TEST_F(ProcessorTest, AnAnswerPassesThroughAndIsCounted) {
   begin(1);
   ASSERT_EQ(destination(), "10.0.0.1:8000");
@@ -483,127 +387,6 @@ TEST_F(ProcessorTest, AnEndpointMayGoWhileItAnswers) {
   EXPECT_EQ(balancer_->view()->members.size(), 1U);
 }
 
-TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
-  ProcessorOptions options{.rules = {.objectives = {{"chat", 10}}},
-                           .flow = FlowGateOptions{.flow = {.bands = {{10, {.requests_max = 1}}}},
-                                                   .detector = ConcurrencyDetector{.requests_max = 1}}};
-  begin(1, options);
-  const std::map<std::string, std::string> chat{{"x-llm-d-inference-objective", "chat"}};
-  // Sends all of a request, which then waits.
-  const auto begin_to_wait = [&](Processor& processor, std::promise<void>& resumed) {
-    std::vector<ProcessingResponse> none;
-    CHECK(processor.process(request_headers(chat), none));
-    CHECK(processor.process(request_body(kBody), none));
-    EXPECT_TRUE(none.empty());
-    EXPECT_TRUE(processor.waits());
-    processor.wait([&] { resumed.set_value(); });
-  };
-  const auto go_on = [&](Processor& processor, std::promise<void>& resumed) {
-    resumed.get_future().wait();
-    answers_.clear();
-    processor.go_on(answers_);
-    EXPECT_FALSE(processor.waits());
-  };
-  std::promise<void> promises[4];
-  Processor first(*context_), second(*context_), third(*context_), cancelled(*context_);
-  begin_to_wait(first, promises[0]);
-  go_on(first, promises[0]);
-  EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
-  begin_to_wait(second, promises[1]);
-  begin_to_wait(third, promises[2]);
-  go_on(third, promises[2]);  // the band of chats has room for one
-  EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 429);
-  std::vector<ProcessingResponse> rest;
-  CHECK(first.process(response_body("{}", true), rest));
-  go_on(second, promises[1]);
-  EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
-  begin_to_wait(cancelled, promises[3]);
-  cancelled.cancel();
-  go_on(cancelled, promises[3]);
-  EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 503);
-}
-
-TEST_F(ProcessorTest, ARunningRequestEndsForOneOfAHigherPriority) {
-  begin(1, {.rules = {.objectives = {{"batch", -1}}},
-            .flow = FlowGateOptions{.detector = ConcurrencyDetector{.requests_max = 1}, .evicts = true}});
-  const auto start = [&](Processor& processor, const char* objective, std::promise<void>& resumed) {
-    std::vector<ProcessingResponse> none;
-    CHECK(processor.process(request_headers({{"x-llm-d-inference-objective", objective}}), none));
-    CHECK(processor.process(request_body(kBody), none));
-    processor.wait([&] { resumed.set_value(); });
-  };
-  Processor batch(*context_), chat(*context_);
-  std::promise<void> goes, evicted, follows;
-  start(batch, "batch", goes);
-  goes.get_future().wait();
-  EXPECT_FALSE(batch.begins());
-  batch.go_on(answers_);
-  ASSERT_TRUE(batch.begins());
-  batch.evictable([&] { evicted.set_value(); });
-  EXPECT_FALSE(batch.begins());
-  start(chat, "chat", follows);
-  evicted.get_future().wait();
-  answers_.clear();
-  batch.evict(answers_);
-  ASSERT_EQ(answers_.size(), 1U);
-  const auto& immediate = answers_[0].immediate_response();
-  EXPECT_EQ(immediate.status().code(), 429);
-  EXPECT_EQ(immediate.body(), "request evicted by flow control");
-  EXPECT_EQ(headers_of(immediate.headers()).at("x-llm-d-request-dropped-reason"), "evicted");
-  EXPECT_TRUE(batch.over());
-  batch.evict(answers_);
-  EXPECT_EQ(answers_.size(), 1U) << "once";
-  follows.get_future().wait();
-  answers_.clear();
-  chat.go_on(answers_);
-  EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
-  EXPECT_THAT(context_->gate->metrics(), HasSubstr("octavo_pick_flow_control_evictions_total 1"));
-}
-
-TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
-  begin(1, {.flow = FlowGateOptions{.detector = ConcurrencyDetector{.requests_max = 1}}});
-  ASSERT_TRUE(balancer_->choose({}, {})) << "takes the only place";
-  ASSERT_TRUE(send(request_headers()));
-  ASSERT_TRUE(send(request_body(kBody)));
-  ASSERT_TRUE(processor_->waits());
-  processor_->cancel();
-  bool resumed = false;
-  processor_->wait([&] { resumed = true; });
-  EXPECT_TRUE(resumed);
-  context_->gate->stop();  // notifies waiting requests before `resumed` is destroyed
-}
-
-TEST_F(ProcessorTest, RequestsOfAMomentWithOnePromptGoToOneEndpoint) {
-  begin(3, {},
-        {{{"", "burst-prefix-cache-producer", {{"windowDurationMs", 500}}},
-          {"", "prefix-cache-scorer", {{"prefixMatchInfoProducerName", "burst-prefix-cache-producer"}}}},
-         {{"prefix-cache-scorer"}}});
-  http::AsyncClient client({.threads = 1});
-  context_->bursts = std::make_unique<BurstGate>(*balancer_, client.next_loop());
-  constexpr std::string_view kOther = R"({"model":"m","prompt":"another"})";
-  const std::string_view bodies[] = {kBody, kOther, kBody, kOther, kBody};
-  std::vector<std::unique_ptr<Processor>> processors;
-  std::promise<void> resumed[std::size(bodies)];
-  for (std::size_t i = 0; i < std::size(bodies); ++i) {
-    next();
-    ASSERT_TRUE(send(request_headers()));
-    ASSERT_TRUE(send(request_body(bodies[i])));
-    ASSERT_TRUE(processor_->waits());
-    processor_->wait([&, i] { resumed[i].set_value(); });
-    processors.push_back(std::move(processor_));
-  }
-  std::vector<std::string> homes;
-  for (std::size_t i = 0; i < std::size(bodies); ++i) {
-    resumed[i].get_future().wait();
-    answers_.clear();
-    processors[i]->go_on(answers_);
-    homes.push_back(choice_headers().at("x-gateway-destination-endpoint"));
-  }
-  const std::string &first = homes[0], &other = homes[1];
-  EXPECT_NE(first, other);
-  EXPECT_THAT(homes, testing::ElementsAre(first, other, first, other, first));
-}
-
 TEST_F(ProcessorTest, AClientThatSendsTheAnswersTokenStaysThere) {
   begin(3, {},
         {{{"", "session-affinity-filter"}, {"", "random-picker"}},
@@ -628,152 +411,6 @@ TEST_F(ProcessorTest, AClientThatSendsTheAnswersTokenStaysThere) {
 }
 
 // Who has answered is known to keep a limit that everybody keeps, who has not is not.
-TEST_F(ProcessorTest, WhoHoldsMoreOfAPromptIsNamedToWhoComputesIt) {
-  constexpr std::string_view kSource = "x-kv-cache-source-host-port";
-  begin(2, {}, {{{"", "p2p-source-producer"}, {"", "active-request-scorer"}}, {{"active-request-scorer"}}});
-  const std::string body = R"({"model":"m","prompt":")" + std::string(2000, 'x') + R"("})";
-  CHECK(send(request_headers({{std::string(kSource), "10.9.9.9:1"}})));
-  CHECK(send(request_body(body)));
-  const std::string first = choice_headers().at("x-gateway-destination-endpoint");
-  EXPECT_FALSE(choice_headers().contains(std::string(kSource)));
-  const auto& removed = answers_.at(0).request_headers().response().header_mutation().remove_headers();
-  EXPECT_THAT(removed, testing::Contains(std::string(kSource))) << "it is not the client's to say";
-  const auto busy = std::move(processor_);
-  next();
-  CHECK(send(request_headers()));
-  CHECK(send(request_body(body)));
-  EXPECT_NE(choice_headers().at("x-gateway-destination-endpoint"), first) << "that one is busy";
-  EXPECT_EQ(choice_headers().at(std::string(kSource)), first);
-}
-
-TEST_F(ProcessorTest, HowBusyGpusAreIsKnownBesideEnginesOwnMetrics) {
-  begin(2);
-  const AttributeKey busy{"GPUUtilization", "dcgm-extractor"}, depth{"depth", "core-metrics-extractor"};
-  const EndpointId id = balancer_->view()->members.at(0).id;
-  EndpointState read;
-  read.waiting = 3;
-  read.attributes = std::make_shared<const Attributes>(Attributes{{depth, 7}});
-  balancer_->scraped(
-      {{.endpoint = id, .answered = true, .state = read}, {.endpoint = id, .attributes = {{busy, 0.5}}}});
-  read.attributes.reset();
-  read.waiting = 4;
-  balancer_->scraped({{.endpoint = id, .answered = true, .state = read}});
-  const auto view = balancer_->view();
-  const EndpointState& state = view->members.at(0).state;
-  EXPECT_EQ(state.waiting, 4);
-  EXPECT_EQ(state.attribute(busy), 0.5);
-  EXPECT_EQ(state.attribute(depth), 7);
-  EXPECT_EQ(state.availability, Availability::available);
-}
-
-TEST_F(ProcessorTest, LatenciesAreLearntFromAnswers) {
-  begin(2, {},
-        {{{"", "slo-headroom-tier-filter", {{"epsilonExploreNeg", 0}}}, {"", "random-picker"}},
-         {{"slo-headroom-tier-filter"}, {"random-picker"}}});
-  const auto ask = [&](std::vector<std::string> subset) {
-    next();
-    CHECK(send(request_headers({{"x-slo-ttft-ms", "1000000"}})));
-    CHECK(send(subset.empty() ? request_body(kBody) : with_subset(request_body(kBody), subset)));
-    return choice_headers().at("x-gateway-destination-endpoint");
-  };
-  for (int i = 0; i < 18; ++i) {
-    EXPECT_EQ(ask({"10.0.0.2"}), "10.0.0.2:8000");
-    ProcessingRequest headers;
-    auto& status = *headers.mutable_response_headers()->mutable_headers()->add_headers();
-    status.set_key(":status");
-    status.set_raw_value("200");
-    CHECK(send(headers));
-    CHECK(send(response_body("{}", true)));
-  }
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask({}), "10.0.0.2:8000");
-}
-
-std::unique_ptr<Balancer> picker_of(PipelineConfig pipeline) {
-  return *Balancer::make({.pools = {{.pipeline = std::move(pipeline)}}, .probes = {.success_threshold = 1}});
-}
-
-TEST(PickPolicy, AnAdmitterRefuses) {
-  const auto picker = picker_of(
-      {.plugins = {{"", "random-picker"}, {"", "probabilistic-admitter"}}, .steps = {{"random-picker"}}});
-  picker->set_endpoints({{.name = "10.0.0.1:8000", .url = "http://10.0.0.1:8000"}});
-  picker->scraped({{.endpoint = 0, .answered = true}});
-  EXPECT_TRUE(picker->choose({}, {}));
-  const auto refused = picker->choose({}, {.priority = -1});
-  ASSERT_FALSE(refused) << "nothing is known of its load";
-  EXPECT_EQ(refused.error().status, 500);
-  EXPECT_THAT(
-      refused.error().message,
-      HasSubstr("request cannot be admitted: inference error: ResourceExhausted - probabilistic-admitter"));
-}
-
-TEST(PickPolicy, AnEndpointThatStartsAnewBetweenTwoReadingsHoldsNothing) {
-  const auto picker =
-      picker_of({.plugins = {{"", "approx-prefix-cache-producer"}, {"", "prefix-cache-scorer"}},
-                 .steps = {{"prefix-cache-scorer"}}});
-  picker->set_endpoints({{.name = "10.0.0.1:8000"}, {.name = "10.0.0.2:8000"}});
-  const auto read = [&](EndpointId id, double prompt_tokens) {
-    picker->scraped(
-        {{.endpoint = id, .answered = true, .state = EndpointState{.prompt_tokens = prompt_tokens}}});
-  };
-  for (const EndpointId id : {0U, 1U}) read(id, 100);
-  const RouteRequest request{.tokens = std::vector<std::uint32_t>(256, 7)};
-  EndpointId chosen = kNoEndpoint;
-  const auto score = [&] {
-    auto choice = picker->choose(request, {});
-    chosen = choice->booking.endpoint;
-    picker->ended(choice->booking, Outcome::neither);
-    return choice->picked[0].score;
-  };
-  EXPECT_EQ(score(), 0);
-  const EndpointId holder = chosen;
-  EXPECT_GT(score(), 0);
-  EXPECT_EQ(chosen, holder);
-  read(holder, 110);
-  EXPECT_GT(score(), 0);
-  read(holder, 3);
-  EXPECT_EQ(score(), 0) << "its counters have begun anew";
-}
-
-TEST(PickPolicy, TheBlocksOfAnAdapterBearItsName) {
-  const std::string precise = "precise-prefix-cache-producer";
-  const auto picker = picker_of(
-      {.plugins = {{"", precise}, {"", "prefix-cache-scorer", {{"prefixMatchInfoProducerName", precise}}}},
-       .steps = {{"prefix-cache-scorer"}}});
-  std::vector<Endpoint> endpoints;
-  for (int i = 1; i <= 8; ++i) endpoints.push_back({.name = fmt::format("10.0.0.{}:80", i)});
-  picker->set_endpoints(endpoints);
-  std::vector<Scrape> scrapes;
-  const auto there = picker->view();
-  for (const Member& member : there->members) scrapes.push_back({.endpoint = member.id, .answered = true});
-  picker->scraped(std::move(scrapes));
-  RouteRequest request{.model = "tale", .tokens_are_exact = true};
-  for (std::uint32_t token = 0; token < 16; ++token) request.tokens.push_back(token);
-  const auto tell = [&](std::string_view name, std::string adapter) {
-    const auto view = picker->view();
-    picker->cache_changed(*view->find(name),
-                          {{{.kind = CacheEvent::Kind::stored,
-                             .blocks = {1},
-                             .tokens = request.tokens,
-                             .block_size = 16,
-                             .adapter = std::move(adapter)}}},
-                          {});
-  };
-  const auto serve = [&](std::vector<std::string> adapters) {
-    picker->set_models(there->members.at(0), std::nullopt, std::move(adapters));
-  };
-  tell("10.0.0.3:80", "");
-  tell("10.0.0.5:80", "tale");
-  const auto pick = [&] { return picker->choose(request, {}).value().picked.at(0).name; };
-  EXPECT_EQ(pick(), "10.0.0.3:80") << "a name that nobody has called an adapter's is the model's";
-  serve({"tale"});
-  EXPECT_EQ(pick(), "10.0.0.5:80");
-  picker->set_endpoints(endpoints);
-  EXPECT_EQ(pick(), "10.0.0.5:80") << "who lists endpoints does not know of adapters";
-  serve({});
-  request.model = "another";
-  EXPECT_EQ(pick(), "10.0.0.3:80");
-}
-
 TEST_F(ProcessorTest, AModelGoesOutUnderAnotherNameAndComesBackUnderItsOwn) {
   begin(1, {.rules = {.rewrites = {{.created = "1", .name = "r", .rules = {{{"m"}, {{"tuned", 1}}}}}}}});
   ASSERT_TRUE(send(request_headers()));
@@ -802,24 +439,6 @@ TEST_F(ProcessorTest, APathThatNoParserTakesIsRefusedWhereNothingPassesThrough) 
   ASSERT_TRUE(send(request_headers({{":path", "/v1/messages"}})));
   ASSERT_TRUE(send(request_body(kBody)));
   expect_refused(400, "no parser takes the path /v1/messages");
-}
-
-TEST_F(ProcessorTest, WithoutFlowControlPrioritiesBelowZeroGoWhileThereIsRoom) {
-  begin(1, {.rules = {.objectives = {{"batch", -1}}}});
-  const auto ask = [&](std::map<std::string, std::string> headers) {
-    next();
-    CHECK(send(request_headers(std::move(headers))));
-    CHECK(send(request_body(kBody)));
-  };
-  ask({{"x-llm-d-inference-objective", "batch"}});
-  expect_refused(429, "system saturated, sheddable request dropped", "rejected-saturated");
-  ask({});
-  EXPECT_TRUE(answers_.at(0).has_request_headers());
-  EndpointState free;
-  free.observed_us = now_us();
-  balancer_->scraped({{.endpoint = 0, .answered = true, .state = free}});
-  ask({{"x-llm-d-inference-objective", "batch"}});
-  EXPECT_TRUE(answers_.at(0).has_request_headers());
 }
 
 }  // namespace

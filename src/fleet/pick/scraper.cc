@@ -1,5 +1,6 @@
 #include "fleet/pick/scraper.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -9,13 +10,23 @@
 #include "fleet/observe/model_cards.h"
 
 namespace octavo::fleet {
+namespace {
+
+// Ranks that have a port each are endpoints already.
+bool has_port_of_own(const FleetView& view, const Member& member) {
+  return std::ranges::any_of(view.members, [&](const Member& other) {
+    return other.endpoint->url != member.endpoint->url &&
+           ip_of(other.endpoint->name) == ip_of(member.endpoint->name);
+  });
+}
+
+}  // namespace
 
 Scraper::Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages)
-    : balancer_(balancer),
-      loop_(loop),
-      engines_(std::move(pages.engines)),
-      metrics_(balancer.fleet(), loop, std::move(pages.metrics),
-               [this](const auto&... read) { metrics_read(read...); }) {
+    : balancer_(balancer), loop_(loop), engines_(std::move(pages.engines)) {
+  if (pages.metrics)
+    metrics_.emplace(balancer.fleet(), loop, *std::move(pages.metrics),
+                     [this](const auto&... read) { metrics_read(read...); });
   if (pages.models)
     models_.emplace(balancer.fleet(), loop, *std::move(pages.models),
                     [this](const auto&... read) { models_read(read...); });
@@ -25,25 +36,22 @@ Scraper::Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages)
 }
 
 void Scraper::start() {
-  metrics_.start();
+  if (metrics_) metrics_->start();
   if (models_) models_->start();
   if (gpus_) gpus_->start();
 }
 
-// nullopt: the page has no load, or the endpoint has left.
-std::optional<EndpointState> Scraper::state_in(EndpointId id, const Result<http::Response>& page) const {
-  const auto view = balancer_.view();
-  const Member* member = view->find(id);
-  if (!member || !page || page->status != 200) return std::nullopt;
-  EndpointState state = member->state;
-  state.attributes.reset();  // those that this page has
-  if (!read_engine_metrics(page->body, state, engines_.of(*member->endpoint))) return std::nullopt;
-  state.observed_us = now_us();
-  return state;
-}
-
 void Scraper::metrics_read(const Member& asked, const Result<http::Response>& page) {
-  hand_over({.endpoint = asked.id, .answered = page.has_value(), .state = state_in(asked.id, page)});
+  Scrape scrape{.endpoint = asked.id, .name = asked.endpoint->name, .answered = page.has_value()};
+  const auto view = balancer_.view();
+  const Member* member = view->find(asked.id);
+  if (member && page && page->status == 200) {
+    EnginePage read = read_engine_page(*member, page->body, engines_.of(*member->endpoint), now_us());
+    if ((read.ranks > 1 || member->endpoint->shares_port) && !has_port_of_own(*view, *member))
+      balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
+    scrape.state = std::move(read.state);
+  }
+  hand_over(std::move(scrape));
 }
 
 // A missing page leaves the last reading: exporters do not show whether engines answer.

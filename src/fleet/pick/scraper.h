@@ -15,7 +15,7 @@ namespace octavo::fleet {
 class Scraper {
  public:
   struct Pages {
-    PollOptions metrics = {};
+    std::optional<PollOptions> metrics = {};  // nothing: nobody reads them
     EngineKinds engines;                     // how to read them
     std::optional<PollOptions> models = {};  // the list of models; nothing: nobody asks for it
     std::optional<PollOptions> gpus = {};    // dcgm-exporter's, as well
@@ -26,7 +26,6 @@ class Scraper {
 
  private:
   void metrics_read(const Member& asked, const Result<http::Response>& page);
-  std::optional<EndpointState> state_in(EndpointId id, const Result<http::Response>& page) const;
   void models_read(const Member& asked, const Result<http::Response>& page);
   void gpus_read(const Member& asked, const Result<http::Response>& page);
   void hand_over(Scrape scrape);
@@ -34,8 +33,7 @@ class Scraper {
   Balancer& balancer_;
   http::ClientLoop& loop_;
   const EngineKinds engines_;
-  PagePoller metrics_;
-  std::optional<PagePoller> models_, gpus_;
+  std::optional<PagePoller> metrics_, models_, gpus_;
   std::vector<Scrape> scrapes_;  // handed over together
 };
 

@@ -9,6 +9,7 @@
 #include "fleet/decide/attribute.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/pick/media_estimate.h"
+#include "fleet/pick/prefill_config.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {
@@ -21,30 +22,38 @@ namespace json = boost::json;
 
 constexpr std::int64_t kRenderUsMax = 600'000'000;
 
-void read_handler(Parameters&, EndpointPickerConfig&) {}
+// A plugin whose work is always done.
+void accept(Parameters&, SetupTarget&) {}
 
 void read_page_source(Parameters& parameters, PageSource& source) {
   std::string scheme = "http";
-  bool insecure = true;
+  TlsSource tls;
   parameters.read("scheme", scheme);
-  if (scheme != "http") parameters.fail("scheme", "must be \"http\", there is no other yet");
-  parameters.read("insecureSkipVerify", insecure);  // of https
+  if (scheme != "http" && scheme != "https") parameters.fail("scheme", "must be \"http\" or \"https\"");
+  parameters.read("insecureSkipVerify", tls.any_certificate);
+  parameters.read("caCertPath", tls.ca_file);
+  parameters.read("clientCertPath", tls.certfile);
+  parameters.read("clientKeyPath", tls.keyfile);
+  if (tls.certfile.empty() != tls.keyfile.empty())
+    parameters.fail(tls.certfile.empty() ? "clientCertPath" : "clientKeyPath",
+                    "must be given: clientCertPath and clientKeyPath belong together");
+  if (scheme == "https") source.tls = std::move(tls);
   parameters.read("path", source.path);
   if (!source.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
   parameters.read_duration("interval", source.interval_us);
 }
 
-void read_metrics_source(Parameters& parameters, EndpointPickerConfig& config) {
-  read_page_source(parameters, config.metrics);
+void read_metrics_source(Parameters& parameters, SetupTarget& target) {
+  read_page_source(parameters, target.config.metrics);
 }
 
-void read_models_source(Parameters& parameters, EndpointPickerConfig& config) {
-  read_page_source(parameters, config.models.emplace(kModelsPage));
+void read_models_source(Parameters& parameters, SetupTarget& target) {
+  read_page_source(parameters, target.config.models.emplace(kModelsPage));
 }
 
 // dcgm-exporter: beside each engine, or one on each machine.
-void read_gpu_source(Parameters& parameters, EndpointPickerConfig& config) {
-  PageSource& source = config.gpus.emplace(PageSource{.path = "/metrics"});
+void read_gpu_source(Parameters& parameters, SetupTarget& target) {
+  PageSource& source = target.config.gpus.emplace(PageSource{.path = "/metrics"});
   std::int64_t port = 9400;
   read_page_source(parameters, source);
   parameters.read("port", port, 1, 65535);
@@ -115,8 +124,8 @@ void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::stri
   own.push_back(std::move(name));
 }
 
-void read_core_metrics(Parameters& parameters, EndpointPickerConfig& config) {
-  EngineKinds& engines = config.engines;
+void read_core_metrics(Parameters& parameters, SetupTarget& target) {
+  EngineKinds& engines = target.config.engines;
   std::vector<std::string> own;
   parameters.read("engineLabelKey", engines.label);
   if (const auto* list = parameters.get("engineConfigs"); list && list->is_array()) {
@@ -133,16 +142,16 @@ void read_core_metrics(Parameters& parameters, EndpointPickerConfig& config) {
     parameters.fail("defaultEngine", "must be the name of an engine");
 }
 
-void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
+void read_file_discovery(Parameters& parameters, SetupTarget& target) {
   FileDiscovery discovery;
   parameters.read("path", discovery.path);
   parameters.read("watchFile", discovery.watch);
   if (discovery.path.empty()) parameters.fail("path", "must name a file");
-  config.discovery = discovery;
+  target.config.discovery = discovery;
 }
 
 // The balancer counts requests in flight, with the output tokens that have come.
-void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
+void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   bool estimates = false, synced = false;
   std::string prefixes;  // what any producer knows of them counts
   parameters.read("prefixMatchInfoProducerName", prefixes);
@@ -156,7 +165,7 @@ void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
 }
 
 // Prompts given as tokens are used as they are; others are asked for, or four bytes count as one.
-void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
+void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);
   const bool asks = parameters.get("vllm") || !source.model.empty();
@@ -167,7 +176,7 @@ void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
     if (auto address = http::parse_base_url(url))
       source.address = *std::move(address);
     else
-      fields.fail("url", "must be like \"http://localhost:8000\"");
+      fields.fail("url", fmt::format("is {}: must be like \"http://localhost:8000\"", quoted_text(url)));
     for (const auto& [name, ms] :
          {std::pair("timeout", &source.timeout_ms), {"mmTimeout", &source.media_timeout_ms}}) {
       std::int64_t us = std::int64_t{1000} * *ms;
@@ -189,45 +198,79 @@ void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
   if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
   if (asks && parameters.get("estimate"))
     parameters.fail("estimate", "must not be given beside modelName and vllm");
-  parameters.read_object("estimate",
-                         [&](Parameters& fields) { read_media_estimate(fields, config.media_tokens); });
-  if (asks || !source.address) config.tokens = std::move(source);
+  parameters.read_object(
+      "estimate", [&](Parameters& fields) { read_media_estimate(fields, target.config.media_tokens); });
+  if (asks || !source.address) target.config.tokens = std::move(source);
 }
 
-void read_served_verifier(Parameters&, EndpointPickerConfig& config) { config.tells_served = true; }
+void read_served_verifier(Parameters&, SetupTarget& target) { target.config.tells_served = true; }
 
 // Sidecars of data-parallel engines pass requests on to the rank that a header names.
-void read_data_parallel(Parameters& parameters, EndpointPickerConfig& config) {
+void read_data_parallel(Parameters& parameters, SetupTarget& target) {
   std::int64_t port = 8000;
   parameters.read("primaryPort", port, 1, 65535);
-  config.primary_port = static_cast<int>(port);
+  target.config.primary_port = static_cast<int>(port);
+}
+
+void read_disagg_handler(Parameters& parameters, SetupTarget& target) {
+  target.prefill.read_handler(parameters);
+}
+void read_pd_handler(Parameters& parameters, SetupTarget& target) {
+  target.prefill.read_old_handler(parameters);
+  if (target.prefill.primary_port() > 0) target.config.primary_port = target.prefill.primary_port();
+}
+void read_header_handler(Parameters& parameters, SetupTarget& target) {
+  target.prefill.read_header_handler(parameters);
+}
+void read_prefix_decider(Parameters& parameters, SetupTarget& target) {
+  target.prefill.read_decider(target.name, parameters);
+}
+void read_always_prefill(Parameters&, SetupTarget& target) { target.prefill.always_prefill(target.name); }
+void read_always_encode(Parameters&, SetupTarget& target) { target.prefill.always_encode(target.name); }
+
+// Deprecated, without work: the profile handler's choice writes the headers.
+void read_headers_handler(Parameters& parameters, SetupTarget&) {
+  std::string profile;
+  for (const char* field : {"prefillProfile", "encodeProfile"}) parameters.read(field, profile);
 }
 
 constexpr SetupRow kSetupTable[] = {
-    {"anthropic-parser", SetupKind::parser, read_handler},
+    {"always-disagg-multimodal-decider", SetupKind::handler, read_always_encode},
+    {"always-disagg-pd-decider", SetupKind::handler, read_always_prefill},
+    {"anthropic-parser", SetupKind::parser, accept},
     {"core-metrics-extractor", SetupKind::extractor, read_core_metrics},
     {"data-parallel-profile-handler", SetupKind::handler, read_data_parallel},
-    {"dcgm-data-source", SetupKind::source, read_gpu_source},
-    {"dcgm-extractor", SetupKind::extractor, read_handler},
+    {"dcgm-data-source", SetupKind::source, read_gpu_source, Stability::alpha},
+    {"dcgm-extractor", SetupKind::extractor, accept, Stability::alpha},
     {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
-    {"endpoint-notification-source", SetupKind::source, read_handler},  // notifies every plugin
+    {"disagg-headers-handler", SetupKind::handler, read_headers_handler},
+    {"disagg-profile-handler", SetupKind::handler, read_disagg_handler},
+    {"endpoint-notification-source", SetupKind::source, accept},  // notifies every plugin
     {"file-discovery", SetupKind::discovery, read_file_discovery},
+    {"header-profile-handler", SetupKind::handler, read_header_handler, Stability::alpha},
     {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
     {"metrics-data-source", SetupKind::source, read_metrics_source},
-    {"models-data-extractor", SetupKind::extractor, read_handler},
+    {"models-data-extractor", SetupKind::extractor, accept},
     {"models-data-source", SetupKind::source, read_models_source},
-    {"openai-parser", SetupKind::parser, read_handler},
-    {"passthrough-parser", SetupKind::parser, read_handler},
-    {"sglanghttp-parser", SetupKind::parser, read_handler},
-    {"single-profile-handler", SetupKind::handler, read_handler},
+    {"openai-parser", SetupKind::parser, accept},
+    {"passthrough-parser", SetupKind::parser, accept},
+    {"pd-profile-handler", SetupKind::handler, read_pd_handler},           // deprecated
+    {"prefill-header-handler", SetupKind::handler, read_headers_handler},  // deprecated
+    {"prefix-based-pd-decider", SetupKind::handler, read_prefix_decider},
+    {"sglanghttp-parser", SetupKind::parser, accept},
+    {"single-profile-handler", SetupKind::handler, accept},
     {"token-producer", SetupKind::producer, read_token_producer},
-    {"tokenizer", SetupKind::producer, read_token_producer},  // its old name
-    {"vllmhttp-parser", SetupKind::parser, read_handler},
+    {"vllmhttp-parser", SetupKind::parser, accept},
 };
 
 }  // namespace
 
 std::span<const SetupRow> setup_table() { return kSetupTable; }
+
+const SetupRow* find_setup(std::string_view type) {
+  const auto found = std::ranges::find(kSetupTable, type, &SetupRow::type);
+  return found != std::end(kSetupTable) ? &*found : nullptr;
+}
 
 void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
   constexpr std::int64_t kPortMax = 65535;

@@ -1,26 +1,36 @@
-// Plugins of an EndpointPickerConfig that do not decide, but say where what is decided from comes from: one
-// row each.
+// Plugins of an EndpointPickerConfig that are settings of the picker, not steps of a decision: one row each.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "fleet/decide/plugin_table.h"
 #include "fleet/pick/endpoint_picker_config.h"
 
 namespace octavo::fleet {
 
 class Parameters;
+class PrefillConfig;
 
 enum class SetupKind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
+
+// The parts of a configuration that a row may change.
+struct SetupTarget {
+  const std::string& name;  // of the plugin
+  EndpointPickerConfig& config;
+  PrefillConfig& prefill;
+};
 
 struct SetupRow {
   std::string_view type;
   SetupKind kind;
-  void (*read)(Parameters&, EndpointPickerConfig&);  // mistakes are left in the parameters
+  void (*read)(Parameters&, SetupTarget&);  // mistakes are left in the parameters
+  Stability stability = Stability::beta;
 };
 
 std::span<const SetupRow> setup_table();
+const SetupRow* find_setup(std::string_view type);  // null: no row has this type
 
 extern const PageSource kModelsPage;
 

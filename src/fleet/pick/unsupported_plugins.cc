@@ -9,9 +9,16 @@ constexpr std::string_view kOneCluster =
     "a picker has one pool: run one for each cluster, and let the gateway split traffic between them";
 
 constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
+    {"decision-tree-filter",
+     "use queue-scorer, kv-cache-utilization-scorer and lora-affinity-scorer with weights and "
+     "max-score-picker"},
     {"disaggregatedset-rollout-pod-extractor", "use label-selector-filter with the label of the revision"},
     {"disaggregatedset-rollout-screener", "use label-selector-filter with the label of the revision"},
     {"k8s-notification-source", "pods, pools and objectives are watched without it: remove it"},
+    {"least-kv-cache-filter", "use kv-cache-utilization-scorer"},
+    {"least-queue-filter", "use queue-scorer"},
+    {"lora-affinity-filter", "use lora-affinity-scorer"},
+    {"low-queue-filter", "use utilization-filter with the metric waiting-queue"},
     {"multicluster-approx-prefix-cache-producer", kOneCluster},
     {"multicluster-file-discovery", kOneCluster},
     {"multicluster-kv-cache-utilization-scorer", kOneCluster},
@@ -22,6 +29,7 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"multicluster-session-affinity-filter", kOneCluster},
     {"request-attribute-reporter",
      "expressions (CEL) are not evaluated: /metrics has the tokens of requests"},
+    {"slo-aware-profile-handler", "use single-profile-handler, and latency-scorer in its profile"},
     {"vertexai-parser", "use passthrough-parser, which picks without reading bodies"},
     {"vllmgrpc-parser", "use passthrough-parser, which picks without reading bodies"},
 };

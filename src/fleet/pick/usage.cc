@@ -17,6 +17,12 @@ std::int64_t number(const json::object& usage, std::string_view name, std::strin
   return -1;
 }
 
+std::int64_t cached(const json::object& usage) {
+  const auto* details = usage.if_contains("prompt_tokens_details");
+  if (details && details->is_object()) return number(details->get_object(), "cached_tokens", "cached_tokens");
+  return number(usage, "cache_read_input_tokens", "cache_read_input_tokens");
+}
+
 }  // namespace
 
 Usage find_usage(std::string_view tail) {
@@ -31,7 +37,7 @@ Usage find_usage(std::string_view tail) {
     if (error || !parser.done()) continue;
     const json::value usage = parser.release();
     return {number(usage.get_object(), "prompt_tokens", "input_tokens"),
-            number(usage.get_object(), "completion_tokens", "output_tokens")};
+            number(usage.get_object(), "completion_tokens", "output_tokens"), cached(usage.get_object())};
   }
   return {};
 }

@@ -9,6 +9,7 @@ namespace octavo::fleet {
 struct Usage {
   std::int64_t input_tokens = -1;  // -1: it does not say
   std::int64_t output_tokens = -1;
+  std::int64_t cached_tokens = -1;  // of the input
 };
 
 // Number of bytes at the end of a response that contain its usage.

@@ -20,6 +20,16 @@ TEST(Usage, IsFoundAtTheEndOfAnAnswer) {
       3, 7);
 }
 
+TEST(Usage, SaysWhatCameFromACache) {
+  EXPECT_EQ(find_usage(R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}})")
+                .cached_tokens,
+            4);
+  EXPECT_EQ(find_usage(R"({"usage":{"input_tokens":9,"cache_read_input_tokens":5,"output_tokens":1}})")
+                .cached_tokens,
+            5);
+  EXPECT_EQ(find_usage(R"({"usage":{"prompt_tokens":9}})").cached_tokens, -1);
+}
+
 TEST(Usage, OrIsNotThere) {
   for (const char* tail :
        {"", "\"usage\"", "\"usage\":", "\"usage\": nul", "\"usage\": {\"prompt_tokens\": 1",

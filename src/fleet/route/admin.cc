@@ -1,4 +1,5 @@
 #include "fleet/route/admin.h"
+#include "fleet/balance/index_metrics.h"
 
 #include <algorithm>
 #include <atomic>
@@ -131,6 +132,7 @@ std::optional<Response> older_route(const RouteContext& context, const Request& 
 Response metrics(const RouteContext& context) {
   Balancer& balancer = context.balancer;
   std::string out = context.metrics.text();
+  write_index_metrics(out, balancer);
   const auto view = balancer.fleet().view();
   const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
     fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} gauge\n", name, help);

@@ -80,27 +80,16 @@ void Monitor::probe(const Member& member) {
   });
 }
 
-void Monitor::read_metrics(const Member& member, const http::Response& answer) {
-  const Endpoint& endpoint = *member.endpoint;
-  const int ranks = engines_of(answer.body);
-  balancer_.set_ranks(member.id, endpoint, ranks);
-  bool found = false, busy = false, restarted = false;
-  std::int64_t alive_us = 0;  // the old process, for sure
-  balancer_.fleet().update(member.id, [&](EndpointState& state) {
-    const EndpointState before = state;
-    found = read_engine_metrics(answer.body, state, known_engines().any,
-                                ranks > 1 ? std::optional(endpoint.rank) : std::nullopt);
-    if (!found) return;
-    state.observed_us = now_us();
-    busy = state.running + state.waiting > 0;
-    restarted = has_restarted(before, state);
-    // One address may have several processes, each with separate pages: only a later one replaces another.
-    if (state.started_s > before.started_s) alive_us = before.observed_us;
-  });
-  if (found) balancer_.observed(member.id, endpoint, busy);
-  if (!restarted) return;
-  if (const auto known = known_.find(endpoint.name); known != known_.end()) known->second.models_us = 0;
-  balancer_.restarted(member.id, endpoint, alive_us);
+void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
+  const auto view = balancer_.view();
+  const Member* member = view->find(asked.endpoint->name);
+  EnginePage page = read_engine_page(member ? *member : asked, answer.body, known_engines().any, now_us());
+  balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
+  if (!page.state) return;
+  const auto restarted = balancer_.scraped(
+      {{.endpoint = asked.id, .name = asked.endpoint->name, .state = std::move(page.state)}});
+  if (const auto known = known_.find(asked.endpoint->name); !restarted.empty() && known != known_.end())
+    known->second.models_us = 0;
 }
 
 void Monitor::ask_models(const Member& member, std::function<void()> then) {

@@ -39,7 +39,7 @@ class Monitor {
   void tick();
   void visit(const Member& member, std::int64_t now_us);
   void probe(const Member& member);
-  void read_metrics(const Member& member, const http::Response& answer);
+  void read_metrics(const Member& asked, const http::Response& answer);
   void ask_models(const Member& member, std::function<void()> then);
   void models_refreshed();
   void ask(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);

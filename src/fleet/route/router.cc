@@ -157,7 +157,7 @@ struct Router::State {
               balancer->cache_changed(member, events, position);
             },
             std::ref(warm_start)),
-        sources(follow_workers(*balancer, options.discovered, options.pd.enabled)),
+        sources(follow_workers(*balancer, options)),
         retries(options.retry.budget),
         admission(options.max_concurrent_requests),
         queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)

@@ -9,6 +9,7 @@
 
 #include "fleet/decide/policies.h"
 #include "fleet/discover/endpoint_source.h"
+#include "fleet/discover/event_addresses.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/peers/peer_sync.h"
 #include "fleet/route/queue_options.h"
@@ -36,6 +37,7 @@ struct RetryOptions {
 struct DiscoveredWorkers {
   std::optional<Role> role = {};  // of all of them; nothing: each says its own
   EndpointSourceOptions from = {};
+  EventPorts event_ports = {};  // of workers that name no address of their events
 };
 
 // Prefill and decode apart: two pools of workers.

@@ -9,9 +9,7 @@
 
 namespace octavo::fleet {
 
-// `balancer` outlives them. disaggregated: each worker must be for prefill or decode.
-std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer,
-                                                            const std::vector<DiscoveredWorkers>& from,
-                                                            bool disaggregated);
+// `balancer` outlives them.
+std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer, const RouterOptions& options);
 
 }  // namespace octavo::fleet

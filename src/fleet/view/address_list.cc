@@ -20,7 +20,7 @@ std::vector<std::string> read_address_list(std::string_view text) {
 
 bool address_names(std::string_view item, std::string_view endpoint) {
   const std::string_view ip = ip_of(endpoint);
-  return item == endpoint || item == ip ||
+  return item == endpoint || item == address_of(endpoint) || item == ip ||
          (ip.starts_with('[') && ip.ends_with(']') && item == ip.substr(1, ip.size() - 2));
 }
 

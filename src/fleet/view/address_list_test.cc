@@ -28,5 +28,13 @@ TEST(AddressList, APortNamesOneEndpointAnAddressAllOfIt) {
   EXPECT_FALSE(address_names("", "10.0.0.1:8080"));
 }
 
+TEST(AddressNames, AnAddressMeansAllRanksOfItsPort) {
+  EXPECT_TRUE(address_names("10.0.0.1:8000", "10.0.0.1:8000@1"));
+  EXPECT_TRUE(address_names("10.0.0.1:8000@1", "10.0.0.1:8000@1"));
+  EXPECT_TRUE(address_names("10.0.0.1", "10.0.0.1:8000@1"));
+  EXPECT_FALSE(address_names("10.0.0.1:8000@2", "10.0.0.1:8000@1"));
+  EXPECT_FALSE(address_names("10.0.0.1:80", "10.0.0.1:8000@1"));
+}
+
 }  // namespace
 }  // namespace octavo::fleet

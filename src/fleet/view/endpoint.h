@@ -48,6 +48,9 @@ struct Endpoint {
 // "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
 std::string_view ip_of(std::string_view address);
 
+// "10.0.0.1:8000" of "10.0.0.1:8000@1", a rank that shares its port.
+std::string_view address_of(std::string_view name);
+
 // May a request be sent there?
 enum class Availability : std::uint8_t {
   available,

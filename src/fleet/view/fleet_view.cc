@@ -89,4 +89,6 @@ void Fleet::release(EndpointId id) {
   taken_[id] = false;
 }
 
+std::string_view address_of(std::string_view name) { return name.substr(0, name.find('@')); }
+
 }  // namespace octavo::fleet

@@ -60,6 +60,12 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     }
   }
 
+  std::optional<IndexSize> index_size() const override {
+    IndexSize size = held_.size();
+    size.blocks += static_cast<std::int64_t>(recent_.blocks());
+    return size;
+  }
+
   void sent(const Cycle& cycle, EndpointId endpoint) override {
     write_keys(cycle);
     const bool told = cycle.request.tokens_are_exact && !private_ && held_.read().tells(endpoint);

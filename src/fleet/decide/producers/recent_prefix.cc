@@ -29,6 +29,10 @@ class RecentPrefixProducer : public Producer {
     recent_.match(keys_, overlap);
   }
 
+  std::optional<IndexSize> index_size() const override {
+    return IndexSize{.blocks = static_cast<std::int64_t>(recent_.blocks())};
+  }
+
   void sent(const Cycle& cycle, EndpointId endpoint) override {
     const std::int64_t size = block_size(cycle);
     write_keys(cycle, static_cast<int>(size));

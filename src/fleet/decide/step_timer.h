@@ -1,0 +1,30 @@
+// How long plugins take, for metrics. Rooms that decide hold no clock: the timer brings one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace octavo::fleet {
+
+struct StepName {
+  std::string type, name;  // of the plugin
+};
+
+class StepTimer {
+ public:
+  virtual ~StepTimer() = default;
+  virtual std::int64_t now_ns() const = 0;
+  // point: llm-d's name of what the plugin did, like "Scorer".
+  virtual void took(std::string_view point, const StepName& step, std::int64_t ns) = 0;
+};
+
+template <class Work>
+void timed(StepTimer* timer, std::string_view point, const StepName& step, Work&& work) {
+  if (!timer) return work();
+  const std::int64_t begun = timer->now_ns();
+  work();
+  timer->took(point, step, timer->now_ns() - begun);
+}
+
+}  // namespace octavo::fleet

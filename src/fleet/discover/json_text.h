@@ -1,0 +1,17 @@
+// Text in JSON of a Kubernetes API server.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+
+namespace octavo::fleet {
+
+// The text at a JSON pointer like "/metadata/name"; "": none.
+inline std::string text_at(const boost::json::value& value, std::string_view pointer) {
+  boost::system::error_code error;
+  const boost::json::value* found = value.find_pointer(pointer, error);
+  return found && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+}  // namespace octavo::fleet

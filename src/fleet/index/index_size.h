@@ -1,0 +1,13 @@
+// The size of an index of prefixes.
+#pragma once
+
+#include <cstdint>
+
+namespace octavo::fleet {
+
+struct IndexSize {
+  std::int64_t blocks = 0;     // over all endpoints
+  std::int64_t reporting = 0;  // endpoints whose KV events fill the index; blocks of the others are estimates
+};
+
+}  // namespace octavo::fleet

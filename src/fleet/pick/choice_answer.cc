@@ -1,0 +1,97 @@
+#include "fleet/pick/choice_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ext_proc.pb.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
+constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
+constexpr std::string_view kLoadBalancer = "envoy.lb";
+// Read by sidecars, and not the client's to say.
+constexpr std::string_view kPrefiller = "x-prefiller-host-port";
+constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
+constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
+constexpr std::string_view kRank = "x-data-parallel-host-port";
+constexpr std::string_view kEngineRank = "x-data-parallel-rank";  // read by vLLM
+
+// The addresses of endpoints, separated by commas.
+std::string without_ranks(std::string names) {
+  for (std::size_t at = names.find('@'); at != std::string::npos; at = names.find('@', at))
+    names.erase(at, std::min(names.find(',', at), names.size()) - at);
+  return names;
+}
+
+// The addresses of the endpoints picked, each once. primary_port: the gateway's port for all ranks of a pod;
+// 0: none.
+std::string destinations(const Choice& choice, int primary_port) {
+  std::vector<std::string> addresses;
+  for (const Choice::Picked& picked : choice.picked) {
+    std::string address = primary_port > 0 ? fmt::format("{}:{}", ip_of(picked.name), primary_port)
+                                           : std::string(address_of(picked.name));
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(std::move(address));
+  }
+  return fmt::format("{}", fmt::join(addresses, ","));
+}
+
+}  // namespace
+
+std::string_view split_of(const Choice& choice) {
+  if (choice.encoders.empty()) return choice.prefiller.empty() ? "decode-only" : "prefill-decode";
+  return choice.prefiller.empty() ? "encode-decode" : "encode-prefill-decode";
+}
+
+void set_header(ext_proc::HeaderMutation& mutation, std::string_view name, std::string_view value) {
+  auto& option = *mutation.add_set_headers();
+  option.mutable_header()->set_key(std::string(name));
+  option.mutable_header()->set_raw_value(std::string(value));
+  option.set_append_action(ext_proc::OVERWRITE_IF_EXISTS_OR_ADD);
+}
+
+std::string random_uuid(std::uint64_t high, std::uint64_t low) {
+  high = (high & ~0xF000ULL) | 0x4000;                     // version 4
+  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // variant 1
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF,
+                     low >> 48, low & 0xFFFFFFFFFFFF);
+}
+
+void write_choice(const ChoiceAnswer& told, ext_proc::ProcessingResponse& answer) {
+  const Choice& choice = told.choice;
+  const http::Request& request = told.request;
+  ext_proc::CommonResponse& common = told.buffered ? *answer.mutable_request_body()->mutable_response()
+                                                   : *answer.mutable_request_headers()->mutable_response();
+  common.set_clear_route_cache(true);
+  ext_proc::HeaderMutation& headers = *common.mutable_header_mutation();
+  const std::string names = destinations(choice, told.primary_port);
+  set_header(headers, kDestination, names);
+  for (const auto& [name, value] : {std::pair(kPrefiller, without_ranks(choice.prefiller)),
+                                    {kEncoders, without_ranks(choice.encoders)},
+                                    {kKvSource, without_ranks(choice.kv_source)},
+                                    {kRank, told.primary_port > 0 ? choice.picked.front().name : ""}}) {
+    if (!value.empty())
+      set_header(headers, name, value);
+    else if (request.headers.find(name))
+      headers.add_remove_headers(std::string(name));
+  }
+  if (choice.endpoint->shares_port && !request.headers.find(kEngineRank))
+    set_header(headers, kEngineRank, std::to_string(choice.endpoint->rank));
+  if (told.buffered && told.changes_body) common.mutable_body_mutation()->set_body(request.body);
+  if (told.says_length) set_header(headers, "content-length", fmt::format("{}", request.body.size()));
+  if (!told.request_id.empty()) set_header(headers, "x-request-id", told.request_id);
+
+  auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]
+                      .mutable_struct_value()
+                      ->mutable_fields();
+  fields[std::string(kDestination)].set_string_value(names);
+  if (!told.emit_scores) return;
+  auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
+  for (const Choice::Picked& endpoint : choice.picked) scores[endpoint.name].set_number_value(endpoint.score);
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,183 @@
+#include "fleet/pick/old_config.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+    {"eviction-priority-then-time-ordering", "priority-then-time-eviction-order-policy"},
+    {"eviction-sheddable-filter", "sheddable-eviction-filter"},
+    {"kv-cache-scorer", "kv-cache-utilization-scorer"},
+    {"model-server-protocol-metrics", "core-metrics-extractor"},
+    {"model-server-protocol-models", "models-data-extractor"},
+    {"tokenizer", "token-producer"},
+};
+
+// Parameters that had no effect in the versions that had them, or whose subject is not in this program.
+constexpr std::pair<std::string_view, std::string_view> kWithoutEffect[] = {
+    {"latency-scorer", "affinityGateTau"},       {"latency-scorer", "affinityGateTauGlobal"},
+    {"latency-scorer", "epsilonExploreNeg"},     {"latency-scorer", "epsilonExploreSticky"},
+    {"latency-scorer", "negHeadroomTPOTWeight"}, {"latency-scorer", "negHeadroomTTFTWeight"},
+    {"latency-scorer", "selectionMode"},
+};
+
+json::object* object_in(json::object& holder, std::string_view name) {
+  json::value* found = holder.if_contains(name);
+  return found ? found->if_object() : nullptr;
+}
+
+std::string text_in(const json::object& holder, std::string_view name) {
+  const json::value* found = holder.if_contains(name);
+  return found && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+// A field that has both names keeps both: the reader reports the old one.
+void move(json::object& from, std::string_view old_name, json::object& to, std::string_view name) {
+  if (!from.contains(old_name) || to.contains(name)) return;
+  to[name] = from.at(old_name);
+  from.erase(old_name);
+}
+
+void rename(json::object& fields, std::string_view old_name, std::string_view name) {
+  move(fields, old_name, fields, name);
+}
+
+void drop(json::object& fields, std::string_view name, std::string_view plugin) {
+  if (fields.erase(name)) log_warning("{}: {} has no effect", plugin, name);
+}
+
+// References name a plugin by its type where it has no name.
+void set_type(json::object& plugin, std::string_view type) {
+  if (text_in(plugin, "name").empty()) plugin["name"] = plugin.at("type");
+  log_info("plugin type {} is now {}", text_in(plugin, "type"), type);
+  plugin["type"] = type;
+}
+
+void update_token_producer(json::object& parameters) {
+  if (json::object* engine = object_in(parameters, "vllm")) rename(*engine, "http", "url");
+}
+
+// Older indexes name the tokenizer's model: a token-producer takes it, and endpoints of the pool tokenise.
+void take_tokenizer(json::object& indexer, json::array& added) {
+  const json::object* pool = object_in(indexer, "tokenizersPoolConfig");
+  const std::string model = pool ? text_in(*pool, "modelName") : "";
+  indexer.erase("tokenizersPoolConfig");
+  if (model.empty()) return;
+  json::object parameters{{"modelName", model}, {"udsTokenizerConfig", json::object()}};
+  added.push_back(json::object{{"type", "token-producer"}, {"parameters", std::move(parameters)}});
+}
+
+void update_precise(json::object& parameters, std::string_view name, json::array& added) {
+  json::object* indexer = object_in(parameters, "indexerConfig");
+  if (!indexer) return;
+  move(*indexer, "tokenProcessorConfig", parameters, "tokenProcessorConfig");
+  drop(*indexer, "prefixStoreConfig", name);
+  take_tokenizer(*indexer, added);
+  if (json::object* blocks = object_in(*indexer, "kvBlockIndexConfig"))
+    drop(*blocks, "maxPrefixBlocksToMatch", name);
+}
+
+// The scorer had the producer's parameters: a producer takes them.
+void take_out(json::object& scorer, std::string_view type, std::string_view reference,
+              std::initializer_list<std::string_view> fields, json::array& added) {
+  json::object* parameters = object_in(scorer, "parameters");
+  if (!parameters || parameters->contains(reference)) return;
+  json::object taken;
+  for (const std::string_view field : fields) move(*parameters, field, taken, field);
+  if (taken.empty()) return;
+  const std::string own = text_in(scorer, "name");
+  const std::string name = (own.empty() ? text_in(scorer, "type") : own) + "-producer";
+  (*parameters)[reference] = name;
+  added.push_back(json::object{{"name", name}, {"type", type}, {"parameters", std::move(taken)}});
+}
+
+// The versions before latency-scorer had one plugin, or a scorer with a profile handler of its own.
+void update_latency(json::object& plugin, json::array& added) {
+  set_type(plugin, "latency-scorer");
+  json::object producer{{"type", "predicted-latency-producer"}};
+  if (json::object* parameters = object_in(plugin, "parameters")) {
+    json::object taken;
+    for (const std::string_view field :
+         {"samplingMean", "sloBufferFactor", "streamingMode", "endpointRoleLabel", "contextTTL"})
+      move(*parameters, field, taken, field);
+    move(*parameters, "maxSampledTokens", taken, "maxDecodeTokenSamplesForPrediction");
+    rename(*parameters, "headroomTTFTWeight", "ttftWeight");
+    rename(*parameters, "headroomTPOTWeight", "tpotWeight");
+    producer["parameters"] = std::move(taken);
+  }
+  added.push_back(std::move(producer));
+}
+
+void update_plugin(json::object& plugin, json::array& added) {
+  for (const auto& [old_type, type] : kTypes)
+    if (text_in(plugin, "type") == old_type) set_type(plugin, type);
+  if (const std::string type = text_in(plugin, "type");
+      type == "predicted-latency-scorer" || type == "slo-aware-routing")
+    update_latency(plugin, added);
+  json::object* parameters = object_in(plugin, "parameters");
+  if (!parameters) return;
+  if (text_in(plugin, "type") == "prefix-cache-scorer") {
+    if (text_in(*parameters, "mode") == "cache_tracking") set_type(plugin, "precise-prefix-cache-scorer");
+    parameters->erase("mode");
+  }
+  const std::string type = text_in(plugin, "type");
+  for (const auto& [of, field] : kWithoutEffect)
+    if (type == of) drop(*parameters, field, type);
+  if (type == "token-producer") update_token_producer(*parameters);
+  if (type.starts_with("precise-prefix-cache-")) update_precise(*parameters, type, added);
+  if (type == "prefix-cache-scorer")
+    take_out(plugin, "approx-prefix-cache-producer", "prefixMatchInfoProducerName",
+             {"autoTune", "blockSizeTokens", "blockSize", "hashBlockSize", "maxPrefixBlocksToMatch",
+              "maxPrefixTokensToMatch", "lruCapacityPerServer"},
+             added);
+}
+
+// The first plugin of a type; null: there is none.
+json::object* find_type(json::array& plugins, std::string_view type) {
+  for (json::value& plugin : plugins)
+    if (plugin.is_object() && text_in(plugin.get_object(), "type") == type) return &plugin.get_object();
+  return nullptr;
+}
+
+// The deprecated scorer keeps an index; beside a producer it reads the producer's.
+void share_index(json::array& plugins) {
+  const json::object* producer = find_type(plugins, "precise-prefix-cache-producer");
+  json::object* scorer = find_type(plugins, "precise-prefix-cache-scorer");
+  if (!producer || !scorer) return;
+  const std::string name =
+      text_in(*producer, "name").empty() ? text_in(*producer, "type") : text_in(*producer, "name");
+  if (const json::object* own = object_in(*scorer, "parameters"); own && !own->empty())
+    log_warning("the parameters of {} have no effect beside {}", text_in(*scorer, "type"), name);
+  set_type(*scorer, "prefix-cache-scorer");
+  (*scorer)["parameters"] = json::object{{"prefixMatchInfoProducerName", name}};
+}
+
+}  // namespace
+
+void update_old_config(json::object& file) {
+  rename(file, "data", "dataLayer");
+  drop(file, "metadata", "config");
+  json::value* plugins = file.if_contains("plugins");
+  if (!plugins || !plugins->is_array()) return;
+  json::array& list = plugins->get_array();
+  json::array added;
+  for (json::value& plugin : list)
+    if (plugin.is_object()) update_plugin(plugin.get_object(), added);
+  for (json::value& plugin : added) {
+    const std::string type = text_in(plugin.get_object(), "type");
+    if (plugin.get_object().contains("name") || !find_type(list, type)) list.push_back(std::move(plugin));
+  }
+  share_index(list);
+}
+
+}  // namespace octavo::fleet

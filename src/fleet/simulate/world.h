@@ -1,0 +1,142 @@
+// The simulated fleet and its requests in virtual time: the state of simulate().
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "fleet/balance/balancer.h"
+#include "fleet/simulate/replica_meter.h"
+#include "fleet/simulate/simulation.h"
+#include "kv/events.h"
+#include "schedule/scheduler.h"
+
+namespace octavo::fleet {
+
+inline constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
+
+// Replicas that do the same part of the work.
+struct SimulatedPool {
+  Role part;
+  SchedulerOptions scheduler;
+  StepTiming timing;
+};
+
+using Handed = std::pair<std::size_t, PrefixHold*>;  // a request's prompt
+
+struct SimulatedReplica {
+  Role role = Role::both;
+  std::unique_ptr<KvEventLog> events;    // null: it tells none
+  std::unique_ptr<Scheduler> scheduler;  // null: gone, its id is free
+  std::int64_t started_us = 0;
+  StepPlan step = {};  // that runs
+  bool busy = false;
+  bool draining = false;  // takes no requests any more
+  // Requests whose prompts were computed elsewhere, and whose KV waits for free blocks here.
+  std::deque<std::size_t> no_room = {};
+  // Those whose KV has come or is coming, until their first token.
+  std::vector<Handed> handed = {};
+  int transfers = 0;              // that are on their way here
+  std::int64_t link_free_us = 0;  // when the last of them is over
+  ReplicaUse use = {};
+  ReplicaMeter meter = {};  // where someone reads it
+};
+
+class World {
+ public:
+  // pools: one, or those that compute prompts and those that decode.
+  World(const SimulationOptions& options, const Trace& trace, std::vector<SimulatedPool> pools,
+        const std::function<void(std::size_t, std::size_t)>& progress)
+      : options_(options), trace_(trace), pools_(std::move(pools)), progress_(progress) {}
+
+  // policies: one for each pool.
+  Result<SimulationResult> run(std::vector<PoolOptions> policies);
+
+ private:
+  // The end of the step that a replica runs (kStep), or of the transfer of a request's KV to it.
+  struct Event {
+    std::int64_t time_us;
+    EndpointId replica;
+    std::size_t request;
+    auto operator<=>(const Event&) const = default;
+  };
+
+  // A user who thinks until the next request.
+  struct Thought {
+    std::int64_t until_us;
+    std::uint32_t request;
+    auto operator<=>(const Thought&) const = default;
+  };
+  struct Requests {
+    std::vector<Booking> bookings = {};  // [request]
+    std::vector<bool> apart = {};        // [request] its prompt was computed apart
+    std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts = {};
+    std::vector<std::uint32_t> follower = {};  // [request] of a closed trace
+    std::size_t ended = 0;
+  };
+  struct Scratch {
+    RouteRequest route = {};
+    std::vector<TokenId> prompt = {};
+    std::vector<CacheEvent> told = {};
+    std::vector<ReplicaReading> readings = {};
+  };
+
+  std::int64_t next_change_us() const;
+  Result<> change_fleet();
+  Result<> read_replicas();
+  Result<> resize(int replicas);
+  SimulatedPool& pool(Role part) { return *std::ranges::find(pools_, part, &SimulatedPool::part); }
+  SimulatedPool& decoding() { return pools_.back(); }
+  Result<EndpointId> add_replica(const SimulatedPool& pool);
+  void drain(EndpointId id);
+  void retire(EndpointId id);
+  void arrive(std::size_t number);
+  void describe(const TraceRequest& request);
+  ChoiceOptions choice_options(std::size_t number, Role part) const;
+  EndpointId choose(std::size_t number, Role part);
+  void give_back(std::size_t number) { balancer_->ended(requests_.bookings[number], Outcome::neither); }
+  bool stays_together(std::size_t number);
+  bool add_sequence(std::size_t number, EndpointId id, int output_tokens);
+  void prefilled(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica);
+  void begin_transfers(EndpointId id);
+  void let_go(SimulatedReplica& replica, std::size_t number);
+  void end_transfer(std::size_t number, EndpointId id);
+  void begin_step(EndpointId id);
+  void end_step(EndpointId id);
+  void push(const Event& event);
+  Event pop();
+  void read_ahead() const;
+  void tell_events(EndpointId id);
+  void token(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica);
+  void plan_followers();
+  void read_gauges();
+  void ended(std::size_t number);
+
+  const SimulationOptions& options_;
+  const Trace& trace_;
+  std::vector<SimulatedPool> pools_;
+  const std::function<void(std::size_t, std::size_t)>& progress_;
+
+  std::int64_t now_us_ = 0;
+  std::unique_ptr<Balancer> balancer_;
+  std::vector<SimulatedReplica> replicas_;  // [EndpointId]
+  std::vector<EndpointId> serving_;         // that take requests, in the order of their starts
+  std::int64_t starts_ = 0;
+  std::size_t resized_ = 0;             // of options_.sizes
+  std::int64_t reading_us_ = kNoEvent;  // when the scaling loop reads next
+  std::deque<std::int64_t> starting_;   // when replicas were decided on that do not take requests yet
+  std::vector<Event> events_;           // a heap, the next one first
+  Requests requests_;
+  std::int64_t prompt_tokens_ = 0;  // see FleetSample
+  std::int64_t cached_tokens_ = 0;
+  SimulationResult result_;
+  Scratch scratch_;
+};
+
+}  // namespace octavo::fleet
