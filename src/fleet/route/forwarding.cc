@@ -284,6 +284,9 @@ void Forwarding::on_end(int number, const Result<>& result) {
 void Forwarding::on_trouble(int number, Trouble trouble) {
   Attempt* attempt = find(number);
   if (!attempt) return;
+  // An idle engine says nothing of a request whose tools run: it ends with its worker or its connection.
+  const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
+  if (idle && request_.server_tools && phase_ != Phase::prefilling) return;
   if (trouble == Trouble::forgotten && phase_ != Phase::prefilling) {
     attempt->forgotten = true;
     if (!request_.tokens.empty()) hedge();
