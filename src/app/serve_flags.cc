@@ -21,9 +21,10 @@
 namespace octavo {
 namespace {
 
-template <class Names>
-std::vector<std::string> texts(const Names& names) {
-  return {names.begin(), names.end()};
+std::vector<std::string> with_auto(const std::vector<std::string_view>& names) {
+  std::vector<std::string> all{"auto", "none"};
+  all.insert(all.end(), names.begin(), names.end());
+  return all;
 }
 
 // Flags in `octavo serve --help`.
@@ -70,20 +71,24 @@ std::optional<LogLevel> log_level_named(std::string name) {
 
 void add_parser_flags(CLI::App& app, ServeCommand& c) {
   constexpr auto kGroup = "Tools and reasoning";
-  auto* parser = app.add_option("--tool-call-parser", c.runtime.tool_call_parser,
-                                "How the model writes tool calls, for --enable-auto-tool-choice")
-                     ->check(CLI::IsMember(texts(grammar::tool_dialect_names())))
-                     ->group(kGroup);
-  app.add_flag("--enable-auto-tool-choice", c.auto_tool_choice,
-               "tool_choice auto: find the calls that the model chooses to write")
-      ->needs(parser)
+  c.runtime.tool_call_parser = c.runtime.reasoning_parser = "auto";
+  app.add_option("--tool-call-parser", c.runtime.tool_call_parser,
+                 "How the model writes tool calls; auto: as its chat template shows, none: calls are text")
+      ->check(CLI::IsMember(with_auto(grammar::tool_dialect_names())))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("--enable-auto-tool-choice,!--no-enable-auto-tool-choice", c.auto_tool_choice,
+               "tool_choice auto: find the calls that the model chooses to write (default: on)")
       ->group(kGroup);
   app.add_flag("--exclude-tools-when-tool-choice-none", c.runtime.serve.rules.exclude_unused_tools,
                "Leave tools out of the prompt of requests that say tool_choice none")
       ->group(kGroup);
-  app.add_option("--reasoning-parser", c.runtime.reasoning_parser,
-                 "How the model marks its thoughts, which then come as `reasoning`")
-      ->check(CLI::IsMember(texts(openai::reasoning_parsers())))
+  app.add_option(
+         "--reasoning-parser", c.runtime.reasoning_parser,
+         "How the model marks its thoughts, which then come as `reasoning`; auto: as its chat template "
+         "shows, none: thoughts are text")
+      ->check(CLI::IsMember(with_auto(openai::reasoning_parsers())))
+      ->capture_default_str()
       ->group(kGroup);
   app.add_option_function<std::string>(
          "--structured-outputs-config",
@@ -187,6 +192,15 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
                  "Minimum number of tokens in a chunk of a stream, except the first and the last chunk")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str()
+      ->group(kGroup);
+  app.add_option_function<int>(
+         "--sse-keep-alive-interval",
+         [&s](int seconds) { s.keep_alive_us = std::int64_t{seconds} * 1'000'000; },
+         "Seconds of silence after which a stream sends a comment, of /v1/messages a ping, of /v1/responses "
+         "its "
+         "state, so that proxies keep its connection; 0: never")
+      ->check(CLI::Range(0, 86'400))
+      ->default_str("0")
       ->group(kGroup);
   app.add_flag("--return-tokens-as-token-ids", s.rules.return_tokens_as_token_ids,
                "Tokens of log-probabilities as \"token_id:7\"")

@@ -17,7 +17,7 @@ struct ServeCommand {
   http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins may do nothing
   std::string fingerprint_mode = "full";
   std::string fingerprint_value;
-  bool auto_tool_choice = false;
+  bool auto_tool_choice = true;
   bool engine_process = true;
   NumaOptions numa;
   DataParallelOptions data_parallel;
