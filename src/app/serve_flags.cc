@@ -21,15 +21,13 @@
 namespace octavo {
 namespace {
 
-std::vector<std::string> tool_dialects() {
-  const auto names = grammar::tool_dialect_names();
-  return {names.begin(), names.end()};
+std::vector<std::string> with_auto(const std::vector<std::string_view>& names) {
+  std::vector<std::string> all{"auto", "none"};
+  all.insert(all.end(), names.begin(), names.end());
+  return all;
 }
-
-std::vector<std::string> reasoning_dialects() {
-  const auto names = openai::reasoning_parsers();
-  return {names.begin(), names.end()};
-}
+std::vector<std::string> tool_parsers() { return with_auto(grammar::tool_dialect_names()); }
+std::vector<std::string> reasoning_parsers() { return with_auto(openai::reasoning_parsers()); }
 
 // Flags in `octavo serve --help`.
 const std::set<std::string> kCommonFlags = {
@@ -91,16 +89,16 @@ http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 
 constexpr ServeFlag kParserFlags[] = {
     {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
-     "How the model writes tool calls, for --enable-auto-tool-choice", OneOfList{tool_dialects}},
-    {"--enable-auto-tool-choice",
-     flag::to<&ServeCommand::auto_tool_choice>,
-     "tool_choice auto: find the calls that the model chooses to write",
-     {},
-     {.needs = "--tool-call-parser"}},
+     "How the model writes tool calls; auto: as its chat template shows, none: calls are text",
+     OneOfList{tool_parsers}},
+    {"--enable-auto-tool-choice,!--no-enable-auto-tool-choice", flag::to<&ServeCommand::auto_tool_choice>,
+     "tool_choice auto: find the calls that the model chooses to write (default: on)"},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
      "Leave tools out of the prompt of requests that say tool_choice none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
-     "How the model marks its thoughts, which then come as `reasoning`", OneOfList{reasoning_dialects}},
+     "How the model marks its thoughts, which replies then have in `reasoning`; auto: as its chat template "
+     "shows, none: thoughts are text",
+     OneOfList{reasoning_parsers}},
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
      R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
@@ -152,6 +150,10 @@ constexpr ServeFlag kReplyFlags[] = {
      "Report cached tokens in usage"},
     {"--enable-per-request-metrics", flag::to<features_of, &ServeFeatures::request_metrics>,
      "Times of an answer in its reply (metrics) and its header Server-Timing"},
+    {"--sse-keep-alive-interval", flag::seconds<1'000'000, serving_of, &ServeOptions::keep_alive_us>,
+     "Seconds of silence after which a stream sends a comment, of /v1/messages a ping, of /v1/responses its "
+     "state, so that proxies keep its connection; 0: never",
+     flag::range(0, 86'400)},
     {"--enable-force-include-usage", flag::to<rules_of, &openai::RequestRules::force_include_usage>,
      "Usage in every stream"},
     {"--stream-interval", flag::to<rules_of, &openai::RequestRules::stream_interval>,
@@ -316,6 +318,7 @@ constexpr ServeFlag kOtherFlags[] = {
 }  // namespace
 
 void add_serve_flags(CLI::App& app, ServeCommand& command) {
+  command.runtime.tool_call_parser = command.runtime.reasoning_parser = "auto";
   app.formatter(std::make_shared<ShortHelpFormatter>(kCommonFlags));
   app.set_help_all_flag("--help-all", "Print all flags and exit");
   add_engine_flags(app, command.runtime.engine);

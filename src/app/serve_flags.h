@@ -45,7 +45,7 @@ struct ServeCommand {
   http::ServerOptions http;
   http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins may do nothing
   Fingerprint fingerprint;
-  bool auto_tool_choice = false;
+  bool auto_tool_choice = true;
   bool engine_process = true;
   NumaOptions numa;
   DataParallelOptions data_parallel;

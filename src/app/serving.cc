@@ -41,7 +41,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     TRY(c.runtime.serve.observe.tracer,
         Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
   }
-  if (!c.auto_tool_choice) c.runtime.tool_call_parser.clear();
+  if (!c.auto_tool_choice) c.runtime.tool_call_parser = "none";
   if (c.engine_process) c.runtime.engine_command = engine_command(c.runtime.engine);
   if (!c.cors.origins.empty()) c.http.cors = c.cors;
   Serving serving;

@@ -82,7 +82,7 @@ constexpr VllmFlag kFlags[] = {
     works("--enable-per-request-metrics"),
     any("--enable-server-load-tracking", nothing, "/load always counts"),
     works("--enable-force-include-usage"),
-    only("0", "--sse-keep-alive-interval", value, "streams carry no comments"),
+    works("--sse-keep-alive-interval"),
     works("--enable-tokenizer-info-endpoint"),
     refused("--enable-log-outputs", nothing, "answers are not logged"),
     any("--enable-log-deltas", nothing, "answers are not logged"),

@@ -11,11 +11,15 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
+// Several calls after one mark.
+constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
+constexpr Opening kLongcatOpenings[] = {
+    {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
 // Granite 3.1 and later write <tool_call>.
 constexpr Opening kGraniteOpenings[] = {
     {"<tool_call>", "<tool_call>[", "</tool_call>"}, {"<|tool_call|>", "<|tool_call|>"}, {"[", "["}};
 constexpr Opening kLlamaOpenings[] = {{"[", "[", "]"}, {"", ","}};
-constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]"}};
+constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]", "", true}};
 constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}};
 constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}};
 constexpr Opening kGigachatOpenings[] = {{"function call", "function call"}};
@@ -51,12 +55,14 @@ constexpr ToolDialect kDialects[] = {
      .call_begin = "<tool_call>\n",
      .call_end = "\n</tool_call>",
      .separator = "\n",
-     .trigger = "<tool_call>"},
+     .trigger = "<tool_call>",
+     .openings = kHermesOpenings},
     {.name = "longcat",
      .call_begin = "<longcat_tool_call>\n",
      .call_end = "\n</longcat_tool_call>",
      .separator = "\n",
-     .trigger = "<longcat_tool_call>"},
+     .trigger = "<longcat_tool_call>",
+     .openings = kLongcatOpenings},
     {.name = "llama3_json",
      .separator = "; ",
      .key = "parameters",

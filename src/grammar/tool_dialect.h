@@ -57,8 +57,10 @@ struct ToolDialect {
   // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never
   // enforced. mark: the part that a reader looks for, empty: it stands only between calls; end: replaces the
   // dialect's end.
+  // words: the reader skips other text before the first object.
   struct Opening {
     std::string_view mark, text, end = {};
+    bool words = false;
   };
   std::span<const Opening> openings = {};
   bool short_ids = false;  // of calls: the models' templates take nine letters and digits only

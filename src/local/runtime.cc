@@ -22,6 +22,7 @@
 #include "remote/data_parallel.h"
 #include "remote/engine_process.h"
 #include "serve/adapter_folder.h"
+#include "serve/openai/find_parsers.h"
 #include "weights/checkpoint.h"
 
 namespace octavo {
@@ -113,21 +114,53 @@ Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& dr
   return {};
 }
 
+struct Parsers {
+  std::string_view tool, reasoning;
+};
+
+// The parsers that the options name, or those that the chat template shows.
+Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
+  Parsers chosen{options.tool_call_parser, options.reasoning_parser};
+  const bool finds_tool = chosen.tool == "auto", finds_reasoning = chosen.reasoning == "auto";
+  std::string text(tokenizer.config().chat_template(true));
+  if (!options.chat_template.empty()) {
+    TRY(text, template_source(options.chat_template));
+  }
+  std::string found;
+  const auto note = [&](std::string_view flag, const openai::FoundParser& parser) {
+    found +=
+        fmt::format("{}{} {}", found.empty() ? "" : ", ", flag, parser.name.empty() ? "none" : parser.name);
+    if (!parser.name.empty()) found += fmt::format(" (it has {})", parser.mark);
+    return parser.name;
+  };
+  if (finds_tool) chosen.tool = note("--tool-call-parser", openai::find_tool_parser(text, tokenizer));
+  if (finds_reasoning)
+    chosen.reasoning =
+        note("--reasoning-parser", openai::find_reasoning_parser(text, tokenizer, chosen.tool));
+  if (!found.empty()) log_info("by the chat template: {}", found);
+  if (chosen.tool == "none") chosen.tool = "";
+  if (chosen.reasoning == "none") chosen.reasoning = "";
+  return chosen;
+}
+
 // How the model writes tool calls and thoughts.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
-  if (!options.tool_call_parser.empty()) {
-    TRY(serve.rules.tool_dialect, openai::tool_dialect_of(options.tool_call_parser, tokenizer));
+  TRY(const Parsers parsers, choose_parsers(options, tokenizer));
+  if (!parsers.tool.empty()) {
+    TRY(serve.rules.tool_dialect, openai::tool_dialect_of(parsers.tool, tokenizer));
     serve.tool_tokens = openai::tool_tokens(*serve.rules.tool_dialect, tokenizer);
     serve.rules.special_tokens = openai::special_tokens(tokenizer);
   }
-  const std::string_view asked = options.reasoning_parser, own = openai::own_reasoning_parser(tokenizer);
-  if (const std::string_view parser = asked.empty() ? own : asked; !parser.empty()) {
+  const std::string_view own = openai::own_reasoning_parser(tokenizer);
+  if (const std::string_view parser = parsers.reasoning.empty() ? own : parsers.reasoning; !parser.empty()) {
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
+    // A template also has marks for models that do not think: prompt or answer must open the thoughts.
+    if (options.reasoning_parser == "auto") serve.rules.reasoning->from_start = false;
   }
   if (serve.rules.tool_dialect && serve.rules.tool_dialect->form == grammar::ToolDialect::Form::harmony &&
       !(serve.rules.reasoning && serve.rules.reasoning->harmony))
     return invalid("tool-call-parser", "{} needs the tokens of gpt-oss and no other --reasoning-parser",
-                   options.tool_call_parser);
+                   parsers.tool);
   return {};
 }
 

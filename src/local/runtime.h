@@ -47,8 +47,9 @@ struct RuntimeOptions {
   std::vector<std::string> served_model_names;  // empty: the model as it was named
   std::string tokenizer;                        // path; "": the model's own
   std::string chat_template;                    // a file, or the template itself; "": the model's own
-  std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
-  std::string reasoning_parser;                 // "": thoughts are text like any other
+  std::string
+      tool_call_parser;  // of tool_choice `auto`; "auto": by the chat template; "", "none": not enabled
+  std::string reasoning_parser;  // "auto": by the chat template; "", "none": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
   std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one

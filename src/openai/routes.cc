@@ -21,6 +21,7 @@ constexpr Route kRoutes[] = {
      .protocol = Protocol::vllm,
      .limit = "max_tokens",
      .limit_in = "sampling_params"},
+    {.path = "/invocations", .model = ModelField::body_or_default, .limit = "max_tokens"},
     {.path = "/generate", .protocol = Protocol::sglang, .model = ModelField::none},
     {.path = "/v1/embeddings", .pooled = true},
     {.path = "/v2/embed", .model = ModelField::body_or_default, .pooled = true},

@@ -1,5 +1,6 @@
 #include "serve/deadlines.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -24,7 +25,10 @@ void Deadlines::stop() {
 void Deadlines::add(std::int64_t at_us, std::weak_ptr<Generation> generation) {
   const std::lock_guard lock(mutex_);
   // Most have ended long before: nothing grows while requests with far deadlines come and go.
-  std::erase_if(due_, [](const auto& entry) { return entry.second.expired(); });
+  if (due_.size() >= cleanup_at_) {
+    std::erase_if(due_, [](const auto& entry) { return entry.second.expired(); });
+    cleanup_at_ = std::max(kCleanupAtLeast, 2 * due_.size());
+  }
   due_.emplace(at_us, std::move(generation));
   changed_.notify_one();
 }
@@ -43,7 +47,7 @@ void Deadlines::run() {
     }
     const auto first = due_.extract(due_.begin());
     lock.unlock();
-    if (const auto generation = first.mapped().lock()) generation->time_out();
+    if (const auto generation = first.mapped().lock()) generation->wake();
     lock.lock();
   }
 }

@@ -1,7 +1,9 @@
-// Ends generations whose clients gave them a time.
+// Wakes generations at moments that they have asked for: their client's deadline, the end of a stream's
+// silence.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,18 +20,21 @@ class Deadlines {
   Deadlines();
   ~Deadlines();
 
-  // Ends nothing any more. Not from a generation's own end: it waits for the one that is being ended.
+  // Wakes nothing any more. Not from a generation's own end: it waits for the one that is being woken.
   void stop();
 
   // at_us: as now_us(). Does nothing for a generation that ends before.
   void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
 
  private:
+  static constexpr std::size_t kCleanupAtLeast = 64;
+
   void run();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<std::int64_t, std::weak_ptr<Generation>> due_;
+  std::size_t cleanup_at_ = kCleanupAtLeast;  // entries
   bool ended_ = false;
   std::thread thread_;
 };

@@ -67,7 +67,8 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
       ticket_(std::move(ticket)),
       submission_(service_->engine),
       exchange_(std::move(exchange)),
-      unfinished_runs_(plan_.prompts.size()) {
+      unfinished_runs_(plan_.prompts.size()),
+      written_us_(now_us()) {
   const int n = plan_.request.sampling.n;
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
     Run& run = runs_.emplace_back();
@@ -120,8 +121,11 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
     self->started_ = true;
   }
   self->schedule();
-  if (const double timeout_s = self->plan_.request.timeout_s; timeout_s > 0)
-    self->service_->deadlines.add(self->plan_.arrived_us + static_cast<std::int64_t>(timeout_s * 1e6), self);
+  Deadlines& deadlines = self->service_->deadlines;
+  if (self->plan_.ends_us() > 0) deadlines.add(self->plan_.ends_us(), self);
+  if (const std::int64_t silence_us = self->service_->options.keep_alive_us;
+      silence_us > 0 && self->streaming())
+    deadlines.add(now_us() + silence_us, self);
   return self;
 }
 
@@ -190,8 +194,15 @@ void Generation::deliver(std::size_t prompt, Output&& output) noexcept {
 
 void Generation::shut_down() { end_with({ErrorCode::unavailable, "the server is shutting down", ""}); }
 
-void Generation::time_out() {
-  end_with({ErrorCode::unavailable, fmt::format("its {} s are over", plan_.request.timeout_s), "timeout"});
+void Generation::wake() {
+  if (plan_.ends_us() > 0 && now_us() >= plan_.ends_us())
+    return end_with(
+        {ErrorCode::unavailable, fmt::format("its {} s are over", plan_.request.timeout_s), "timeout"});
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  schedule();
 }
 
 void Generation::end_with(Error error) {
@@ -206,7 +217,7 @@ void Generation::end_with(Error error) {
 void Generation::schedule() {
   {
     const std::lock_guard lock(mutex_);
-    if (!started_ || scheduled_ || (mail_.empty() && !ending_)) return;
+    if (!started_ || scheduled_ || !has_work()) return;
     scheduled_ = true;
   }
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
@@ -224,7 +235,11 @@ void Generation::drain() {
   if (const auto error = told_to_end()) fail(*error, out);
   const std::size_t piece = streaming() ? kPieceBytes : std::string::npos;
   while (out.size() < piece && (next_ < batch_.size() || fetch())) take(std::move(batch_[next_++]), out);
-  if (streaming() && !out.empty() && !exchange_->write(out)) cancel();
+  keep_alive(out);
+  if (streaming() && !out.empty()) {
+    written_us_ = now_us();
+    if (!exchange_->write(out)) cancel();
+  }
   if (stream_open_ && concluded_ && !concluded_before) exchange_->finish();
   if (next_ < batch_.size() || !rest()) again();
 }
@@ -242,7 +257,7 @@ bool Generation::fetch() {
 // Whether the worker can stop: the queue is empty.
 bool Generation::rest() {
   const std::lock_guard lock(mutex_);
-  scheduled_ = !mail_.empty() || ending_;
+  scheduled_ = has_work();
   return !scheduled_;
 }
 
@@ -251,6 +266,23 @@ std::optional<Error> Generation::told_to_end() {
   const std::lock_guard lock(mutex_);
   auto error = std::exchange(ending_, std::nullopt);
   return concluded_ ? std::nullopt : error;
+}
+
+// Adds a keep-alive to a stream that has been silent for long, and asks to be woken after the next silence.
+void Generation::keep_alive(std::string& out) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(woken_, false)) return;
+  }
+  const std::int64_t silence_us = service_->options.keep_alive_us;
+  if (silence_us == 0 || concluded_ || !streaming()) return;
+  const std::int64_t now = now_us();
+  const bool silent = out.empty() && now - written_us_ >= silence_us;
+  if (silent) {
+    open_stream();
+    out += plan_.reply->keep_alive(runs_.front().echoed);
+  }
+  service_->deadlines.add((silent ? now : written_us_) + silence_us, weak_from_this());
 }
 
 void Generation::take(Mail&& mail, std::string& out) {

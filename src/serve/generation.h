@@ -32,10 +32,10 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
 
   // Ends what is unfinished, with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
-  // Any thread. Both end it with an error to the client: the server stops; the request's timeout
-  // is over.
+  // Any thread. Ends it with an error to the client: the server stops.
   void shut_down();
-  void time_out();
+  // Any thread, at a moment that it has asked for.
+  void wake();
 
  private:
   struct Mail {
@@ -72,7 +72,9 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void drain();
   bool fetch();
   bool rest();
+  bool has_work() const { return !mail_.empty() || ending_ || woken_; }  // under mutex_
   void end_with(Error error);
+  void keep_alive(std::string& out);
   std::optional<Error> told_to_end();
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
@@ -104,12 +106,14 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   std::size_t unfinished_runs_;
   bool concluded_ = false;
   bool stream_open_ = false;
+  std::int64_t written_us_;  // time of the stream's last bytes
 
   std::mutex mutex_;  // guards all below
   std::vector<Mail> mail_;
   std::size_t mail_bytes_ = 0;
   bool started_ = false;
   bool scheduled_ = false;
+  bool woken_ = false;
   std::optional<Error> ending_{};  // the error for the client
 };
 

@@ -41,6 +41,11 @@ struct GenerationPlan {
   std::optional<int> engine{};          // index; nullopt: any
   bool background = false;              // no client waits for the reply
 
+  // Time of the client's deadline; 0: none.
+  std::int64_t ends_us() const {
+    return request.timeout_s > 0 ? arrived_us + static_cast<std::int64_t>(request.timeout_s * 1e6) : 0;
+  }
+
   // As usage reports them: with those of the source.
   int prompt_tokens(std::size_t prompt) const {
     return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);

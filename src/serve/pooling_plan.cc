@@ -14,7 +14,7 @@
 #include "base/base64.h"
 #include "base/hash.h"
 #include "serve/openai/pooling_request.h"
-#include "serve/prepare.h"
+#include "serve/pooling_texts.h"
 #include "serve/text_chunks.h"
 
 namespace octavo {
@@ -135,74 +135,6 @@ Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
 
 std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
-}
-
-// What a text of a task may have: more tokens than the model reads where those of vectors come in chunks.
-std::size_t longest_text(const Service& service, Task task) {
-  const int most = service.engine_info.max_model_len;
-  return static_cast<std::size_t>(task == Task::embed ? std::max(most, service.options.pooling.longest)
-                                                      : most);
-}
-
-// At most the tokens that are read.
-Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {
-  if (!fields.truncate) return kEncodeBytesMax;
-  if (*fields.truncate == -1) return longest;
-  const auto most = static_cast<std::size_t>(*fields.truncate);
-  if (most > longest)
-    return invalid("truncate_prompt_tokens", "must be at most {}, got {}", longest, *fields.truncate);
-  return most;
-}
-
-Result<> check_length(std::size_t tokens, std::size_t most, std::string_view field) {
-  if (tokens == 0) return invalid(field, "a text is empty: at least 1 token is needed");
-  if (tokens <= most) return {};
-  return invalid(field, "a text has {} tokens, the model reads {}; truncate_prompt_tokens cuts it", tokens,
-                 most);
-}
-
-Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
-                                   const openai::PoolingFields& fields, std::size_t longest,
-                                   std::string_view field = "input") {
-  TRY(const std::size_t most, most_tokens(fields, longest));
-  Tokenizer::Texts texts;
-  if (const auto* ids = std::get_if<std::vector<TokenId>>(&input)) {
-    texts.ids = *ids;
-  } else if (fields.add_special_tokens) {
-    TRY(texts, service.tokenizer.encode_texts(std::get<std::string>(input), std::nullopt, most));
-  } else {
-    TRY(texts.ids, service.tokenizer.encode(std::get<std::string>(input), false));
-  }
-  texts.ids.resize(std::min(texts.ids.size(), most));
-  TRY_VOID(check_length(texts.ids.size(), longest, field));
-  return texts;
-}
-
-// A conversation as the chat template writes it.
-Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
-                                        const openai::PoolingFields& fields, std::size_t longest) {
-  if (!chat.media.empty())
-    return invalid(chat.media.front().field, "models that read texts take no images and no sound");
-  TRY(const std::size_t most, most_tokens(fields, longest));
-  TRY(ChatTokens tokens, chat_tokens(service, chat, fields.add_special_tokens, kEncodeBytesMax));
-  tokens.ids.resize(std::min(tokens.ids.size(), most));
-  TRY_VOID(check_length(tokens.ids.size(), longest, "messages"));
-  return Tokenizer::Texts{.ids = std::move(tokens.ids), .second = std::nullopt};
-}
-
-// What stands before texts of this kind, as Cohere and Jina call them: by its own name, or by those that
-// Sentence Transformers folders have for it.
-std::string_view prompt_for(const Service& service, const std::string& input_type) {
-  const auto& prompts = service.options.pooling.text_prompts;
-  const auto named = [&](std::string_view name) {
-    const auto found = prompts.find(name);
-    return found == prompts.end() ? std::string_view() : std::string_view(found->second);
-  };
-  if (const std::string_view own = named(input_type); !own.empty()) return own;
-  if (input_type == "search_query" || input_type == "retrieval.query") return named("query");
-  if (input_type != "search_document" && input_type != "retrieval.passage") return {};
-  const std::string_view document = named("document");
-  return document.empty() ? named("passage") : document;
 }
 
 // What is common to all routes once the texts are known.
@@ -457,11 +389,15 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
   if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
   TRY(openai::EmbedByTypeRequest request, openai::parse_embed_by_type_request(body, service.options.rules));
   TRY(const int kept, kept_of(service, Task::embed, request.dimensions, "output_dimension"));
+  TRY_VOID(check_input_type(service, request));
   const std::string_view prompt = prompt_for(service, request.input_type);
   TextChunks texts;
   for (const std::string& text : request.texts) {
     TRY(Tokenizer::Texts tokens, tokens_of(service, fmt::format("{}{}", prompt, text), request.fields,
                                            longest_text(service, Task::embed), "texts"));
+    if (request.tokens_max && std::ssize(tokens.ids) > *request.tokens_max)
+      return invalid("max_tokens", "is {}, a text has {} tokens: truncate END or START cuts it",
+                     *request.tokens_max, tokens.ids.size());
     texts.add(std::move(tokens), static_cast<std::size_t>(service.engine_info.max_model_len));
   }
   Begun begun = begin_plan(service, request.fields, id, "embd-", std::move(texts.chunks));
@@ -477,10 +413,11 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
     });
     return fmt::format(
         R"({{"id":{},"embeddings":{{{}}},"texts":[{}],"response_type":"embeddings_by_type",)"
-        R"("meta":{{"api_version":{{"version":"2"}},"billed_units":{{"input_tokens":{}}}}}}})",
+        R"("meta":{{"api_version":{{"version":"2"}},"billed_units":{{"input_tokens":{},"image_tokens":0}},)"
+        R"("tokens":{{"input_tokens":{}}}}}}})",
         json_text(frame.id), embeddings,
         joined(request.texts.size(), [&](std::size_t i) { return json_text(request.texts[i]); }),
-        frame.tokens);
+        frame.tokens, frame.tokens);
   };
   return std::move(begun.plan);
 }

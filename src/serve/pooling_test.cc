@@ -3,55 +3,12 @@
 
 #include <cmath>
 
-#include "serve/serve_fixture.h"
+#include "serve/pooling_fixture.h"
 
 namespace octavo {
 namespace {
 
 using ::testing::HasSubstr;
-
-class PoolingTest : public ServeTest {
- protected:
-  // A model that makes (tokens, first token, 0) of a text.
-  void serve_embedder(bool normalise = true) {
-    serve(
-        [](const Request& r, int) {
-          return Script{.pooled = {static_cast<float>(r.prompt.size()), static_cast<float>(r.prompt[0]), 0}};
-        },
-        [&](ServeOptions& options, http::ServerOptions&) {
-          options.rules.max_model_len = 20;
-          engine_->described = {.architecture = "Embedder",
-                                .max_model_len = 20,
-                                .task = Task::embed,
-                                .pooled_size = 3,
-                                .normalise = normalise};
-        });
-  }
-  // A model whose score is the number of tokens less 10.
-  void serve_reranker() {
-    serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size()) - 10}}; },
-          [&](ServeOptions& options, http::ServerOptions&) {
-            options.rules.max_model_len = 20;
-            engine_->described = {.architecture = "Reranker",
-                                  .max_model_len = 20,
-                                  .task = Task::classify,
-                                  .pooled_size = 1,
-                                  .labels = {"relevant"},
-                                  .score_activation = ScoreActivation::sigmoid};
-          });
-  }
-  std::string refusal(const std::string& path, const std::string& body) {
-    const http::Response response = post(path, body);
-    EXPECT_EQ(response.status, 400) << response.body;
-    return std::string(json::parse(response.body).at("error").at("message").as_string());
-  }
-  static std::vector<double> numbers(const json::value& list) {
-    std::vector<double> all;
-    for (const json::value& item : list.as_array()) all.push_back(item.to_number<double>());
-    return all;
-  }
-  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-};
 
 TEST_F(PoolingTest, EmbeddingsComeInTheOrderOfTheInput) {
   serve_embedder();
@@ -375,7 +332,7 @@ TEST_F(PoolingTest, CoheresVectorsComeInSeveralFormats) {
   EXPECT_THAT(refusal("/v2/embed", R"({"texts":["a"],"output_dimension":4})"), HasSubstr("at most 3"));
   EXPECT_THAT(refusal("/v2/embed", R"({"texts":["012345678901234567890"],"truncate":"NONE"})"),
               HasSubstr("texts: a text has 21 tokens"));
-  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["a"],"truncate":"START"})"), HasSubstr("truncate"));
+  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["a"],"truncate":"MIDDLE"})"), HasSubstr("truncate"));
   EXPECT_THAT(refusal("/v2/embed", R"({"images":["data:"]})"), HasSubstr("images: is not supported"));
 }
 
@@ -518,6 +475,10 @@ TEST_F(PoolingTest, PromptsStandBeforeTextsOfTheirKind) {
   EXPECT_EQ(tokens("passage"), 3);
   EXPECT_EQ(tokens("clustering"), 2);
   EXPECT_EQ(tokens("classification"), 1);
+  EXPECT_THAT(
+      refusal("/v2/embed", R"({"texts":["x"],"input_type":"nonsense"})"),
+      HasSubstr("Unsupported input_type \"nonsense\": must be one of classification, clustering, image, "
+                "passage, query, search_document, search_query"));
 }
 
 TEST_F(PoolingTest, AnErrorOfTheEngineIsTheAnswer) {

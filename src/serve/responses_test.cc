@@ -43,6 +43,17 @@ TEST_F(ResponsesTest, AnswersInItems) {
   EXPECT_EQ(response.at("usage").at("output_tokens"), 6);
 }
 
+TEST_F(ResponsesTest, FieldsThatNameTheCallerAreShown) {
+  serve_text("Hello");
+  const json::object response = respond(
+      R"("input":"Hi","user":"u","safety_identifier":"s","prompt_cache_key":"k","service_tier":"flex")");
+  EXPECT_EQ(response.at("user"), "u");
+  EXPECT_EQ(response.at("safety_identifier"), "s");
+  EXPECT_EQ(response.at("prompt_cache_key"), "k");
+  EXPECT_EQ(response.at("service_tier"), "flex");
+  EXPECT_FALSE(respond(R"("input":"Hi")").contains("prompt_cache_key"));
+}
+
 TEST_F(ResponsesTest, CutOffIsIncomplete) {
   serve([](const Request&, int) { return Script{.tokens = bytes_of("abc"), .end = FinishReason::length}; });
   const json::object response = respond(R"("input":"Hi","max_output_tokens":3)");
@@ -83,6 +94,38 @@ TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
     for (const json::value& one : said.at("logprobs").as_array()) streamed.push_back(one);
   }
   EXPECT_EQ(streamed, content.at("logprobs").as_array());
+}
+
+TEST_F(ResponsesTest, ShowsThePromptAndTheOutputOnRequest) {
+  serve_text("Hello");
+  const std::string fields = R"("input":"Hi","enable_response_messages":true)";
+  const json::object response = respond(fields);
+  const json::value& input = response.at("input_messages").at(0);
+  EXPECT_EQ(input.at("type"), "raw_message_tokens");
+  EXPECT_EQ(input.at("message"), "user: Hi\nassistant: ");
+  EXPECT_EQ(input.at("tokens").as_array().size(), input.at("message").as_string().size());
+  const json::value& output = response.at("output_messages").at(0);
+  EXPECT_TRUE(std::string_view(output.at("message").as_string()).starts_with("Hello"));
+  EXPECT_EQ(output.at("tokens").as_array().size(), 6U) << "with the end of the text";
+  EXPECT_EQ(json::parse(get(std::string(response.at("id").as_string())).body), response);
+
+  const auto all = events(post(std::string(kPath), "{\"stream\":true," + fields + "}"));
+  const json::value last = json::parse(all.back());
+  EXPECT_EQ(last.at("response").at("input_messages"), response.at("input_messages"));
+  EXPECT_EQ(last.at("response").at("output_messages"), response.at("output_messages"));
+  EXPECT_FALSE(respond(R"("input":"Hi")").contains("input_messages"));
+  EXPECT_EQ(post(std::string(kPath), R"({"input":"Hi","previous_input_messages":[{}]})").status, 400);
+}
+
+TEST_F(ResponsesTest, AllowedToolsAreThoseOfChats) {
+  serve_text(R"([{"name":"g","parameters":{}}])");
+  const std::string tools =
+      R"("input":"Hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
+      "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"mcp"}]})";
+  const json::object response = respond(tools);
+  EXPECT_EQ(response.at("output").at(0).at("name"), "g");
+  EXPECT_EQ(response.at("tool_choice").at("mode"), "required");
+  EXPECT_THAT(engine_->last_request.grammar->text, ::testing::Not(HasSubstr("\"f\"")));
 }
 
 TEST_F(ResponsesTest, FieldsOfChatsAreNotTakenInSilence) {

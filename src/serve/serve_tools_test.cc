@@ -202,6 +202,55 @@ TEST_F(ServeTest, StrictToolsBecomeAGrammar) {
   EXPECT_THAT(source->text, HasSubstr(R"({"enum":[1]})"));
 }
 
+const std::string kTwoTools = R"(,"tools":[{"type":"function","function":{"name":"f"}},
+    {"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":)";
+
+// All tools are in the prompt, so that its cached prefix stays.
+TEST_F(ServeTest, OnlyAllowedToolsAreCalled) {
+  const auto choice = [](const std::string& mode, const std::string& name) {
+    return kChat + kTwoTools + R"({"mode":")" + mode +
+           R"(","tools":[{"type":"function","function":{"name":")" + name + "\"}}]}}}";
+  };
+  const auto serve_dialect = [&](const std::string& name, const std::string& text) {
+    serve([text](const Request&, int) { return Script{.tokens = ending(text)}; },
+          [&](ServeOptions& options, http::ServerOptions&) {
+            options.rules.tool_dialect = grammar::tool_dialect(name);
+            options.rules.max_model_len = 400;
+          });
+  };
+  serve_dialect("hermes", "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>");
+  const json::object free =
+      reply("/v1/chat/completions", choice("auto", "g")).at("choices").at(0).as_object();
+  EXPECT_EQ(free.at("finish_reason"), "tool_calls");
+  EXPECT_THAT(engine_->last_request.grammar->text, HasSubstr("triggered_tags"));
+  EXPECT_THAT(engine_->last_request.grammar->text, ::testing::Not(HasSubstr(R"(\"f)")));
+  std::string prompt;
+  for (const TokenId id : engine_->last_request.prompt) prompt += static_cast<char>(id);
+  EXPECT_EQ(prompt, "user: Hi\n[2 tools]assistant: ");
+
+  serve_dialect("pythonic", "[f(), g()]");  // calls cannot be enforced
+  const json::object read =
+      reply("/v1/chat/completions", choice("auto", "g")).at("choices").at(0).as_object();
+  EXPECT_EQ(read.at("message").at("tool_calls").at(0).at("function").at("name"), "g");
+  EXPECT_EQ(read.at("message").at("content"), "[f()");
+
+  serve_text(R"([{"name":"g","parameters":{}}])");
+  const json::object forced =
+      reply("/v1/chat/completions", choice("required", "g")).at("choices").at(0).as_object();
+  EXPECT_EQ(forced.at("message").at("tool_calls").as_array().size(), 1u);
+  EXPECT_THAT(engine_->last_request.grammar->text, ::testing::Not(HasSubstr("\"f\"")));
+
+  const auto param = [&](const std::string& body) {
+    const http::Response refused = post("/v1/chat/completions", body);
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    return std::string(json::parse(refused.body).at("error").at("param").as_string());
+  };
+  EXPECT_EQ(param(choice("none", "g")), "tool_choice.allowed_tools.mode");
+  EXPECT_EQ(param(choice("auto", "h")), "tool_choice.allowed_tools.tools[0].function.name");
+  EXPECT_EQ(param(kChat + kTwoTools + R"({"mode":"auto","tools":[]}}})"), "tool_choice.allowed_tools.tools");
+  EXPECT_EQ(param(kChat + kTwoTools + "null}}"), "tool_choice.allowed_tools");
+}
+
 TEST_F(ServeTest, ThoughtsComeAsReasoning) {
   // '<' and '>' are the tokens around thoughts.
   serve([](const Request&, int) { return Script{.tokens = ending("<I th>ink> {}>"), .tokens_per_step = 2}; },
@@ -231,7 +280,7 @@ TEST_F(ServeTest, ThoughtsComeAsReasoning) {
       reply("/v1/chat/completions",
             kChat + R"(,"include_reasoning":false,"logprobs":true,"return_token_ids":true})");
   const json::value& choice = hidden.at("choices").at(0);
-  EXPECT_FALSE(choice.at("message").as_object().contains("reasoning"));
+  EXPECT_TRUE(choice.at("message").at("reasoning").is_null());
   EXPECT_EQ(choice.at("message").at("content"), "ink> {}>");
   EXPECT_EQ(choice.at("token_ids").as_array().size(), 9u);  // with the end
   EXPECT_EQ(choice.at("logprobs").at("content").as_array().size(), 9u);

@@ -120,7 +120,7 @@ def server():
     if base := os.environ.get("OCTAVO_BASE_URL"):
         yield base.rstrip("/")
         return
-    with serve("--enable-auto-tool-choice", "--tool-call-parser", "hermes") as base:
+    with serve() as base:
         yield base
 
 

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from conftest import PATIENCE, serve
+from conftest import PATIENCE, serve, tiny
 
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
@@ -132,6 +132,18 @@ def test_chat_edits_lines_and_keeps_a_history(tmp_path):
     assert "Where\\040does\\040Mira\\040live?" in history
 
 
+def test_a_mistral_file_with_layer_types_has_windows_where_they_say(tmp_path):
+    model = pathlib.Path(tiny("mistral", tmp_path))
+    config = json.loads((model / "config.json").read_text())
+    windows = {None: 2, "sliding_attention": 1, "full_attention": 0}  # layers with one, by the type of the first
+    for first, count in windows.items():
+        types = {} if first is None else {"layer_types": [first, "full_attention"]}
+        (model / "config.json").write_text(json.dumps(config | types))
+        inspected = run("model", "inspect", "--model", str(model)).stdout
+        shown = [line for line in inspected.splitlines() if "query and" in line and "window 8" in line]
+        assert sum(int(line.split()[1]) for line in shown) == count, inspected
+
+
 def test_model_inspect_and_bench():
     inspected = run("model", "inspect").stdout
     assert "Qwen3ForCausalLM" in inspected and " 0.0 MB" not in inspected
@@ -200,7 +212,6 @@ def test_bench_step_says_where_the_time_went(tmp_path):
     (["serve", "--port", "notaport"], "--port"),
     (["serve", "--scheduling-policy", "foo"], "foo not in {fcfs,lpm,priority}"),
     (["serve", "--tool-call-parser", "foo"], "hermes"),
-    (["serve", "--enable-auto-tool-choice"], "requires --tool-call-parser"),
     (["serve", "--port", "0", "--reasoning-parser", "qwen3"], "needs the tokens <think> and </think>"),
     (["serve", "--max-num-sqs", "4"], "did you mean --max-num-seqs?"),
     (["serve", "--device", "cpu", "--pipeline-parallel-size", "99"], "--pipeline-parallel-size"),

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
 constexpr int kIdleReads = 4;           // of the metrics: a request on its way has arrived by then
-constexpr int kIdleReadsOfStream = 30;  // an engine is idle while its server calls a tool
+constexpr int kIdleReadsOfStream = 30;  // its last bytes may be on their way for longer
 constexpr std::string_view kFromMetrics = "@metrics";  // source of ranks that an endpoint's metrics show
 
 std::string_view name(Availability availability) {

@@ -257,6 +257,9 @@ void Forwarding::on_whole(Attempt& attempt) {
 }
 
 void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
+  // An idle engine says nothing of a request whose tools run: it ends with its worker or its connection.
+  const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
+  if (idle && in_.route().server_tools && !is<Prefilling>()) return;
   if (trouble == Trouble::forgotten && !is<Prefilling>()) {
     if (is<Answering>()) return;
     attempt.forgotten = true;

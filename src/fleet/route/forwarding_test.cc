@@ -1,5 +1,6 @@
 // Requests whose workers fail, refuse, freeze or are slow.
 #include <future>
+#include <mutex>
 
 #include "fleet/route/test_router.h"
 
@@ -299,6 +300,45 @@ TEST_F(RouterTest, AStreamThatItsReplicaHasForgottenEnds) {
   EXPECT_EQ(**client.read(), "data: 1\n\n");
   EXPECT_NE((**client.read()).find("\"error\""), std::string::npos);
   EXPECT_FALSE(client.read()) << "no proper end";
+}
+
+// An engine is idle while its server runs a tool, for as long as the tool takes.
+TEST_F(RouterTest, ARequestWhoseToolsTheServerRunsIsNotForgotten) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  std::mutex mutex;
+  const auto keep = [&](auto e) {
+    const std::lock_guard lock(mutex);
+    kept.push_back(e);
+    if (e->request().body.find("stream") == std::string::npos) return;
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+  };
+  Replica a("a", keep), b("b", keep);
+  a.waiting = b.waiting = 0;
+  route({a.url(), b.url()});
+  const std::string tools = R"("input": "x", "tools": [{"type": "mcp", "server_label": "s"}])";
+  http::Client streamed = connect();
+  ASSERT_TRUE(streamed.open("POST", "/v1/responses", R"({"stream": true, )" + tools + "}"));
+  auto whole = std::async(std::launch::async, [&] {
+    return connect().post_json("/v1/responses", "{" + tools + "}").value().body;
+  });
+  EXPECT_EQ(**streamed.read(), "data: 1\n\n");
+  wait([&] { return a.requests + b.requests == 2; });
+  const int before_a = a.pages, before_b = b.pages;
+  wait([&] { return a.pages > before_a + 40 && b.pages > before_b + 40; });
+  EXPECT_EQ(a.requests + b.requests, 2) << "no tool runs twice";
+  const std::lock_guard lock(mutex);
+  for (const auto& exchange : kept) {
+    if (exchange->request().body.find("stream") == std::string::npos) {
+      exchange->respond({.body = "whole"});
+    } else {
+      exchange->write("data: 2\n\n");
+      exchange->finish();
+    }
+  }
+  EXPECT_EQ(**streamed.read(), "data: 2\n\n");
+  EXPECT_FALSE((*streamed.read()).has_value()) << "its proper end";
+  EXPECT_EQ(whole.get(), "whole");
 }
 
 TEST(RouterOptions, AFrozenReplicaIsKnownWithinFifteenSeconds) {

@@ -89,6 +89,13 @@ bool append_tokens(const json::array& values, std::vector<std::uint32_t>& tokens
   return !values.empty();
 }
 
+// "mcp", "code_interpreter", "web_search_preview", ..: all that is not called by the client.
+bool runs_at_server(const json::value& tool) {
+  if (!tool.is_object()) return false;
+  const std::string_view type = field_text(tool.get_object(), "type");
+  return !type.empty() && type != "function" && type != "custom";
+}
+
 // One prompt: text, or token ids.
 void read_prompt(const json::value& prompt, RouteRequest& route) {
   if (prompt.is_string()) {
@@ -131,8 +138,10 @@ void read_body(const json::object& body, RouteRequest& route) {
   for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})
     integer(name, route.output_tokens_max);
 
-  if (const auto* tools = body.if_contains("tools"); tools && tools->is_array())
+  if (const auto* tools = body.if_contains("tools"); tools && tools->is_array()) {
     route.text += exact_json_text(*tools);
+    route.server_tools = std::ranges::any_of(tools->get_array(), runs_at_server);
+  }
   for (const char* name : {"system", "instructions"})
     if (const auto* found = body.if_contains(name)) append_content(*found, route);
   if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);

@@ -43,6 +43,16 @@ TEST(RequestScan, SeesWhetherThereAreImages) {
   EXPECT_TRUE(media(R"({"type": "text", "text": "image_url"}, "image_url")").empty());
 }
 
+TEST(RequestScan, SeesWhetherTheServerRunsTools) {
+  const auto runs = [](const std::string& tool) {
+    return scan(R"({"input": "x", "tools": [{"type": "function", "name": "f"})" + tool + "]}").server_tools;
+  };
+  EXPECT_TRUE(runs(R"(, {"type": "mcp", "server_label": "s"})"));
+  EXPECT_TRUE(runs(R"(, {"type": "web_search_20250305", "name": "web_search"})"));
+  EXPECT_FALSE(runs(""));
+  EXPECT_FALSE(runs(R"(, {"type": "custom", "name": "g"}, {"name": "h"}, {"function": {"name": "i"}}, 7)"));
+}
+
 TEST(RequestScan, ReadsTheHeadersThatAreAskedFor) {
   http::Request request;
   request.headers.add("X-Tier", "gold");

@@ -37,6 +37,7 @@ struct RouteRequest {
 
   int output_tokens_max = 0;  // 0: not said
   bool stream = false;
+  bool server_tools = false;  // it has tools that the endpoint runs itself, while its engine is idle
   int priority = 0;
   std::string tenant = {};   // who is charged; "" when nobody is
   std::string session = {};  // "": none

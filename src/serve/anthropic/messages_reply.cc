@@ -35,8 +35,15 @@ class MessagesReply final : public openai::Reply {
       : options_(std::move(options)), reader_(options_.tools) {}
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
+    if (std::exchange(begun_, true)) return "";  // a keep-alive has begun the stream
     event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
     return take_events();
+  }
+
+  std::string keep_alive(const EchoedPrompt& prompt) override {
+    std::string out = open(0, prompt, nullptr);
+    event("ping", {});
+    return out + take_events();
   }
 
   std::string part(const AnswerPart& part, const Usage*) override {
@@ -146,6 +153,7 @@ class MessagesReply final : public openai::Reply {
   json::array content_{};  // blocks that have ended
   json::object block_{};   // the one that grows; empty: none
   std::string text_{};     // of it
+  bool begun_ = false;
   bool called_ = false;
   std::optional<FinishReason> finish_{};
   std::optional<std::string> stop_{};

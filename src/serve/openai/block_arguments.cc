@@ -83,6 +83,7 @@ class BlockArguments final : public ArgumentsReader {
       : dialect_(dialect), parameters_(parameters) {}
 
   Step read(std::string& text, std::string& out) override {
+    if (in_object_) return read_object(text);
     return in_value_ ? read_value(text, out) : read_block(text, out);
   }
 
@@ -97,6 +98,8 @@ class BlockArguments final : public ArgumentsReader {
 
   Found closes_call(std::string_view text) const;
   Found read_head(std::string& text);
+  Step read_object(std::string& text);
+  Step end_object(Found end, std::string& out) const;
   Step read_block(std::string& text, std::string& out);
   Step read_value(std::string& text, std::string& out);
   void begin_value(std::string& out);
@@ -107,6 +110,9 @@ class BlockArguments final : public ArgumentsReader {
   const ToolDialect& dialect_;
   const ToolParameters& parameters_;
   bool first_ = true;
+  bool in_object_ = false;  // in a JSON object that is written in place of all blocks
+  bool object_ = false;     // value_ is that object
+  JsonScan scan_;           // of it
 
   // The block being read:
   std::string name_;
@@ -161,9 +167,31 @@ BlockArguments::Found BlockArguments::read_head(std::string& text) {
   return Found::yes;
 }
 
+ArgumentsReader::Step BlockArguments::read_object(std::string& text) {
+  const std::size_t size = scan_.take(text);
+  value_.append(text, 0, size);
+  text.erase(0, size);
+  if (!scan_.done()) return Step::more;
+  in_object_ = false;
+  object_ = true;
+  return text.empty() ? Step::more : Step::again;
+}
+
+// Only what closes the call may follow the object.
+ArgumentsReader::Step BlockArguments::end_object(Found end, std::string& out) const {
+  if (end == Found::no || !is_json(value_)) {
+    out += "{}";
+    return Step::broken;
+  }
+  const std::string fitted = parameters_.unwrapped(value_);
+  out += fitted.empty() ? value_ : fitted;
+  return Step::done;
+}
+
 ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string& out) {
   const Found end = closes_call(text);
-  if (wraps_ && end == Found::more) return Step::more;
+  if ((wraps_ || object_) && end == Found::more) return Step::more;
+  if (object_) return end_object(end, out);
   if (std::exchange(wraps_, false)) {
     const std::string unwrapped = end == Found::yes ? parameters_.unwrapped(value_) : "";
     out += unwrapped;
@@ -174,6 +202,11 @@ ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string&
   if (end == Found::yes) {
     out += first_ ? "{}" : "}";
     return Step::done;
+  }
+  if (CallCursor object(text); first_ && object.next_is('{')) {
+    text.erase(0, object.at());
+    in_object_ = true;
+    return Step::again;
   }
   const Found head = read_head(text);
   if (head == Found::yes) {

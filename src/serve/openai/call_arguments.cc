@@ -118,13 +118,15 @@ std::string without_repeats(std::string object) {
   return out + '}';
 }
 
+std::unique_ptr<ArgumentsReader> json_arguments() { return std::make_unique<JsonArguments>(); }
+
 std::unique_ptr<ArgumentsReader> arguments_reader(const ToolDialect& dialect,
                                                   const ToolParameters& parameters) {
   switch (dialect.form) {
     case ToolDialect::Form::object:
     case ToolDialect::Form::named:
     case ToolDialect::Form::harmony:
-      return std::make_unique<JsonArguments>();
+      return json_arguments();
     case ToolDialect::Form::parameters:
       return block_arguments(dialect, parameters);
     case ToolDialect::Form::python:

@@ -29,6 +29,8 @@ class ArgumentsReader {
 // The object's text with only the last of several members of one name.
 std::string without_repeats(std::string object);
 
+// Reads a JSON object.
+std::unique_ptr<ArgumentsReader> json_arguments();
 // Behind the head of a call. Keeps the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);

@@ -83,6 +83,16 @@ bool CallCursor::ready() {
   return !starved_;
 }
 
+bool CallCursor::skip_to(char byte, std::size_t bytes_max) {
+  const std::size_t found = rest().substr(0, bytes_max).find(byte);
+  if (found == std::string_view::npos) {
+    starved_ = starved_ || rest().size() < bytes_max;
+    return false;
+  }
+  at_ += found;
+  return true;
+}
+
 bool CallCursor::next_is(char byte) { return ready() && text_[at_] == byte; }
 
 bool CallCursor::literal(std::string_view literal) {

@@ -35,6 +35,8 @@ class CallCursor {
   bool string(std::string& out);
   // Any JSON value, as it is written.
   bool value(std::string& out);
+  // Skips other text, less than bytes_max bytes, up to this byte, which is not read.
+  bool skip_to(char byte, std::size_t bytes_max);
   // Whether this byte comes next; it is not read.
   bool next_is(char byte);
 

@@ -11,6 +11,9 @@ using grammar::ToolDialect;
 
 namespace {
 
+// Limit of the words that models write between the mark of a list and the list.
+constexpr std::size_t kWordsBytesMax = 256;
+
 void skip_quote(CallCursor& cursor) {
   if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
 }
@@ -25,6 +28,13 @@ bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   return !cursor.starved() && cursor.next_is('{');
 }
 
+// NAME of "NAME.0"; the whole name where no number ends it.
+std::string_view without_number(std::string_view name) {
+  const std::size_t dot = name.find_last_not_of("0123456789");
+  const bool numbered = dot != std::string_view::npos && dot + 1 < name.size() && name[dot] == '.';
+  return numbered ? name.substr(0, dot) : name;
+}
+
 }  // namespace
 
 bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
@@ -32,6 +42,15 @@ bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
     return cursor.literal(dialect_.list ? "," : dialect_.separator) && cursor.literal(dialect_.call_begin);
   return cursor.literal(dialect_.begin) && (!dialect_.list || cursor.literal("[")) &&
          cursor.literal(dialect_.call_begin);
+}
+
+// Models that were trained on several dialects write Hermes' object after the mark of another one.
+bool HeadReader::object_opening(CallCursor& cursor, bool first) const {
+  if (dialect_.form == ToolDialect::Form::object || dialect_.trigger.empty()) return false;
+  if (!first && !cursor.literal(dialect_.list ? "," : dialect_.separator)) return false;
+  if ((first || dialect_.begin.empty()) && !cursor.literal(dialect_.trigger)) return false;
+  if (first && dialect_.list) cursor.literal("[");
+  return !cursor.starved() && cursor.next_is('{');
 }
 
 HeadReader::Found HeadReader::read(CallCursor& cursor, bool first, CallHead& head) const {
@@ -42,20 +61,25 @@ HeadReader::Found HeadReader::read(CallCursor& cursor, bool first, CallHead& hea
     if (cursor.starved()) return Found::more;
     cursor = start;
     if ((first && other.mark.empty()) || !cursor.literal(other.text)) continue;
+    if (other.words && !cursor.skip_to('{', kWordsBytesMax)) continue;
     if (const Found found = read_behind(cursor, false, head); found != Found::no) return found;
   }
+  if (cursor.starved()) return Found::more;
+  cursor = start;
+  if (object_opening(cursor, first))
+    if (const Found found = object(cursor, false, head); found != Found::no) return found;
   return cursor.starved() ? Found::more : Found::no;
 }
 
 HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallHead& head) const {
-  head = {.numbered = dialect_.numbered};
   if (dialect_.form == ToolDialect::Form::object) return object(cursor, marked, head);
+  head = {.numbered = dialect_.numbered};
   if (!name(cursor, head) || !name_end(cursor, head)) return cursor.starved() ? Found::more : Found::no;
   return known(head, marked) ? Found::yes : Found::no;
 }
 
 // Of a numbered dialect: PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, the number,
-// or the name.
+// or the name, or write '.' before the number.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;
@@ -65,7 +89,13 @@ bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
     if (!cursor.literal(":") || !cursor.name(number)) return false;
     head.id = head.name + ":" + number;
   }
+  const std::string written = head.name;
   if (head.name.starts_with(dialect_.name_prefix)) head.name.erase(0, dialect_.name_prefix.size());
+  const std::string_view stem = without_number(head.name);
+  if (head.id.empty() && !tools_.contains(head.name) && tools_.contains(stem)) {
+    head.id = written;
+    head.name.resize(stem.size());
+  }
   return true;
 }
 
@@ -98,6 +128,7 @@ bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
 // object. A "type" and an id may precede the arguments.
 HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& head) const {
   const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
+  head = {.object = true};
   if (!cursor.literal("{")) return failed();
   std::string arguments, key, raw;
   for (;;) {
@@ -121,9 +152,10 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
   return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;
 }
 
-// A call without a mark must name one of the request's tools.
+// A call without a mark must name one of the request's tools; so must one without the number of its dialect.
 bool HeadReader::known(const CallHead& head, bool marked) const {
-  const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts;
+  const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts && !known_only_ &&
+                    (!dialect_.numbered || head.object || !head.id.empty());
   return !head.name.empty() && (told || head.nameless() || tools_.contains(head.name));
 }
 

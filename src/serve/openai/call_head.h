@@ -27,6 +27,7 @@ struct CallHead {
   std::string name{}, id{};
   std::string whole{};  // arguments that are known at once, with the end of the object; "": they follow
   bool numbered = false;
+  bool object = false;  // written as {"name", "arguments"}
 
   // The number of the call stands in place of its name.
   bool nameless() const { return numbered && name.find_first_not_of("0123456789") == std::string::npos; }
@@ -37,8 +38,8 @@ class HeadReader {
  public:
   enum class Found : std::uint8_t { yes, no, more };
 
-  HeadReader(const grammar::ToolDialect& dialect, const KnownTools& tools, CallPolicy policy)
-      : dialect_(dialect), tools_(tools), policy_(policy) {}
+  HeadReader(const grammar::ToolDialect& dialect, const KnownTools& tools, CallPolicy policy, bool known_only)
+      : dialect_(dialect), tools_(tools), policy_(policy), known_only_(known_only) {}
 
   // Up to the first byte of arguments, or up to the end of arguments that are complete. first: behind the
   // mark.
@@ -48,6 +49,7 @@ class HeadReader {
   // The opening may be the dialect's own, or one that models write; only for the latter the tool must be
   // known.
   bool own_opening(CallCursor& cursor, bool first) const;
+  bool object_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
   bool name(CallCursor& cursor, CallHead& head) const;
   bool name_end(CallCursor& cursor, const CallHead& head) const;
@@ -57,6 +59,7 @@ class HeadReader {
   const grammar::ToolDialect& dialect_;
   const KnownTools& tools_;
   const CallPolicy policy_;
+  const bool known_only_;
 };
 
 // The only tool that has all parameters in the call's arguments; "": no or several tools have them.

@@ -63,7 +63,8 @@ class ChatReply final : public Reply {
     json::array choices;
     for (const AnswerPart& part : parts) {
       const MessageDelta said = reader(part.index).read_whole(part);
-      json::object message{{"role", options_.role}, {"content", said.content}, {"refusal", nullptr}};
+      json::object message{
+          {"role", options_.role}, {"content", said.content}, {"refusal", nullptr}, {"reasoning", nullptr}};
       if (!said.reasoning.empty()) message["reasoning"] = said.reasoning;
       if (said.content.empty() && (said.called || !said.reasoning.empty())) message["content"] = nullptr;
       if (said.called) message["tool_calls"] = calls_json(said, false);
@@ -79,6 +80,7 @@ class ChatReply final : public Reply {
     json::object out = head("chat.completion");
     out["choices"] = std::move(choices);
     add_usage(usage, out);
+    add_unused(out);
     add_kv_transfer(parts, out);
     // Null where a request did not ask for them, as in vLLM.
     out["prompt_logprobs"] = nullptr;

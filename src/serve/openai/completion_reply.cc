@@ -95,6 +95,7 @@ class CompletionReply final : public Reply {
     json::object out = head();
     out["choices"] = std::move(choices);
     add_usage(usage, out);
+    add_unused(out);
     add_kv_transfer(parts, out);
     return json::serialize(out);
   }

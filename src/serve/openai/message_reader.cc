@@ -26,7 +26,8 @@ MessageDelta MessageReader::read(const AnswerPart& part, CallPolicy policy) {
 }
 
 void MessageReader::read_free(const AnswerPart& part, CallPolicy policy, MessageDelta& delta) {
-  if (!parser_) parser_.emplace(*tools_->dialect, tools_->tools, tools_->parallel, policy);
+  if (!parser_)
+    parser_.emplace(*tools_->dialect, tools_->tools, tools_->parallel, policy, tools_->known_only);
   ParsedText parsed = parser_->push(part.text);
   if (part.finish) parsed.append(parser_->finish());
   delta.content = std::move(parsed.content);

@@ -22,7 +22,8 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   if (out.truncate == 0) return invalid("truncate_prompt_tokens", "must be -1 or from 1 on");
   std::string side = "right";
   TRY_VOID(f.text("truncation_side", side));
-  if (side != "right") return invalid("truncation_side", "must be \"right\": texts keep their first tokens");
+  if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
+  out.keep_last = side == "left";
   TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
   for (const std::string_view name : {"normalize", "normalized", "use_activation"}) {  // the second is Jina's
     if (f.any(name) == nullptr) continue;
@@ -41,6 +42,12 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
   TRY(const bool offered, rules.adapters->offers(task));
   if (offered) out.adapter = task;
   return {};
+}
+
+// Texts of a pair share the model's length: which one is cut is the tokenizer's decision.
+Result<> refuse_keep_last(const PoolingFields& fields) {
+  if (!fields.keep_last) return {};
+  return invalid("truncation_side", "must be \"right\" for pairs of texts");
 }
 
 void finish_pooling_fields(const Fields& f, PoolingFields& out) { out.unknown_fields = f.unread(); }
@@ -183,10 +190,13 @@ Result<EmbedByTypeRequest> parse_embed_by_type_request(const json::object& body,
   TRY_VOID(take_adapter_of(request.input_type, rules, request.fields));
   std::string truncate = "END";
   TRY_VOID(f.text("truncate", truncate));
-  if (truncate != "END" && truncate != "NONE")
-    return invalid("truncate", "must be \"END\" or \"NONE\", got \"{}\"", truncate);
-  if (truncate == "END" && !request.fields.truncate) request.fields.truncate = -1;
-  TRY_VOID(f.integer("max_tokens", request.fields.truncate, 1, rules.max_model_len));
+  if (truncate != "END" && truncate != "START" && truncate != "NONE")
+    return invalid("truncate", "must be \"END\", \"START\" or \"NONE\", got \"{}\"", truncate);
+  const bool cuts = truncate != "NONE";
+  if (cuts && !request.fields.truncate) request.fields.truncate = -1;
+  if (truncate == "START") request.fields.keep_last = true;
+  TRY_VOID(
+      f.integer("max_tokens", cuts ? request.fields.truncate : request.tokens_max, 1, rules.max_model_len));
   finish_pooling_fields(f, request.fields);
   return request;
 }
@@ -195,6 +205,7 @@ Result<ScoreRequest> parse_score_request(const json::object& body, const Request
   ScoreRequest request;
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
+  TRY_VOID(refuse_keep_last(request.fields));
   TRY(request.queries, read_texts(f, {"text_1", "queries", "data_1"}));
   TRY(request.documents, read_texts(f, {"text_2", "documents", "data_2"}));
   if (request.queries.size() != 1 && request.queries.size() != request.documents.size())
@@ -208,6 +219,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   RerankRequest request;
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
+  TRY_VOID(refuse_keep_last(request.fields));
   const json::value* query = f.any("query");
   if (!query) return invalid("query", "is missing");
   TRY(request.query, item_text(*query, "query"));

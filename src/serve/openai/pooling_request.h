@@ -19,7 +19,8 @@ struct PoolingFields {
   std::string request_id;
   std::string adapter;  // the LoRA adapter that reads the texts; empty: the model itself
   std::int64_t priority = 0;
-  std::optional<int> truncate;  // tokens of a text, the first ones; -1: as many as the model reads
+  std::optional<int> truncate;  // tokens that are kept of a text; -1: as many as the model reads
+  bool keep_last = false;       // the last ones, otherwise the first ones
   bool add_special_tokens = true;
   // Vectors are normalised, scores become probabilities, as the model says. Nothing: as the server says.
   std::optional<bool> activated;
@@ -44,6 +45,7 @@ struct EmbedByTypeRequest {
   std::vector<std::string> texts;
   std::vector<Type> types;
   std::optional<int> dimensions;
+  std::optional<int> tokens_max;  // a longer text is an error
   std::string input_type;  // what the texts are: "search_query", "search_document" ..
 };
 

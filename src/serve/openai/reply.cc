@@ -94,6 +94,8 @@ std::string server_timing(const RequestTimes& times) {
   return out;
 }
 
+void add_unused(json::object& out) { out["service_tier"] = out["kv_transfer_params"] = nullptr; }
+
 void add_kv_transfer(std::span<const AnswerPart> parts, json::object& out) {
   for (const AnswerPart& part : parts)
     if (part.kv_transfer) out["kv_transfer_params"] = kv_transfer_json(*part.kv_transfer);

@@ -61,6 +61,8 @@ class Reply {
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
   // After the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
+  // Bytes of a stream that has nothing to say yet: clients ignore them, proxies see that it is alive.
+  virtual std::string keep_alive(const EchoedPrompt&) { return ": keep-alive\n\n"; }
   // Instead of the missing rest.
   virtual std::string failed(const Error& error) = 0;
 
@@ -84,6 +86,8 @@ boost::json::object usage_json(const Usage& usage);
 void add_usage(const Usage& usage, boost::json::object& out);
 // The same for the header Server-Timing (W3C): queue, ttft and generation, as far as they are known.
 std::string server_timing(const RequestTimes& times);
+// Null fields of a whole reply, which vLLM's clients read without asking whether they exist.
+void add_unused(boost::json::object& out);
 // "kv_transfer_params", where one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
 boost::json::value stop_reason_json(const StopReason& reason);

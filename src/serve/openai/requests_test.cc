@@ -84,6 +84,7 @@ TEST(Requests, TokenLists) {
   EXPECT_EQ(chat_error(R"("logit_bias":{"5":"1"})"), "logit_bias");
   EXPECT_EQ(chat_error(R"("logit_bias":[1])"), "logit_bias");
   EXPECT_EQ(chat_error(R"("allowed_token_ids":[])"), "allowed_token_ids");
+  EXPECT_EQ(chat_error(R"("logprobs":true,"logprob_token_ids":[])"), "logprob_token_ids");
   EXPECT_EQ(chat_error(R"("allowed_token_ids":[1000])"), "allowed_token_ids");
   EXPECT_EQ(chat_error(R"("stop_token_ids":[-1])"), "stop_token_ids");
   EXPECT_EQ(chat_error(R"("stop":"")"), "stop");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/json/value_from.hpp>
 #include <utility>
 
 #include "base/exact_json.h"
@@ -45,8 +46,16 @@ class ResponsesReply final : public Reply {
     response_["status"] = "in_progress";
   }
 
-  std::string open(int, const EchoedPrompt&, const Usage*) override {
+  std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
+    if (sequence_ > 0) return "";  // a keep-alive has begun the stream
+    prompt_ids_ = prompt.token_ids;
     response_event("response.created");
+    response_event("response.in_progress");
+    return take_events();
+  }
+
+  std::string keep_alive(const EchoedPrompt& prompt) override {
+    if (sequence_ == 0) return open(0, prompt, nullptr);
     response_event("response.in_progress");
     return take_events();
   }
@@ -71,8 +80,9 @@ class ResponsesReply final : public Reply {
     return take_events();
   }
 
-  std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
+  std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                     const Usage& usage) override {
+    prompt_ids_ = prompts.front().token_ids;
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
     json::object out = response_;
@@ -89,6 +99,8 @@ class ResponsesReply final : public Reply {
   };
 
   void add(const MessageDelta& said, const AnswerPart& part) {
+    if (responses_.messages)
+      output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
     if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
     if (options_.logprobs) {
       // Tokens that complete no character are sent with the next token that does.
@@ -181,7 +193,18 @@ class ResponsesReply final : public Reply {
     response_["status"] = cancelled ? "cancelled" : incomplete_ ? "incomplete" : "completed";
     if (incomplete_) response_["incomplete_details"] = json::object{{"reason", "max_output_tokens"}};
     response_["usage"] = usage_of(usage);
+    if (responses_.messages) {
+      response_["input_messages"] = raw_messages(prompt_ids_);
+      response_["output_messages"] = raw_messages(output_ids_);
+    }
     keep();
+  }
+
+  // vLLM's form of messages: the text with its special tokens, and its token ids.
+  json::array raw_messages(const std::vector<TokenId>& ids) const {
+    return {json::object{{"type", "raw_message_tokens"},
+                         {"message", tokenizer_->decode(ids, false).value_or("")},
+                         {"tokens", json::value_from(ids)}}};
   }
 
   void keep() {
@@ -217,6 +240,7 @@ class ResponsesReply final : public Reply {
   MessageReader reader_;
   std::optional<Item> item_{};  // that grows
   json::array logprobs_{};      // of tokens whose text has not come
+  std::vector<TokenId> prompt_ids_{}, output_ids_{};
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;
   int sequence_ = 0;

@@ -15,6 +15,7 @@ struct ResponsesOptions {
   boost::json::array conversation;  // the items up to this response
   ResponseStore* store = nullptr;   // that keeps it; null: none
   bool background = false;
+  bool messages = false;  // the response has input_messages and output_messages; needs return_token_ids
 };
 
 // The response before the engine has started.

@@ -175,6 +175,29 @@ Result<json::array> read_input(Fields& fields, json::array& items, std::vector<s
   return conversation.take();
 }
 
+// {"type": "allowed_tools", "mode", "tools"} as chats have it.
+Result<> convert_allowed(Fields& choice, json::object& chat, std::vector<std::string>& ignored) {
+  std::string mode;
+  TRY_VOID(choice.text("mode", mode));
+  TRY(const json::array* tools, choice.array("tools"));
+  json::array functions;
+  for (std::size_t i = 0; tools && i < tools->size(); ++i) {
+    const std::string at = fmt::format("tool_choice.tools[{}]", i);
+    if (!(*tools)[i].is_object()) return invalid(at, "must be an object");
+    Fields f((*tools)[i].get_object(), at + ".");
+    std::string type, name;
+    TRY_VOID(f.text("type", type));
+    TRY_VOID(f.text("name", name));
+    if (type == "function")
+      functions.push_back(json::object{{"type", type}, {"function", {{"name", name}}}});
+    else
+      ignored.push_back("tool_choice.tools.type=" + type);
+  }
+  chat["tool_choice"] = json::object{{"type", "allowed_tools"},
+                                     {"allowed_tools", {{"mode", mode}, {"tools", std::move(functions)}}}};
+  return {};
+}
+
 // {"type": "function", "name", ..} as chats have it: {"type": "function", "function": {"name", ..}}. Tools
 // that the server would have to run itself do not exist here.
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
@@ -207,7 +230,9 @@ Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::stri
   std::string name;
   TRY_VOID(c.text("type", type));
   TRY_VOID(c.text("name", name));
-  if (type != "function") return invalid("tool_choice.type", "only \"function\" is supported");
+  if (type == "allowed_tools") return convert_allowed(c, chat, ignored);
+  if (type != "function")
+    return invalid("tool_choice.type", "only \"function\" and \"allowed_tools\" are supported");
   chat["tool_choice"] = json::object{{"type", "function"}, {"function", {{"name", name}}}};
   return {};
 }
@@ -287,7 +312,8 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
   for (const std::string_view name :
        {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id"})
     out[name] = or_null(body, name);
-  if (const json::value* user = body.if_contains("user"); user && !user->is_null()) out["user"] = *user;
+  for (const std::string_view name : {"user", "safety_identifier", "prompt_cache_key"})
+    if (const json::value* given = body.if_contains(name); given && !given->is_null()) out[name] = *given;
   return out;
 }
 
@@ -308,6 +334,7 @@ constexpr std::string_view kOwnFields[] = {"input",
                                            "max_tool_calls",
                                            "top_logprobs",
                                            "conversation",
+                                           "enable_response_messages",
                                            "response_format",
                                            "stream_options"};
 // Fields of chats that are unknown here.
@@ -321,12 +348,14 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   Fields fields(body);
   TRY_VOID(fields.boolean("store", request.store));
   TRY_VOID(fields.boolean("background", request.background));
+  TRY_VOID(fields.boolean("enable_response_messages", request.messages));
   bool stream = false;
   TRY_VOID(fields.boolean("stream", stream));
   if (request.background && !request.store) return invalid("background", "needs store = true");
   if (request.background && stream) return invalid("background", "cannot be streamed");
   TRY_VOID(fields.refuse("prompt", "stored prompts are not supported"));
   TRY_VOID(fields.refuse("conversation", "is not supported: use previous_response_id"));
+  TRY_VOID(fields.refuse("previous_input_messages", "is not supported: use previous_response_id"));
 
   std::string previous;
   TRY_VOID(fields.text("previous_response_id", previous));
@@ -358,6 +387,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
 
   TRY(request.chat,
       reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens"));
+  if (request.messages) request.chat.generation.return_token_ids = true;
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);
   if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");

@@ -17,6 +17,7 @@ struct ResponsesRequest {
   boost::json::array conversation;  // all items of input, with those of the responses before
   bool store = true;
   bool background = false;  // answered at once, made afterwards
+  bool messages = false;    // the response shows the prompt and the output as the model sees them
 };
 
 // Errors name the fields of this protocol where it differs from chats.

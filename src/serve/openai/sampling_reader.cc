@@ -149,8 +149,10 @@ Result<> read_draws(Fields& f, const GenerationDefaults& defaults, SamplingParam
 }
 
 Result<> read_other_sampling(Fields& f, SamplingParams& out) {
-  TRY(const json::array* allowed, f.array("allowed_token_ids"));
-  if (allowed && allowed->empty()) return invalid("allowed_token_ids", "must not be empty");
+  for (const std::string_view name : {"allowed_token_ids", "logprob_token_ids"}) {
+    TRY(const json::array* ids, f.array(name));
+    if (ids && ids->empty()) return invalid(name, "must not be an empty list");
+  }
   return read_part(f, out, false);
 }
 

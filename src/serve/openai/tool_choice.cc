@@ -38,16 +38,43 @@ Result<std::vector<grammar::Tool>> read_tools(const json::array& tools) {
   return all;
 }
 
-Result<ForcedTool> read_named(const json::object& choice, const json::array& tools) {
-  Fields f(choice, "tool_choice.");
+// The name in {"function": {"name"}}.
+Result<std::string> read_named(const json::object& choice, const json::array& tools, const std::string& at) {
+  Fields f(choice, at + ".");
   TRY(const json::object* function, f.object("function"));
-  if (!function) return invalid("tool_choice.function", "is missing");
-  Fields named(*function, "tool_choice.function.");
-  ForcedTool forced;
-  TRY_VOID(named.text("name", forced.function));
+  if (!function) return invalid(at + ".function", "is missing");
+  Fields named(*function, at + ".function.");
+  std::string name;
+  TRY_VOID(named.text("name", name));
   for (const json::value& tool : tools)
-    if (name_of(tool) == forced.function) return forced;
-  return invalid("tool_choice.function.name", "{} is none of the tools", forced.function);
+    if (name_of(tool) == name) return name;
+  return invalid(at + ".function.name", "{} is none of the tools", name);
+}
+
+// OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Drops the other tools from `all`
+// and returns the mode.
+Result<std::string> read_allowed(const json::object& choice, const json::array& tools,
+                                 std::vector<grammar::Tool>& all) {
+  const std::string at = "tool_choice.allowed_tools";
+  Fields f(choice, "tool_choice.");
+  TRY(const json::object* given, f.object("allowed_tools"));
+  if (!given) return invalid(at, "is missing");
+  Fields allowed(*given, at + ".");
+  std::string mode;
+  TRY_VOID(allowed.text("mode", mode));
+  if (mode != "auto" && mode != "required")
+    return invalid(at + ".mode", "must be \"auto\" or \"required\", got \"{}\"", mode);
+  TRY(const json::array* listed, allowed.array("tools"));
+  if (!listed || listed->empty()) return invalid(at + ".tools", "must name at least one tool");
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < listed->size(); ++i) {
+    const std::string item = fmt::format("{}.tools[{}]", at, i);
+    if (!(*listed)[i].is_object()) return invalid(item, "must be an object");
+    TRY(names.emplace_back(), read_named((*listed)[i].get_object(), tools, item));
+  }
+  std::erase_if(
+      all, [&](const grammar::Tool& tool) { return std::ranges::find(names, tool.name) == names.end(); });
+  return mode;
 }
 
 Result<grammar::GrammarSource> forced_output(std::vector<grammar::Tool> tools, const ForcedTool& forced,
@@ -72,14 +99,16 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
                     std::span<const grammar::Tool> tools, ToolRequest& request) {
   const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);
   const std::string schema = request.output ? schema_of(*request.output) : "";
-  if (!strict && schema.empty()) return {};
+  const bool narrowed = request.use.known_only && !request.output;
+  if (!strict && !narrowed && schema.empty()) return {};
   if (strict && request.output && schema.empty())
     return invalid("tool_choice", "a strict tool cannot be combined with {}", request.output->field);
   auto tag =
       schema.empty()
           ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
           : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
-  if (!tag && !strict) return {};  // calls cannot be enforced: all answers are JSON
+  if (!tag && !strict)
+    return {};  // calls cannot be enforced: all answers are JSON, or are read by known_only
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,
                     .text = *std::move(tag),
@@ -92,8 +121,8 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
                    std::vector<grammar::Tool> tools, ToolRequest& request) {
   if (!dialect)
     return invalid("tool_choice",
-                   "\"auto\", which tools imply, needs a server with --enable-auto-tool-choice and "
-                   "--tool-call-parser; without: \"none\", \"required\" or a function");
+                   "\"auto\", which tools imply, needs a server with --tool-call-parser NAME, since the chat "
+                   "template shows no known form of calls; without: \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
   using Form = grammar::ToolDialect::Form;
@@ -102,6 +131,28 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
     known[tool.name] = typed ? ToolParameters(tool.parameters, tool.strict) : ToolParameters();
   request.use.tools = std::make_shared<const KnownTools>(std::move(known));
   return bind_calls(*dialect, special, tools, request);
+}
+
+// "auto", or another word where `use` has the forced call. Drops tools that the choice leaves out from `all`.
+Result<std::string> read_mode(const json::value* choice, const json::array& tools,
+                              std::vector<grammar::Tool>& all, ToolUse& use) {
+  std::string mode = "auto";
+  if (choice && choice->is_string()) mode = choice->get_string();
+  if (choice && choice->is_object()) {
+    const json::object& object = choice->get_object();
+    const json::value* type = object.if_contains("type");
+    if (type && *type == "allowed_tools") {
+      TRY(mode, read_allowed(object, tools, all));
+      use.known_only = true;
+    } else {
+      TRY(std::string name, read_named(object, tools, "tool_choice"));
+      use.forced = ForcedTool{std::move(name)};
+      return std::string("named");
+    }
+  }
+  if (mode == "required") use.forced.emplace();
+  if (mode == "auto" || mode == "required") return mode;
+  return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
 }
 
 }  // namespace
@@ -156,16 +207,10 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   if (tools_unused(fields) || (!choice && none)) return request;
   if (none) return invalid("tool_choice", "needs tools");
   TRY(std::vector<grammar::Tool> all, read_tools(*tools));
-  if (!choice || *choice == "auto") {
+  TRY(const std::string mode, read_mode(choice, *tools, all, use));
+  if (mode == "auto") {
     TRY_VOID(read_auto(dialect, special_tokens, std::move(all), request));
     return request;
-  }
-  if (*choice == "required") {
-    use.forced.emplace();
-  } else if (choice->is_object()) {
-    TRY(use.forced, read_named(choice->get_object(), *tools));
-  } else {
-    return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
   }
   // A response_format binds content, of which a forced call leaves none.
   if (request.output && request.output->field.starts_with("structured_outputs"))

@@ -31,6 +31,7 @@ struct ToolUse {
   std::shared_ptr<const KnownTools> tools;        // with dialect
   bool parallel = true;                           // several calls in one answer
   bool bound = false;                             // the grammar of answers has their calls in it
+  bool known_only = false;                        // calls of other tools are text (`allowed_tools`)
 };
 
 // Reads tools, tool_choice and parallel_tool_calls. dialect: the server's, null without

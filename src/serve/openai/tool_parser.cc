@@ -51,13 +51,13 @@ void ParsedText::append(ParsedText&& next) {
 }
 
 ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
-                       CallPolicy policy)
+                       CallPolicy policy, bool known_only)
     : dialect_(dialect),
       tools_(tools ? std::move(tools) : std::make_shared<const KnownTools>()),
       mark_(dialect.mark.empty() ? dialect.trigger : dialect.mark),
       parallel_(parallel),
       policy_(policy),
-      heads_(dialect_, *tools_, policy) {}
+      heads_(dialect_, *tools_, policy, known_only) {}
 
 ParsedText ToolParser::push(std::string_view text) {
   buffer_ += text;
@@ -248,7 +248,8 @@ void ToolParser::begin_call() {
     return go(State::call_end);
   }
   const auto tool = tools_->find(head_.name);
-  reader_ = arguments_reader(dialect_, tool == tools_->end() ? kUnknown : tool->second);
+  reader_ = head_.object ? json_arguments()
+                         : arguments_reader(dialect_, tool == tools_->end() ? kUnknown : tool->second);
   go(State::arguments);
 }
 
@@ -285,7 +286,7 @@ ToolParser::Step ToolParser::read_arguments() {
   }
   if (held_) send_call();
   reader_.reset();
-  go(dialect_.form == ToolDialect::Form::object ? State::members : State::call_end);
+  go(head_.object ? State::members : State::call_end);
   return Step::done;
 }
 
@@ -312,7 +313,7 @@ ToolParser::Step ToolParser::read_call_end() {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
     CallCursor cursor(std::string_view(buffer_).substr(size));
     if (fenced) cursor.literal(kFence);
-    if (dialect_.form == ToolDialect::Form::object && cursor.next_is('}')) cursor.skip(1);  // one too many
+    if (head_.object && cursor.next_is('}')) cursor.skip(1);  // one too many
     if (!cursor.starved() && cursor.literal(mark.substr(mark.starts_with(kFence) ? kFence.size() : 0)))
       size += cursor.at();
     if (cursor.starved()) return Step::more;

@@ -42,9 +42,10 @@ struct ParsedText {
 
 class ToolParser {
  public:
-  // Keeps the dialect. Without `parallel`, calls after the first one are dropped.
+  // Keeps the dialect. Without `parallel`, calls after the first one are dropped. known_only: calls of tools
+  // that `tools` does not list are content.
   ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
-             CallPolicy policy = CallPolicy::stream);
+             CallPolicy policy = CallPolicy::stream, bool known_only = false);
 
   ParsedText push(std::string_view text);
   // The text has ended.

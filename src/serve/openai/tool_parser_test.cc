@@ -11,6 +11,7 @@
 #include "serve/openai/tool_choice.h"
 #include "serve/openai/tool_forms.h"
 #include "serve/openai/tool_habits.h"
+#include "serve/openai/tool_mixtures.h"
 #include "serve/test_tokenizer.h"
 
 namespace octavo::openai {
@@ -46,6 +47,16 @@ TEST(ToolParser, ReadsEveryDialect) {
       EXPECT_TRUE(json::parse(parsed.calls[i].arguments, error).is_object()) << form.dialect;
     }
   }
+}
+
+TEST(ToolParser, CallsOfOtherToolsCanBeContent) {
+  const std::string text = "<tool_call>{\"name\": \"nope\", \"arguments\": {}}</tool_call>";
+  const auto read = [&](bool known_only) {
+    return parse_calls({*grammar::tool_dialect("hermes"), tools(), true, CallPolicy::stream, known_only},
+                       text);
+  };
+  EXPECT_EQ(read(true), (ParsedText{.content = text, .calls = {}}));
+  EXPECT_EQ(read(false), (ParsedText{.content = "", .calls = {call(0, "nope", "{}")}}));
 }
 
 // White space around calls apart, which vLLM counts as content where it stands before the first one.
@@ -206,7 +217,10 @@ TEST(ToolParser, SendsShortCallsWholeAndLongOnesAsTheyCome) {
 
 TEST(ToolParser, ReadsHabits) {
   std::mt19937 rng(2);
-  for (const Form& habit : habits()) {
+  std::vector<Form> all = habits();
+  for (const auto& more : {numbers_and_words(), objects_as_parameters(), objects_of_hermes()})
+    all.insert(all.end(), more.begin(), more.end());
+  for (const Form& habit : all) {
     const ParsedText parsed = parse(habit.dialect, habit.text);
     EXPECT_EQ(parsed.content, habit.content) << habit.text;
     EXPECT_EQ(parsed.calls, habit.calls) << habit.text;

@@ -103,6 +103,9 @@ Result<> classify(const ServicePtr&, const ExchangePtr&);
 Result<> score(const ServicePtr&, const ExchangePtr&);
 Result<> rerank(const ServicePtr&, const ExchangePtr&);
 
+// invocations.cc
+Result<> invocations(const ServicePtr&, const ExchangePtr&);
+
 // responses.cc
 Result<> create_response(const ServicePtr&, const ExchangePtr&);
 Result<> cancel_response(const ServicePtr&, const ExchangePtr&);

@@ -21,7 +21,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
                         openai::ResponsesRequest request) {
   json::object pending;
   std::string id;
-  const bool background = request.background;
+  const bool background = request.background, messages = request.messages;
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     id = options.id;
     pending = openai::pending_response(request.response, options);
@@ -29,7 +29,8 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
                                    {.response = std::move(request.response),
                                     .conversation = std::move(request.conversation),
                                     .store = request.store ? &service->responses : nullptr,
-                                    .background = background});
+                                    .background = background,
+                                    .messages = messages});
   };
   TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(request.chat), "resp_", reply));
   plan.background = background;

@@ -61,6 +61,7 @@ constexpr Route kRoutes[] = {
     {.path = "/rerank", .post = routes::rerank},
     {.path = "/v1/rerank", .post = routes::rerank},
     {.path = "/v2/rerank", .post = routes::rerank},
+    {.path = "/invocations", .post = routes::invocations},
     {.path = "/v1/load_lora_adapter",
      .post = routes::load_adapter,
      .enabled_by = &ServeFeatures::change_adapters},

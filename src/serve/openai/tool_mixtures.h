@@ -1,0 +1,111 @@
+// Calls with parts of several dialects, or with words between their parts, for tests.
+#pragma once
+
+#include <vector>
+
+#include "serve/openai/tool_forms.h"
+
+namespace octavo::openai {
+
+inline std::vector<Form> numbers_and_words() {
+  const CallPiece stop = call(0, "stop", "{}");
+  const CallPiece add = call(0, "add", R"({"a": 1})");
+  return {
+      // '.' before the number; without one, only the name of a known tool is a call.
+      {"kimi_k2",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.add.0<|tool_call_argument_begin|>{\"a\": 1}"
+       "<|tool_call_end|><|tool_calls_section_end|>",
+       "",
+       {{0, "add", R"({"a": 1})", "functions.add.0"}}},
+      {"kimi_k2",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
+       "<|tool_call_end|><|tool_call_begin|>functions.add:1<|tool_call_argument_begin|>{\"a\": 1}"
+       "<|tool_call_end|><|tool_calls_section_end|>",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
+       "<|tool_call_end|>",
+       {{0, "add", R"({"a": 1})", "functions.add:1"}}},
+      // Words between the mark of a list and the list.
+      {"mistral", "Hm.[TOOL_CALLS] I call: [{\"name\": \"stop\", \"arguments\": {}}]", "Hm.", {stop}},
+      {"mistral",
+       "[TOOL_CALLS]```json\n[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", "
+       "\"arguments\": {}}]",
+       "",
+       {add, call(1, "stop", "{}")}},
+      {"mistral", "[TOOL_CALLS] is a mark, {this} is none.", "[TOOL_CALLS] is a mark, {this} is none.", {}},
+  };
+}
+
+inline std::vector<Form> objects_as_parameters() {
+  const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
+  const CallPiece add = call(0, "add", R"({"a": 1})");
+  return {
+      // A JSON object in place of parameters.
+      {"minimax_m2",
+       "<minimax:tool_call><invoke name=\"get_weather\">{\"city\": \"x\", \"days\": \"5\"}</invoke>"
+       "</minimax:tool_call>",
+       "",
+       {call(0, "get_weather", R"({"city":"x","days":5})")}},
+      {"deepseek_v32",
+       "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n{\"city\": "
+       "\"x\"}\n</｜DSML｜invoke>\n"
+       "<｜DSML｜invoke name=\"add\">\n{\"a\": 1}\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+       "",
+       {weather, call(1, "add", R"({"a": 1})")}},
+      {"qwen3_coder", "<tool_call>\n<function=add>\n{\"a\": 1}\n</function>\n</tool_call>", "", {add}},
+      {"glm45", "<tool_call>add\n{\"a\": 1}</tool_call>", "", {add}},
+      {"minimax_m2",
+       "<minimax:tool_call><invoke name=\"add\">{\"a\": x}</invoke></minimax:tool_call>",
+       "<minimax:tool_call><invoke name=\"add\">{\"a\": x}</invoke></minimax:tool_call>",
+       {}},
+  };
+}
+
+inline std::vector<Form> objects_of_hermes() {
+  const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
+  const CallPiece stop = call(0, "stop", "{}");
+  const CallPiece add = call(0, "add", R"({"a": 1})");
+  return {
+      // Hermes' object after the mark of another dialect.
+      {"qwen3_coder",
+       "Hm\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"x\"}}\n</tool_call>\n"
+       "<tool_call>\n<function=stop>\n</function>\n</tool_call>",
+       "Hm",
+       {weather, call(1, "stop", "{}")}},
+      {"glm45",
+       "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>\n"
+       "<tool_call>{\"arguments\": {}, \"name\": \"stop\"}</tool_call>",
+       "",
+       {add, call(1, "stop", "{}")}},
+      {"minimax_m2",
+       "<minimax:tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n"
+       "{\"name\": \"stop\", \"arguments\": {}}\n</minimax:tool_call>",
+       "",
+       {add, call(1, "stop", "{}")}},
+      {"mistral_v11", "[TOOL_CALLS]{\"name\": \"stop\", \"arguments\": {}}", "", {stop}},
+      {"gemma4", "<|tool_call>{\"name\": \"stop\", \"arguments\": {}}<tool_call|>", "", {stop}},
+      {"qwen3_coder",
+       "<tool_call>\n{\"name\": \"nope\", \"arguments\": {}}\n</tool_call>",
+       "<tool_call>\n{\"name\": \"nope\", \"arguments\": {}}\n</tool_call>",
+       {}},
+      // Two calls after one mark.
+      {"hermes",
+       "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n{\"name\": \"stop\", \"arguments\": "
+       "{}}\n"
+       "</tool_call>",
+       "",
+       {add, call(1, "stop", "{}")}},
+      {"hermes",
+       "<tool_call>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": {}}]"
+       "</tool_call>Done.",
+       "Done.",
+       {add, call(1, "stop", "{}")}},
+      {"longcat",
+       "<longcat_tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}},{\"name\": \"stop\", "
+       "\"arguments\": {}}"
+       "</longcat_tool_call>",
+       "",
+       {add, call(1, "stop", "{}")}},
+  };
+}
+
+}  // namespace octavo::openai

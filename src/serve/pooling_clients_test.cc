@@ -1,0 +1,44 @@
+// Texts as clients of Cohere and SageMaker send them.
+#include <gmock/gmock.h>
+
+#include "serve/pooling_fixture.h"
+
+namespace octavo {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(PoolingTest, EmbedByTypeTruncatesAtEitherEnd) {
+  serve_embedder(false);
+  const auto vector = [&](const std::string& fields) {
+    const json::object r = reply("/v2/embed", R"({"texts":["0123456789abcdefghijklmn"],)" + fields + "}");
+    EXPECT_EQ(r.at("meta").at("tokens").at("input_tokens"),
+              r.at("meta").at("billed_units").at("input_tokens"));
+    EXPECT_EQ(r.at("meta").at("billed_units").at("image_tokens"), 0);
+    return numbers(r.at("embeddings").at("float").at(0));
+  };
+  EXPECT_EQ(vector(R"("truncate":"END")"), (std::vector<double>{20, '0', 0}));
+  EXPECT_EQ(vector(R"("truncate":"START")"), (std::vector<double>{20, '4', 0}));
+  EXPECT_EQ(vector(R"("truncate":"START","max_tokens":5)"), (std::vector<double>{5, 'j', 0}));
+  EXPECT_EQ(vector(R"("truncate":"END","max_tokens":5)"), (std::vector<double>{5, '0', 0}));
+  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["123456"],"truncate":"NONE","max_tokens":5})"),
+              HasSubstr("max_tokens: is 5, a text has 6 tokens"));
+  const json::object left = reply(
+      "/v1/embeddings", R"({"input":"0123456789","truncate_prompt_tokens":4,"truncation_side":"left"})");
+  EXPECT_EQ(numbers(left.at("data").at(0).at("embedding")), (std::vector<double>{4, '6', 0}));
+}
+
+// A client of SageMaker knows one route alone.
+TEST_F(PoolingTest, InvocationsAreForTheRouteOfTheirFields) {
+  serve_embedder();
+  EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("object"), "embedding");
+  EXPECT_EQ(reply("/invocations", R"({"messages":[{"role":"u","content":"hi"}]})").at("object"), "list");
+  EXPECT_EQ(reply("/invocations", R"({"text_1":"a","text_2":["b"]})").at("data").at(0).at("object"), "score");
+  EXPECT_THAT(refusal("/invocations", R"({"prompt":"ab"})"), HasSubstr("body: must have input or messages"));
+  serve_reranker();
+  EXPECT_TRUE(reply("/invocations", R"({"query":"a","documents":["b"]})").contains("results"));
+  EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("label"), "relevant");
+}
+
+}  // namespace
+}  // namespace octavo

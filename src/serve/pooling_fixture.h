@@ -1,0 +1,55 @@
+// For tests of models that read texts: the whole server, with a scripted engine.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+
+class PoolingTest : public ServeTest {
+ protected:
+  // A model that makes (tokens, first token, 0) of a text.
+  void serve_embedder(bool normalise = true) {
+    serve(
+        [](const Request& r, int) {
+          return Script{.pooled = {static_cast<float>(r.prompt.size()), static_cast<float>(r.prompt[0]), 0}};
+        },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 20;
+          engine_->described = {.architecture = "Embedder",
+                                .max_model_len = 20,
+                                .task = Task::embed,
+                                .pooled_size = 3,
+                                .normalise = normalise};
+        });
+  }
+  // A model whose score is the number of tokens less 10.
+  void serve_reranker() {
+    serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size()) - 10}}; },
+          [&](ServeOptions& options, http::ServerOptions&) {
+            options.rules.max_model_len = 20;
+            engine_->described = {.architecture = "Reranker",
+                                  .max_model_len = 20,
+                                  .task = Task::classify,
+                                  .pooled_size = 1,
+                                  .labels = {"relevant"},
+                                  .score_activation = ScoreActivation::sigmoid};
+          });
+  }
+  std::string refusal(const std::string& path, const std::string& body) {
+    const http::Response response = post(path, body);
+    EXPECT_EQ(response.status, 400) << response.body;
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  }
+  static std::vector<double> numbers(const json::value& list) {
+    std::vector<double> all;
+    for (const json::value& item : list.as_array()) all.push_back(item.to_number<double>());
+    return all;
+  }
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+};
+
+}  // namespace octavo

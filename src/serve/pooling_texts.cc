@@ -1,0 +1,117 @@
+#include "serve/pooling_texts.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "serve/prepare.h"
+
+namespace octavo {
+namespace {
+
+void cut_to(std::vector<TokenId>& ids, std::size_t most, bool keep_last) {
+  const std::size_t cut = ids.size() - std::min(ids.size(), most);
+  if (keep_last)
+    ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(cut));
+  else
+    ids.resize(ids.size() - cut);
+}
+
+// The last tokens of the text, between its special tokens.
+Result<std::vector<TokenId>> last_tokens(const Service& service, const std::string& text, std::size_t most) {
+  TRY(Tokenizer::Texts all, service.tokenizer.encode_texts(text, std::nullopt));
+  TRY(std::vector<TokenId> plain, service.tokenizer.encode(text, false));
+  const auto begin = std::ranges::search(all.ids, plain).begin();
+  if (plain.empty() || begin == all.ids.end())
+    return invalid("truncation_side", "\"left\" is not supported by this tokenizer");
+  const auto special = all.ids.size() - plain.size();
+  const std::size_t cut = all.ids.size() - std::min(all.ids.size(), std::max(most, special));
+  all.ids.erase(begin, begin + static_cast<std::ptrdiff_t>(cut));
+  return std::move(all.ids);
+}
+
+}  // namespace
+
+std::size_t longest_text(const Service& service, Task task) {
+  const int most = service.engine_info.max_model_len;
+  return static_cast<std::size_t>(task == Task::embed ? std::max(most, service.options.pooling.longest)
+                                                      : most);
+}
+
+Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {
+  if (!fields.truncate) return kEncodeBytesMax;
+  if (*fields.truncate == -1) return longest;
+  const auto most = static_cast<std::size_t>(*fields.truncate);
+  if (most > longest)
+    return invalid("truncate_prompt_tokens", "must be at most {}, got {}", longest, *fields.truncate);
+  return most;
+}
+
+Result<> check_length(std::size_t tokens, std::size_t most, std::string_view field) {
+  if (tokens == 0) return invalid(field, "a text is empty: at least 1 token is needed");
+  if (tokens <= most) return {};
+  return invalid(field, "a text has {} tokens, the model reads {}; truncate_prompt_tokens cuts it", tokens,
+                 most);
+}
+
+Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
+                                   const openai::PoolingFields& fields, std::size_t longest,
+                                   std::string_view field) {
+  TRY(const std::size_t most, most_tokens(fields, longest));
+  Tokenizer::Texts texts;
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&input)) {
+    texts.ids = *ids;
+  } else if (!fields.add_special_tokens) {
+    TRY(texts.ids, service.tokenizer.encode(std::get<std::string>(input), false));
+  } else if (fields.keep_last && fields.truncate) {
+    TRY(texts.ids, last_tokens(service, std::get<std::string>(input), most));
+  } else {
+    TRY(texts, service.tokenizer.encode_texts(std::get<std::string>(input), std::nullopt, most));
+  }
+  cut_to(texts.ids, most, fields.keep_last);
+  TRY_VOID(check_length(texts.ids.size(), longest, field));
+  return texts;
+}
+
+Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
+                                        const openai::PoolingFields& fields, std::size_t longest) {
+  if (!chat.media.empty())
+    return invalid(chat.media.front().field, "models that read texts take no images and no sound");
+  TRY(const std::size_t most, most_tokens(fields, longest));
+  TRY(ChatTokens tokens, chat_tokens(service, chat, fields.add_special_tokens, kEncodeBytesMax));
+  cut_to(tokens.ids, most, fields.keep_last);
+  TRY_VOID(check_length(tokens.ids.size(), longest, "messages"));
+  return Tokenizer::Texts{.ids = std::move(tokens.ids), .second = std::nullopt};
+}
+
+std::string_view prompt_for(const Service& service, const std::string& input_type) {
+  const auto& prompts = service.options.pooling.text_prompts;
+  const auto named = [&](std::string_view name) {
+    const auto found = prompts.find(name);
+    return found == prompts.end() ? std::string_view() : std::string_view(found->second);
+  };
+  if (const std::string_view own = named(input_type); !own.empty()) return own;
+  if (input_type == "search_query" || input_type == "retrieval.query") return named("query");
+  if (input_type != "search_document" && input_type != "retrieval.passage") return {};
+  const std::string_view document = named("document");
+  return document.empty() ? named("passage") : document;
+}
+
+// Cohere's own clients always send one of its types.
+Result<> check_input_type(const Service& service, const openai::EmbedByTypeRequest& request) {
+  constexpr std::string_view kTypes[] = {"search_document", "search_query", "classification", "clustering",
+                                         "image"};
+  const auto& prompts = service.options.pooling.text_prompts;
+  const std::string& type = request.input_type;
+  if (type.empty() || std::ranges::find(kTypes, type) != std::end(kTypes) || prompts.contains(type) ||
+      request.fields.adapter == type)
+    return {};
+  std::set<std::string_view> known(std::begin(kTypes), std::end(kTypes));
+  for (const auto& [name, prompt] : prompts) known.insert(name);
+  return invalid("input_type", "Unsupported input_type \"{}\": must be one of {}", type,
+                 fmt::join(known, ", "));
+}
+
+}  // namespace octavo
