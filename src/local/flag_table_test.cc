@@ -62,8 +62,8 @@ class FlagTable : public testing::Test {
 };
 
 TEST_F(FlagTable, ValuesGoToTheirMembers) {
-  EXPECT_EQ(parse({"--number", "2k", "--text", "b", "--off", "--pause", "9", "--maybe", "4", "--colour", "red",
-                   "--object", R"({"a": 1})"}),
+  EXPECT_EQ(parse({"--number", "2k", "--text", "b", "--off", "--pause", "9", "--maybe", "4", "--colour",
+                   "red", "--object", R"({"a": 1})"}),
             "");
   EXPECT_EQ(options_.inner.number, 2000);
   EXPECT_EQ(options_.inner.text, "b");
