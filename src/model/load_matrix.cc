@@ -259,7 +259,7 @@ struct MatrixLayout {
 };
 
 MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const MatrixParameter& parameter,
-                 MatrixFormats formats) {
+                              MatrixFormats formats) {
   const bool all_plain = std::ranges::all_of(tensors, &StoredTensor::plain), widens = parameter.run_cols > 0;
   std::int64_t gap_rows = 0;
   for (const RowRange& range : parameter.order)
@@ -276,8 +276,8 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
 }
 
 // All of one tensor.
-Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter, const MatrixLayout& layout,
-                              const StoredTensor* scale, ThreadPool& pool) {
+Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter,
+                              const MatrixLayout& layout, const StoredTensor* scale, ThreadPool& pool) {
   std::vector<std::byte> turned;
   if (parameter.channels > 0) {
     TRY(tensor, by_place(tensor, parameter.channels, turned));
