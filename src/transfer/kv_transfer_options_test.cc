@@ -135,10 +135,11 @@ TEST(KvTransferOptions, HostMemoryIsATier) {
   for (const char* spec : {"", R"("spec_name": "CPUOffloadingSpec",)"}) {
     const KvTransferOptions host =
         parse_kv_transfer_config(
-            fmt::format(R"({{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{
+            fmt::format(
+                R"({{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{
                  {} "cpu_bytes_to_use": 1000, "block_size": 64, "eviction_policy": "arc", "store_threshold": 3,
                  "offload_prompt_only": false, "self_describing_kv_events": false}}}})",
-                        spec))
+                spec))
             .value();
     EXPECT_FALSE(host.tier->prompt_only);
     EXPECT_TRUE(host.enabled && !host.produces && !host.consumes);

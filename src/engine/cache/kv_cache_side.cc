@@ -30,20 +30,18 @@ std::vector<Hash128> KvCacheSide::keys_of(const Accepted& accepted, std::span<co
 
 KvPrompt KvCacheSide::prompt_of(const Accepted& accepted, std::span<const TokenId> tokens,
                                 std::span<const Hash128> keys, int cached) const {
-  return {
-      .id = accepted.id,
-      .name = accepted.request.name,
-      .tokens = static_cast<int>(tokens.size()),
-      .text = accepted.request.media.empty() ? others_may_want(tokens) : std::span<const TokenId>(),
-      .identity = accepted.identity,
-      .keys = keys,
-      .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
-      .cached = cached};
+  return {.id = accepted.id,
+          .name = accepted.request.name,
+          .tokens = static_cast<int>(tokens.size()),
+          .text = accepted.request.media.empty() ? others_may_want(tokens) : std::span<const TokenId>(),
+          .identity = accepted.identity,
+          .keys = keys,
+          .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
+          .cached = cached};
 }
 
 PrefixHold* KvCacheSide::hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks) {
-  return scheduler.hold(tokens, accepted.identity, blocks,
-                        extras_of(accepted, format.block_size));
+  return scheduler.hold(tokens, accepted.identity, blocks, extras_of(accepted, format.block_size));
 }
 
 void KvCacheSide::let_go(PrefixHold*& hold) {

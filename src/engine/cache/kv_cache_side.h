@@ -1,5 +1,5 @@
-// The common part of loads and stores of KV blocks: the connectors, and the cache blocks that they hold. On the
-// engine's thread.
+// The common part of loads and stores of KV blocks: the connectors, and the cache blocks that they hold. On
+// the engine's thread.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@ struct KvCacheSide {
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
 
-  // tokens: the request's prompt, or a text that begins with it. Keys of the blocks that other engines may need.
+  // tokens: the request's prompt, or a text that begins with it. Keys of the blocks that other engines may
+  // need.
   std::vector<Hash128> keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const;
   // keys: keys_of(accepted, tokens). Both must live as long as the result. cached: see KvPrompt.
   KvPrompt prompt_of(const Accepted& accepted, std::span<const TokenId> tokens, std::span<const Hash128> keys,

@@ -34,9 +34,9 @@ class KvTransfers {
   bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
   // See SequenceSpec::checkpoint. Other engines may need the whole prompt except its last token.
   int checkpoint_of(const Request& request) const;
-  // An answer has ended. Keeps the blocks of its text for tiers that store answers, and with the request's last
-  // answer those of the prompt for all connectors. text: prompt and answer; empty: not known any more. Returns
-  // the transfer parameters of the request's reply.
+  // An answer has ended. Keeps the blocks of its text for tiers that store answers, and with the request's
+  // last answer those of the prompt for all connectors. text: prompt and answer; empty: not known any more.
+  // Returns the transfer parameters of the request's reply.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
                                         std::int64_t now_us);
 

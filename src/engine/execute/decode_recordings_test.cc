@@ -65,7 +65,8 @@ TEST(DecodeRecordings, StepsThatDoMoreThanDecodeAreRunAsTheyAre) {
   const DecodeRecordings recordings(8);
   EXPECT_EQ(recordings.size_of(batch_of({1, 1})), 2);
   EXPECT_EQ(recordings.size_of(batch_of({1, 5})), 0);
-  EXPECT_EQ(recordings.size_of(batch_of({0, 2})), 0) << "the number of tokens is that of the sequences, but not one of each";
+  EXPECT_EQ(recordings.size_of(batch_of({0, 2})), 0)
+      << "the number of tokens is that of the sequences, but not one of each";
   EXPECT_EQ(DecodeRecordings(0).size_of(batch_of({1})), 0);
 }
 

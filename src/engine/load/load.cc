@@ -30,7 +30,8 @@ Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineO
   return Ranks::start(options, hooks.rank_command);
 }
 
-// The model that proposes draft tokens, without its cache, whose number of blocks is that of the target's cache.
+// The model that proposes draft tokens, without its cache, whose number of blocks is that of the target's
+// cache.
 Result<std::optional<LoadedDraft>> load_draft_of(const std::shared_ptr<Backend>& backend,
                                                  const EngineOptions& options, LoadedModel& target) {
   const SchedulerOptions step = plan_step(target.figures, options);

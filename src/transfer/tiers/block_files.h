@@ -2,14 +2,14 @@
 //
 //   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
-// Several engines and processes may use a folder at once: they find each other's blocks, and the maximum is for
-// all of them together. A file is a packed block (block_format.h). It is written under another name and renamed
-// when it is complete. Key and checksum detect what a crash or a full disk has left.
+// Several engines and processes may use a folder at once: they find each other's blocks, and the maximum is
+// for all of them together. A file is a packed block (block_format.h). It is written under another name and
+// renamed when it is complete. Key and checksum detect what a crash or a full disk has left.
 //
 // File times store the order of use, across restarts and engines. An engine has this order in memory;
-// it reads the folder again when it needs room and others have used or written a share of the files. If no other
-// engine has the folder open, the evicted block's file is overwritten, because creating and deleting files costs
-// most of the time of small writes.
+// it reads the folder again when it needs room and others have used or written a share of the files. If no
+// other engine has the folder open, the evicted block's file is overwritten, because creating and deleting
+// files costs most of the time of small writes.
 //
 // With direct I/O, a file is padded to the required alignment. Readers ignore the padding, so both modes read
 // each other's files. Any thread.
@@ -34,8 +34,8 @@ namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Errors: no space for a single
-  // block; a system error; direct_io on a file system without it (field use_odirect, unsupported).
+  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Errors: no space for a
+  // single block; a system error; direct_io on a file system without it (field use_odirect, unsupported).
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max,
                                                   EvictionPolicy policy = EvictionPolicy::lru,

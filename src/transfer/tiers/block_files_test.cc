@@ -57,8 +57,7 @@ struct Files {
     files.reset();
     const auto bytes = static_cast<std::int64_t>(
         packed_bytes(format, direct_io ? direct_io_alignment(folder.path()).value() : 1));
-    files =
-        BlockFiles::open(folder.path(), format, blocks * bytes, EvictionPolicy::lru, direct_io).value();
+    files = BlockFiles::open(folder.path(), format, blocks * bytes, EvictionPolicy::lru, direct_io).value();
   }
   Result<> put(int i) {
     return files->write(
@@ -342,7 +341,8 @@ struct Shared {
     other = BlockFiles::open(one.folder.path(), kFormat, blocks * kStride).value();
   }
   static Result<> put(BlockFiles& files, int i) {
-    return files.write(key(i), [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i), to.begin()); });
+    return files.write(key(i),
+                       [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i), to.begin()); });
   }
   static bool finds(BlockFiles& files, int i) {
     const Hash128 name = key(i);

@@ -3,113 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <future>
+#include <fstream>
 
-#include "base/scratch_directory.h"
 #include "base/test_eventually.h"
 #include "transfer/testing/redis.h"
+#include "transfer/testing/tier.h"
 #include "transfer/tiers/direct_io.h"
 
 namespace octavo {
 namespace {
-
-const BlockFormat kFormat{.fingerprint = "model", .dtype = "i32", .block_size = 16, .bytes = 4};
-
-std::vector<Hash128> some_keys(int count, std::uint64_t text = 5) {
-  std::vector<Hash128> keys;
-  for (int i = 0; i < count; ++i) keys.push_back({static_cast<std::uint64_t>(i), text});
-  return keys;
-}
-
-struct Tier {
-  ScratchDirectory folder;
-  KvTierOptions options{.place = folder.path(), .bytes = 1 << 20, .load_always = true};
-  BlockFormat format = kFormat;
-  std::vector<std::int32_t> cache = std::vector<std::int32_t>(1000);
-  std::atomic<bool> slow = false;
-  std::promise<LoadResult> loaded;
-  std::mutex mutex;
-  std::condition_variable woken;
-  std::unique_ptr<KvConnector> connector;
-  std::uint64_t last_owner = 0;
-
-  void open() {
-    connector.reset();
-    connector =
-        TierConnector::open(options, format, 800,
-                            {.read =
-                                 [this](KvPlace b, std::span<std::byte> out) {
-                                   while (slow) std::this_thread::yield();
-                                   std::memcpy(out.data(), &cache[static_cast<std::size_t>(b.number)], 4);
-                                 },
-                             .write =
-                                 [this](KvPlace b, std::span<const std::byte> bytes) {
-                                   std::memcpy(&cache[static_cast<std::size_t>(b.number)], bytes.data(), 4);
-                                 },
-                             .loaded = [this](LoadResult result) { loaded.set_value(std::move(result)); },
-                             .wake =
-                                 [this] {
-                                   const std::lock_guard lock(mutex);
-                                   woken.notify_all();
-                                 }})
-            .value();
-  }
-  Tier() { open(); }
-  explicit Tier(const TestRedis& store) {
-    options.place = store.url();
-    open();
-  }
-  explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
-  ~Tier() { slow = false; }
-
-  // Stores the cache's blocks first, first + 1, ... True: the tier wants some of them.
-  bool post(const std::vector<Hash128>& keys, int first) {
-    if (!connector->wants({.keys = keys})) return false;
-    StoreTask task{.owner = ++last_owner, .keys = keys};
-    for (std::size_t i = 0; i < keys.size(); ++i)
-      task.blocks.push_back({.number = first + static_cast<int>(i)});
-    EXPECT_EQ(connector->store({.keys = keys}, std::move(task), 0), std::nullopt);
-    return true;
-  }
-  std::vector<std::uint64_t> wait_stored() {
-    for (;;)
-      if (auto owners = connector->take_stored(0); !owners.empty()) return owners;
-  }
-  bool store(const std::vector<Hash128>& keys, int first) {
-    if (!post(keys, first)) return false;
-    EXPECT_EQ(wait_stored(), (std::vector<std::uint64_t>{last_owner}));
-    return true;
-  }
-  LoadResult load(const std::vector<Hash128>& keys, int from, int first, bool cancelled = false) {
-    LoadTask task{
-        .id = 7, .first = from, .keys = keys, .cancelled = std::make_shared<std::atomic<bool>>(cancelled)};
-    for (int i = from; i < static_cast<int>(keys.size()); ++i) task.blocks.push_back({.number = first + i});
-    loaded = {};
-    connector->load(std::move(task));
-    return loaded.get_future().get();
-  }
-  EngineStats all_stats() const {
-    EngineStats stats;
-    connector->add_stats(stats);
-    return stats;
-  }
-  KvTierStats stats() const { return all_stats().kv_tier; }
-  KvTierStats host_stats() const { return all_stats().kv_host_tier; }
-};
-
-// The result after the tier's lookup.
-int matched(Tier& tier, const KvPrompt& prompt) {
-  for (;;)
-    if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
-}
-// For a prompt that nobody has looked up.
-int matched(Tier& tier, const std::vector<Hash128>& keys) {
-  tier.connector->decline({.id = 99});
-  return matched(tier, {.id = 99, .keys = keys});
-}
-
-KvTierOptions on_host(int blocks) { return {.host_bytes = blocks * kFormat.bytes, .load_always = true}; }
 
 TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   Tier tier;
@@ -179,19 +81,6 @@ TEST(TierConnector, FilesPastThePageCacheAreFoundThroughIt) {
     for (int i = 0; i < 10; ++i)
       EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
   }
-}
-
-// For a tier of 20 blocks.
-void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
-  tier.options.eviction = policy;
-  tier.open();
-  const auto shared = some_keys(5);
-  auto longer = shared;
-  for (const Hash128& key : some_keys(5, 99)) longer.push_back(key);
-  EXPECT_TRUE(tier.store(shared, 100));
-  EXPECT_TRUE(tier.store(longer, 100));
-  for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
-  EXPECT_EQ(matched(tier, shared), policy == EvictionPolicy::arc ? 5 : 0);
 }
 
 TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
@@ -373,75 +262,6 @@ TEST(TierConnector, WhatIsComputedFasterIsNotLoaded) {
   EXPECT_EQ(tier.stats().skipped_loads, 62);
 }
 
-TEST(TierConnector, BlocksComeBackFromHostMemory) {
-  Tier tier(on_host(20));
-  const auto keys = some_keys(10);
-  for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
-  EXPECT_EQ(matched(tier, keys), 0);
-  EXPECT_TRUE(tier.store(keys, 100));
-  EXPECT_FALSE(tier.store(keys, 100)) << "they are there";
-  EXPECT_EQ(matched(tier, keys), 10);
-  const LoadResult result = tier.load(keys, 3, 500);
-  EXPECT_EQ(result.loaded, 7);
-  EXPECT_EQ(result.failure, std::nullopt);
-  for (int i = 3; i < 10; ++i) EXPECT_EQ(tier.cache[static_cast<std::size_t>(500 + i)], 1000 + i);
-  const KvTierStats stats = tier.host_stats();
-  EXPECT_TRUE(stats.enabled && !tier.stats().enabled);
-  EXPECT_EQ(stats.blocks, 10);
-  EXPECT_EQ(stats.bytes_max, 20 * kFormat.bytes);
-  EXPECT_EQ(stats.block_bytes, kFormat.bytes);
-  EXPECT_EQ(stats.stored_bytes, 10 * kFormat.bytes);
-  EXPECT_EQ(stats.loaded_bytes, 7 * kFormat.bytes);
-  EXPECT_EQ(tier.connector->held(KvMedium::host, keys), std::vector<bool>(10, true));
-  EXPECT_EQ(tier.connector->held(KvMedium::storage, keys), std::vector<bool>(10, false));
-  for (std::uint64_t text = 6; text < 9; ++text) EXPECT_TRUE(tier.store(some_keys(10, text), 200));
-  EXPECT_EQ(tier.connector->take_gone(KvMedium::host).size(), 20u);
-  EXPECT_EQ(matched(tier, keys), 0);
-  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 0);
-}
-
-TEST(TierConnector, HostMemoryEvictsByThePolicyAndTheThreshold) {
-  for (const EvictionPolicy policy : {EvictionPolicy::lru, EvictionPolicy::arc}) {
-    Tier tier(on_host(20));
-    expect_arc_keeps_what_two_had(tier, policy);
-    EXPECT_EQ(tier.host_stats().blocks, 20);
-  }
-  Tier tier(on_host(20));
-  tier.options.store_threshold = 2;
-  tier.open();
-  EXPECT_FALSE(tier.post(some_keys(4), 0));
-  EXPECT_TRUE(tier.store(some_keys(4), 0));
-}
-
-TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
-  Tier tier;
-  tier.options.host_bytes = 10 * kFormat.bytes;
-  tier.open();
-  const auto first = some_keys(10, 1), second = some_keys(10, 2);
-  for (int i = 0; i < 20; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
-  EXPECT_TRUE(tier.store(first, 100));
-  EXPECT_TRUE(eventually([&] { return tier.stats().stored_blocks == 10; }));
-  EXPECT_TRUE(tier.store(second, 110));
-  EXPECT_TRUE(eventually([&] { return tier.stats().stored_blocks == 20; }));
-  EXPECT_EQ(tier.host_stats().blocks, 10);
-  EXPECT_EQ(tier.host_stats().evicted_blocks, 10);
-  EXPECT_EQ(tier.connector->held(KvMedium::storage, first), std::vector<bool>(10, true));
-  EXPECT_EQ(tier.connector->take_written_below().size(), 20u);
-  for (int from : {0, 1}) {  // from the disk, then from host memory
-    EXPECT_EQ(matched(tier, first), 10);
-    EXPECT_EQ(tier.load(first, 0, 500).loaded, 10);
-    for (int i = 0; i < 10; ++i)
-      EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
-    EXPECT_EQ(tier.stats().loaded_bytes, 10 * kFormat.bytes) << from;
-    EXPECT_EQ(tier.host_stats().loaded_bytes, (from + 1) * 10 * kFormat.bytes);
-  }
-  EXPECT_EQ(tier.stats().bytes_max, 1 << 20);
-  tier.open();
-  EXPECT_EQ(matched(tier, second), 10) << "a restart finds the disk";
-  EXPECT_EQ(tier.load(second, 0, 500).loaded, 10);
-  EXPECT_EQ(tier.cache[500], 1010);
-}
-
 TEST(TierConnector, EnginesShareAFolder) {
   for (const bool with_host : {false, true}) {
     Tier one;
@@ -472,51 +292,6 @@ TEST(TierConnector, TheEndWritesWhatIsPending) {
     tier.open();
     EXPECT_EQ(matched(tier, keys), 60);
   }
-}
-
-TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
-  TestRedis redis;
-  Tier tier(redis);
-  tier.options.host_bytes = 20 * kFormat.bytes;
-  tier.open();
-  const auto keys = some_keys(10);
-  EXPECT_TRUE(tier.store(keys, 100));
-  EXPECT_TRUE(eventually([&] { return redis.count() == 10u; }));
-  redis.mood = TestRedis::Mood::silent;
-  EXPECT_EQ(tier.connector->matched({.id = 1, .keys = keys}), 10);
-  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
-  EXPECT_EQ(tier.connector->matched({.id = 2, .keys = some_keys(10, 6)}), std::nullopt);
-  redis.hang_up();
-}
-
-// Host memory is used even if the disk is slower than computing.
-TEST(TierConnector, RatesOfHostMemoryAndOfTheDiskAreKeptApart) {
-  Tier tier;
-  tier.options.host_bytes = 10 * kFormat.bytes;
-  tier.options.load_always = false;
-  tier.open();
-  const auto near = some_keys(10, 1), far = some_keys(10, 2);
-  for (const auto& keys : {near, far}) {
-    EXPECT_TRUE(tier.store(keys, 100));
-    const std::int64_t all = keys == near ? 10 : 20;
-    EXPECT_TRUE(eventually([&] { return tier.stats().stored_blocks == all; }));
-  }
-  EXPECT_EQ(tier.load(near, 0, 500).loaded, 10) << "from the disk, into host memory";
-  int of_near = 0, of_far = 0;
-  for (int i = 0; i < 64; ++i) of_near += tier.connector->worth_loading(10, near, 1e-12);
-  for (int i = 0; i < 64; ++i) of_far += tier.connector->worth_loading(10, far, 1e-12);
-  EXPECT_EQ(of_near, 64);
-  EXPECT_EQ(of_far, 2);
-  EXPECT_EQ(tier.host_stats().skipped_loads, 62);
-}
-
-TEST(TierConnector, HostMemoryThatIsTooMuchOrTooLittleIsRefusedWithTheFigures) {
-  const auto message = [](std::int64_t bytes) {
-    const auto opened = TierConnector::open({.host_bytes = bytes}, kFormat, 800, {});
-    return opened ? "" : opened.error().message;
-  };
-  EXPECT_NE(message(3).find("3 bytes of host memory hold no KV block of 4"), std::string::npos);
-  EXPECT_NE(message(std::int64_t{1} << 60).find("1152921504606846976 bytes"), std::string::npos);
 }
 
 }  // namespace
