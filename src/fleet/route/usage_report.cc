@@ -20,7 +20,8 @@ std::optional<std::int64_t> number_of(std::string_view json, std::string_view qu
 
 }  // namespace
 
-// Not parsed: an answer has megabytes. Texts have their quotes escaped, so that no text contains such a member.
+// Not parsed: an answer has megabytes. Texts have their quotes escaped, so that no text contains such a
+// member.
 std::optional<UsageReport> read_usage(std::string_view json) {
   const auto prompt = number_of(json, R"("prompt_tokens")");
   if (!prompt) return std::nullopt;
