@@ -7,7 +7,7 @@
 A checkout is a folder, or a git directory, of which --refs are read (HEAD). Configurations are found in YAML files, Helm
 values, Markdown and Go. Equal texts count once. The last column says who else refuses a configuration:
 
-    own plugin   it names a plugin type that no source file of the checkout registers (its unit tests' mocks)
+    own plugin   it names a plugin type that no source file of the checkouts defines (mocks of their unit tests)
     wrong there  a Go test expects its own loader to refuse it
     schema       a page of documentation with "...." in place of values
 """
@@ -95,13 +95,13 @@ def verdict(octavo, config, folder):
         process.wait()
 
 
-def refused_elsewhere(config, before, known):
+def refused_elsewhere(config, before, known, why):
     """Who else refuses it, see above; "": nobody."""
     if "...." in config or re.search(r"^ +\.\.\.$", config, re.M):
         return "schema"
     if re.match(r"\s*(const )?error\w* *:?=", before):
         return "wrong there"
-    unknown = [name for name in PLUGIN_TYPE.findall(config) if name not in known]
+    unknown = [name for name in PLUGIN_TYPE.findall(config) + re.findall(r'plugin "([a-z-]+)"', why) if name not in known]
     return f"own plugin: {unknown[0]}" if unknown else ""
 
 
@@ -109,7 +109,7 @@ def collect(checkout, ref):
     """Triples of a place, the line before it and a configuration; and the names of all types that Go files define."""
     found, known = [], set()
     for path, text in files(checkout, ref):
-        if path.endswith(".go") and not path.endswith("_test.go"):
+        if path.endswith(".go") and "test" not in path.rsplit("/", 1)[-1]:
             known.update(GO_NAME.findall(text))
         place = path if ref == "HEAD" else f"{ref}:{path}"
         found += [(f"{place}:{line}", before, config) for line, before, config in configs(text) if "{{" not in config]
@@ -122,20 +122,23 @@ def main():
     parser.add_argument("--octavo", default="build/release/octavo")
     parser.add_argument("--refs", nargs="+", default=["HEAD"], help="commits or tags of git directories")
     options = parser.parse_args()
+    known, found = set(), []
+    for checkout in options.checkouts:
+        for ref in options.refs if (checkout / "HEAD").is_file() else ["HEAD"]:
+            configurations, names = collect(checkout, ref)
+            found += configurations
+            known |= names
     seen, counts = set(), collections.Counter()
     print("| configuration | | reason | refused elsewhere |\n|---|---|---|---|")
-    for checkout in options.checkouts:
-        for ref in options.refs:
-            found, known = collect(checkout, ref)
-            for place, before, config in found:
-                if config in seen:
-                    continue
-                seen.add(config)
-                with tempfile.TemporaryDirectory() as folder:
-                    why = verdict(options.octavo, config, pathlib.Path(folder))
-                elsewhere = refused_elsewhere(config, before, known) if why else ""
-                counts[("refused" if not elsewhere else "refused elsewhere, too") if why else "started"] += 1
-                print(f"| {place} | {'refused' if why else 'started'} | {why} | {elsewhere} |", flush=True)
+    for place, before, config in found:
+        if config in seen:
+            continue
+        seen.add(config)
+        with tempfile.TemporaryDirectory() as folder:
+            why = verdict(options.octavo, config, pathlib.Path(folder))
+        elsewhere = refused_elsewhere(config, before, known, why) if why else ""
+        counts[("refused" if not elsewhere else "refused elsewhere, too") if why else "started"] += 1
+        print(f"| {place} | {'refused' if why else 'started'} | {why} | {elsewhere} |", flush=True)
     print("\n" + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
     return 0
 
