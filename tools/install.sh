@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Octavo needs: compilers, libraries (tools/packages.sh) and, for the tests, a Python
-# environment in .venv. Does nothing when all is installed; needs root, or sudo, only to add packages.
+# environment in .venv. Does nothing when all is installed. Needs root or sudo only to add packages.
+#
 #   tools/install.sh [build|test|package|aarch64|cuda]
 #     build: to compile and run; test: also the end-to-end tests (default); package: to make packages;
 #     aarch64: to cross-compile for 64-bit ARM and run the result under qemu;

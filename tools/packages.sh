@@ -1,4 +1,5 @@
-# The packages that building and testing Octavo needs, under the names of this system: sourced by tools/install.sh.
+# Names of the system packages that build and test Octavo. tools/install.sh sources this file.
+#
 #   system_packages GOAL   sets `packages` (names), `installed` (a command that tests one) and `add` (a function that adds some)
 # An unknown system, or one whose libraries are too old, ends the script with what to do instead.
 

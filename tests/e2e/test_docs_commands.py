@@ -45,6 +45,7 @@ ELSEWHERE = {
     "cc bindings/examples/stream.c": "test_c",
     "LD_LIBRARY_PATH=build/release ./stream": "test_c",
     "apt install": "changes the machine",
+    "docker": "needs docker; test_the_image_knows_whether_its_server_answers runs its health check",
     "man ": "test_every_command_has_a_manual_page",
     "echo 'OCTAVO_ARGS": "changes the machine",
     "systemctl": "changes the machine",

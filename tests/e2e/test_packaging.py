@@ -1,6 +1,7 @@
 """The wheel that pyproject.toml describes, assembled from compiled files: `make wheel` builds a real one."""
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from conftest import free_port, serve
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build/release"
@@ -78,3 +80,18 @@ def test_every_command_has_a_manual_page(tmp_path):
     assert set(pages) == {"octavo.1.gz"} | {f"octavo-{command}.1.gz" for command in commands}
     assert "\n.B octavo\n\\fI\\,serve" in pages["octavo-serve.1.gz"]
     assert r"\-\-max\-model\-len" in pages["octavo-serve.1.gz"]
+
+
+@pytest.mark.parametrize("file", ["Dockerfile", "Dockerfile.cuda"])
+def test_the_image_knows_whether_its_server_answers(file):
+    text = (ROOT / "deploy" / file).read_text()
+    check = json.loads(re.search(r"HEALTHCHECK .*?\n +CMD (.*)", text)[1])
+    assert "8000" in check[-1] and "USER 10001" in text
+
+    def status(port):
+        command = [*check[:-1], check[-1].replace("8000", str(port))]
+        return subprocess.run(command, timeout=60, capture_output=True).returncode
+
+    with serve() as base:
+        assert status(base.rsplit(":", 1)[1]) == 0
+    assert status(free_port()) != 0

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kGemmaDepthMax = 64;  // of collections within collections
 
-std::string quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
+std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
 // The text before the next quote.
 bool quoted_text(CallCursor& cursor, std::string_view quote, std::string& out) {
@@ -26,7 +26,7 @@ std::string bare_json(const std::string& text) {
   const std::string closed = text + ")";
   CallCursor cursor(closed);
   if (!text.empty() && read_python(cursor, literal) && cursor.at() == text.size()) return literal;
-  return quoted(text);
+  return json_quoted(text);
 }
 
 bool read_items(CallCursor& cursor, std::string_view quote, char end, int depth, std::string& out);
@@ -36,7 +36,7 @@ bool read_value(CallCursor& cursor, std::string_view quote, int depth, GemmaValu
   if (cursor.literal(quote)) {
     std::string content;
     if (!quoted_text(cursor, quote, content)) return false;
-    value.json = quoted(content);
+    value.json = json_quoted(content);
     return true;
   }
   if (cursor.starved()) return false;
@@ -66,7 +66,7 @@ bool read_items(CallCursor& cursor, std::string_view quote, char end, int depth,
     if (end == '}' && !read_gemma_name(cursor, quote, name)) return false;
     GemmaValue value;
     if (!read_value(cursor, quote, depth, value)) return false;
-    if (end == '}') out += quoted(name) + ": ";
+    if (end == '}') out += json_quoted(name) + ": ";
     out += value.json;
   }
   if (cursor.starved()) return false;

@@ -79,7 +79,8 @@ Type type_of(const Json& value) {
   return any;
 }
 
-std::string quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
+// Not `quoted`: for a std::string the compiler could choose std::quoted.
+std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
 // Visits the values of a schema's type, enum or const.
 template <class Visit>
@@ -249,16 +250,16 @@ const std::string* ToolParameters::choice_of(std::string_view name, std::string_
 }
 
 std::string ToolParameters::value(std::string_view name, std::string_view written, bool text) const {
-  if (is_text(name, text)) return quoted(written);
+  if (is_text(name, text)) return json_quoted(written);
   const std::string plain(trimmed(written));
   if (bound_texts_ && is_json(plain)) return plain;
   const Types types = types_of(name, text);
-  if (const std::string* choice = choice_of(name, written)) return quoted(*choice);
+  if (const std::string* choice = choice_of(name, written)) return json_quoted(*choice);
   if (std::string value = as_type(plain, types); !value.empty()) return fitted(name, std::move(value));
   // The value has another type than in the schema. JSON readers turn too large numbers into infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
-  return quoted(written);
+  return json_quoted(written);
 }
 
 std::string ToolParameters::unwrapped(std::string_view written) const {
