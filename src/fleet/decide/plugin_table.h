@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "fleet/decide/plugin.h"
@@ -22,6 +23,10 @@ struct PluginRow {
 };
 
 std::span<const PluginRow> plugin_table();
+
+// The error for a type that no table has: it lists similar types of this table and of `others`.
+std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view type,
+                                      std::vector<std::string_view> others = {});
 
 // One function for each row; a plugin's file defines its own.
 std::unique_ptr<Plugin> make_active_request_scorer(Parameters&, Plugins&);

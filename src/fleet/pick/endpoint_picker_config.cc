@@ -60,6 +60,12 @@ constexpr std::string_view kExperimental[] = {"agent-identity",
                                               "topology-extractor",
                                               "utilization-filter"};
 
+std::vector<std::string_view> setup_types() {
+  std::vector<std::string_view> types;
+  for (const SetupRow& row : setup_table()) types.push_back(row.type);
+  return types;
+}
+
 const std::string& name_of(const PluginConfig& plugin) {
   return plugin.name.empty() ? plugin.type : plugin.name;
 }
@@ -185,11 +191,13 @@ class Reader {
     }
     const auto row = std::ranges::find(setup_table(), config.type, &SetupRow::type);
     if (row == setup_table().end()) {
+      if (std::ranges::find(plugin_table(), config.type, &PluginRow::type) == plugin_table().end())
+        return unknown_plugin(where + ".type", config.type, setup_types());
       const bool precise = config.type == kPrecise || config.type == kPreciseScorer;
       if (precise) TRY_VOID(read_precise(config, where + ".parameters"));
       if (precise || config.type.ends_with("-producer") || config.type.ends_with("-extractor"))
         setups_.push_back({name, config.type, SetupKind::extractor});
-      config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
+      config_.pipeline.plugins.push_back(std::move(config));
       return {};
     }
     row->read(parameters, config_);
