@@ -158,7 +158,9 @@ class Rewriter {
 
   Result<> pass_on(Flag flag) {
     expand_negation(flag);
-    if (option(flag.name) != nullptr) {
+    if (const CLI::Option* known = option(flag.name)) {
+      if (!flag.value && known->get_expected_min() > 0 && !value_follows())
+        return invalid(flag.name, "needs a value");
       if (flag.value && flag.name.starts_with("--"))
         out_.push_back(flag.name + "=" + *flag.value);
       else
@@ -177,7 +179,7 @@ class Rewriter {
     else if (known.takes == Takes::nothing)
       values.emplace_back("true");
     else
-      while (at_ < arguments_.size() && !is_flag(arguments_[at_])) {
+      while (value_follows()) {
         values.push_back(arguments_[at_++]);
         if (known.takes != Takes::values) break;
       }
@@ -189,9 +191,12 @@ class Rewriter {
     return {};
   }
 
+  // The next argument is neither a flag nor the end.
+  bool value_follows() const { return at_ < arguments_.size() && !is_flag(arguments_[at_]); }
+
   Result<std::string> value_of(const Flag& flag) {
     if (flag.value) return *flag.value;
-    if (at_ == arguments_.size()) return invalid(flag.name + "." + flag.path, "needs a value");
+    if (!value_follows()) return invalid(flag.name + "." + flag.path, "needs a value");
     return arguments_[at_++];
   }
 
@@ -203,11 +208,9 @@ class Rewriter {
     if (of_vllm_)
       for (const VllmFlag& known : vllm_flags())
         if (known.works) names.emplace_back(known.name);
-    const auto nearest =
-        std::ranges::min_element(names, {}, [&](const std::string& known) { return edit_distance(known, name); });
-    if (nearest == names.end() || edit_distance(*nearest, name) > std::max<std::size_t>(2, name.size() / 3))
-      return invalid(name, "is not a flag of this command; --help lists them");
-    return invalid(name, "is not a flag of this command; did you mean {}?", *nearest);
+    const std::string_view meant = meant_name(name, {names.begin(), names.end()});
+    if (meant.empty()) return invalid(name, "is not a flag of this command; --help lists them");
+    return invalid(name, "is not a flag of this command; did you mean {}?", meant);
   }
 
   // Inserts the file's flags after the model's name and before the command line's flags, which override them.
@@ -223,7 +226,8 @@ class Rewriter {
         continue;
       }
       if (!path.empty()) return invalid("--config", "may be given once");
-      if (!flag.value && i + 1 == arguments_.size()) return invalid("--config", "needs a file");
+      if (!flag.value && (i + 1 == arguments_.size() || is_flag(arguments_[i + 1])))
+        return invalid("--config", "needs a file");
       path = flag.value ? *flag.value : arguments_[i + 1];
       const auto first = arguments_.begin() + static_cast<std::ptrdiff_t>(i);
       arguments_.erase(first, first + (flag.value ? 1 : 2));

@@ -60,6 +60,18 @@ TEST_F(ArgumentsTest, AFlagMayStandForAFieldOfAnother) {
   EXPECT_EQ(error({"--spec-tokens"}), "--speculative-config.num_speculative_tokens needs a value");
 }
 
+TEST_F(ArgumentsTest, AFlagIsNoValueOfTheFlagBeforeIt) {
+  for (const char* flag : {"--api-key", "--served-model-name", "--lora-modules", "--host", "--max-num-seqs"}) {
+    EXPECT_EQ(error({flag, "--port", "8111"}), flag + std::string(" needs a value"));
+    EXPECT_EQ(error({flag}), flag + std::string(" needs a value"));
+  }
+  EXPECT_EQ(error({"--spec-tokens", "--port", "8111"}),
+            "--speculative-config.num_speculative_tokens needs a value");
+  EXPECT_EQ(error({"--config", "--port", "8111"}), "--config needs a file");
+  EXPECT_EQ(read({"--api-key", "a", "b", "--port", "1"}), (Arguments{"--api-key", "a", "b", "--port", "1"}));
+  EXPECT_EQ(read({"--api-key=--port"}), (Arguments{"--api-key=--port"}));
+}
+
 TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
   EXPECT_EQ(
       error({"-dcp", "2"}),

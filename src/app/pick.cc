@@ -234,6 +234,10 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.times.refresh_metrics, kTickMsMin));
   TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.times.metrics_staleness, 1));
   TRY(drain_ms, duration_ms("drain-timeout", c.times.drain, 0));
+  if (o.endpoints.empty() && !o.config.discovery && !o.kubernetes && o.sources.empty())
+    return invalid("endpoints",
+                   "there are none to pick among: give --endpoints, --pool-name, --endpoint-selector or a "
+                   "source (--help), or file-discovery in the configuration");
   o.metrics.host = o.grpc.host;
   return {};
 }

@@ -21,4 +21,24 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+std::vector<std::string_view> nearest_names(std::string_view name, std::vector<std::string_view> known,
+                                            std::size_t most) {
+  constexpr std::size_t kLongest = 100;  // bounds the time for names that clients send
+  std::vector<std::pair<std::size_t, std::string_view>> distances;
+  for (const std::string_view each : known)
+    distances.emplace_back(edit_distance(each, name.substr(0, kLongest)), each);
+  const std::size_t count = std::min(most, distances.size());
+  std::ranges::partial_sort(distances, distances.begin() + static_cast<std::ptrdiff_t>(count));
+  known.clear();
+  for (std::size_t i = 0; i < count; ++i) known.push_back(distances[i].second);
+  return known;
+}
+
+std::string_view meant_name(std::string_view name, std::vector<std::string_view> known) {
+  const auto nearest = nearest_names(name, std::move(known), 1);
+  if (nearest.empty()) return "";
+  const std::size_t allowed = std::max<std::size_t>(2, name.size() / 3);
+  return edit_distance(nearest.front(), name) <= allowed ? nearest.front() : "";
+}
+
 }  // namespace octavo

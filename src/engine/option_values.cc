@@ -38,7 +38,7 @@ Result<> set_pooling_type(const std::string& text, Reading& reading) {
   reading.each_token = text == "ALL";
   if (text.empty() || reading.pool || reading.each_token) return {};
   return field_failure("pooling_type", ErrorCode::unsupported,
-                       "pooling_type is {}; supported are CLS, LAST, MEAN and ALL", text);
+                       "{} is not supported; supported are CLS, LAST, MEAN and ALL", text);
 }
 
 }  // namespace
@@ -71,8 +71,9 @@ Result<Encoding> quantization(const std::string& text, const std::string& model_
   if (text == "int4") return Encoding::int4;
   TRY(const std::string_view method, quantization_method(model_dir));
   if (text == method || text == fmt::format("{}_marlin", method)) return Encoding::plain;
-  return invalid("quantization", "must be none, int8, int4 or what the checkpoint is packed as ({}), got {}",
-                 method, text);
+  const bool packed = method != "none";
+  return invalid("quantization", "must be int8 or int4 (quantize plain matrices while loading){} or none, got {}",
+                 packed ? fmt::format(", {} (the checkpoint is packed so)", method) : "", text);
 }
 
 }  // namespace octavo

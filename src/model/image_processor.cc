@@ -306,7 +306,7 @@ Result<> check_overrides(const Kind& kind, const boost::json::object& overrides)
     if (std::ranges::find(kind.overrides, std::string_view(name)) == kind.overrides.end())
       return field_failure(
           "mm_processor_kwargs", ErrorCode::unsupported,
-          "mm_processor_kwargs: {} of {} cannot be changed; supported are: {}", std::string_view(name),
+          "{} of {} cannot be changed; supported are: {}", std::string_view(name),
           kind.name, kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
   return {};
 }
@@ -331,7 +331,7 @@ Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
 // Applies mm_processor_kwargs for the frames of videos.
 Result<> set_video_sampling(const Config& config, const boost::json::object& overrides, media::VideoRule& video) {
   const bool fps = overrides.contains("fps"), frames = overrides.contains("num_frames");
-  if (fps && frames) return invalid("mm_processor_kwargs", "mm_processor_kwargs: fps and num_frames exclude each other");
+  if (fps && frames) return invalid("mm_processor_kwargs", "fps and num_frames exclude each other");
   if (fps) {
     TRY(video.fps, config.number("fps", {1e-3, 1e3}));
     video.num_frames = 0;

@@ -29,8 +29,8 @@ namespace {
 Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
   if (!wanted) return spec.max_positions;
   if (*wanted < 1 || *wanted > spec.max_positions) {
-    return invalid("max_model_len", "max_model_len is {}, this model takes 1 to {} tokens", *wanted,
-                   spec.max_positions);
+    return invalid("max_model_len", "must be from 1 to {} tokens for this model, got {}", spec.max_positions,
+                   *wanted);
   }
   return *wanted;
 }

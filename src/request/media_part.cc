@@ -136,7 +136,8 @@ Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_token
   if (hears && engine.sound.tokens == 0) return check_sound_beside(images, engine);
   if (images.empty()) return {};
   if (!hears && engine.image.tokens == 0)
-    return invalid("images", "{} is not a multimodal model", engine.architecture);
+    return invalid("images", "{} is not a multimodal model: send text only, or use another model",
+                   engine.architecture);
   std::int64_t end = 0;
   const MediaPart* before = nullptr;
   for (const MediaPart& image : images) {

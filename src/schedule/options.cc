@@ -31,12 +31,12 @@ Result<> validate(const SchedulerOptions& options) {
   TRY_VOID(in_range("draft_states", options.draft_states, 0, 1 << 20));
   TRY_VOID(in_range("mamba_block_size", options.mamba_block_size, 1, kTokensMax));
   if (options.saved_states > 0 && options.mamba_block_size % options.block_size != 0)
-    return invalid("mamba_block_size", "mamba_block_size is {}, must be a multiple of block_size, {}",
-                   options.mamba_block_size, options.block_size);
+    return invalid("mamba_block_size", "must be a multiple of block_size, {}, got {}", options.block_size,
+                   options.mamba_block_size);
   TRY_VOID(in_range("groups", static_cast<std::int64_t>(options.groups.size()), 1, 64));
   for (const CacheGroup& group : options.groups) TRY_VOID(in_range("window", group.window, 0, kTokensMax));
   if (!(options.watermark >= 0 && options.watermark < 1))
-    return invalid("watermark", "watermark is {}, must be at least 0 and below 1", options.watermark);
+    return invalid("watermark", "must be at least 0 and below 1, got {}", options.watermark);
   if (!options.enable_chunked_prefill) {
     TRY_VOID(in_range("max_num_batched_tokens (without chunked prefill)", options.max_num_batched_tokens,
                       options.max_model_len, kTokensMax));

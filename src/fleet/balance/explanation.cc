@@ -1,8 +1,9 @@
 #include "fleet/balance/explanation.h"
 
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <utility>
+
+#include "base/exact_json.h"
 
 namespace octavo::fleet {
 
@@ -22,7 +23,7 @@ std::string explain(const Cycle& cycle, std::string_view policy, const Decision&
   for (const Member& member : view.members)
     if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->label()] = tokens;
   const Member* chosen = view.find(decision.chosen());
-  return json::serialize(
+  return exact_json_text(
       json::object{{"policy", policy},
                    {"chosen", chosen ? json::value(chosen->endpoint->label()) : json::value()},
                    {"total", named(decision.ranking)},

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "fleet/decide/plugin.h"
@@ -33,5 +34,9 @@ const PluginRow* find_plugin(std::string_view type);  // null: no plugin has thi
 #define OCTAVO_DECLARE(type, make, stability) std::unique_ptr<Plugin> make(Parameters&, Plugins&);
 OCTAVO_PLUGINS(OCTAVO_DECLARE)
 #undef OCTAVO_DECLARE
+
+// The error for a type that no table has: it lists similar types of this table and of `others`.
+std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view type,
+                                      std::vector<std::string_view> others = {});
 
 }  // namespace octavo::fleet

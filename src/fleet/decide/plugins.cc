@@ -1,12 +1,25 @@
 #include "fleet/decide/plugins.h"
 
-#include <algorithm>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "base/edit_distance.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 
 namespace octavo::fleet {
+
+std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view type,
+                                      std::vector<std::string_view> others) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string_view> known = std::move(others);
+  for (const PluginRow& row : plugin_table()) known.push_back(row.type);
+  return invalid(field, "there is no plugin type {}; similar: {}", quoted_text(type),
+                 fmt::join(nearest_names(type, std::move(known), kShown), ", "));
+}
 
 Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> configs) {
   std::unique_ptr<Plugins> plugins(new Plugins());
@@ -26,7 +39,7 @@ Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> con
 Result<> Plugins::add(const PluginConfig& config, std::string where) {
   const std::string& name = config.name.empty() ? config.type : config.name;
   const PluginRow* row = find_plugin(config.type);
-  if (!row) return invalid(where + ".type", "there is no plugin {}", quoted_text(config.type));
+  if (!row) return unknown_plugin(where + ".type", config.type);
   if (find(name)) return invalid(where + ".name", "there are two plugins {}", quoted_text(name));
   Parameters parameters(config.parameters, where + ".parameters");
   std::unique_ptr<Plugin> plugin = row->make(parameters, *this);

@@ -57,6 +57,12 @@ std::optional<bool> gate_value(std::string_view text) {
   return std::nullopt;
 }
 
+std::vector<std::string_view> setup_types() {
+  std::vector<std::string_view> types;
+  for (const SetupRow& row : setup_table()) types.push_back(row.type);
+  return types;
+}
+
 const std::string& name_of(const PluginConfig& plugin) {
   return plugin.name.empty() ? plugin.type : plugin.name;
 }
@@ -172,12 +178,13 @@ class Reader {
       setups_.push_back({name, config.type, row->kind});
       return parameters.done();
     }
+    if (!find_plugin(config.type)) return unknown_plugin(where + ".type", config.type, setup_types());
     const bool precise = config.type == kPrecise || config.type == kPreciseScorer;
     if (precise) TRY_VOID(read_precise(config, where + ".parameters"));
     if (precise || config.type == kPrefixScorer || config.type.ends_with("-producer") ||
         config.type.ends_with("-extractor"))
       setups_.push_back({name, config.type, SetupKind::extractor});
-    config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
+    config_.pipeline.plugins.push_back(std::move(config));
     return {};
   }
 

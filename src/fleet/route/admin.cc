@@ -5,10 +5,10 @@
 #include <atomic>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 #include <charconv>
 
+#include "base/exact_json.h"
 #include "base/quoted_text.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
@@ -25,7 +25,7 @@ using http::Response;
 bool available(const Member& member) { return member.state.availability == Availability::available; }
 
 Response json_response(const json::value& body, int status = 200) {
-  return {.status = status, .body = json::serialize(body)};
+  return {.status = status, .body = exact_json_text(body)};
 }
 
 std::string_view worker_type(Role role) {
@@ -106,7 +106,12 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   const Member* member = error == std::errc() && end == name.data() + name.size() ? view->find(id) : nullptr;
   if (!member) return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(name)));
   if (request.method == "GET") return json_response(describe(balancer, *member));
-  if (request.method != "DELETE") return openai::error_response(405, "use GET or DELETE");
+  if (request.method != "DELETE") {
+    Response refusal = openai::error_response(
+        405, fmt::format("{} is not allowed for {}: use GET or DELETE", request.method, quoted_text(request.path)));
+    refusal.headers.add("Allow", "GET, DELETE");
+    return refusal;
+  }
   balancer.remove(id);
   return json_response({{"worker_id", name}, {"status", "removed"}}, 202);
 }

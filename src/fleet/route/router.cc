@@ -62,6 +62,13 @@ bool is_operators(std::string_view path) {
   return std::ranges::find(kOwn, path) != kOwn.end() || path.starts_with("/workers/");
 }
 
+// Orchestrators read these without a key. The router answers them itself.
+bool is_public(const http::Request& request) {
+  constexpr std::array<std::string_view, 3> kPublic{"/health", "/liveness", "/readiness"};
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  return reads && std::ranges::find(kPublic, request.path) != kPublic.end();
+}
+
 http::Response limited(const Tenant::Answer& answer) {
   http::Response response = openai::error_response(429, answer.message);
   response.headers.set("Retry-After", std::to_string(answer.retry_after_s));
@@ -198,8 +205,9 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
   const bool asks_page =
       options.page && request.path == "/" && (request.method == "GET" || request.method == "HEAD");
-  if (auto refusal = unauthorized(keys, request))
-    return exchange->respond(asks_page ? login_page() : *std::move(refusal));
+  if (!is_public(request))
+    if (auto refusal = unauthorized(keys, request))
+      return exchange->respond(asks_page ? login_page() : *std::move(refusal));
   if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
   if (tenant && (is_operators(request.path) || means_all_workers(request)))

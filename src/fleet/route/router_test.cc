@@ -98,6 +98,10 @@ TEST_F(RouterTest, WorkersComeAndGo) {
   EXPECT_EQ(connect().request("DELETE", "/workers/0")->status, 404);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(post("{}").body.starts_with("b"));
   wait([&] { return get("/workers/1").body.find("\"waiting\":3") != std::string::npos; });
+  EXPECT_NE(get("/workers/1").body.find("\"kv_usage\":0.0,"), std::string::npos);
+  const auto wrong = connect().request("PUT", "/workers/1", "{}");
+  EXPECT_EQ(wrong->status, 405);
+  EXPECT_EQ(wrong->headers.find("Allow"), "GET, DELETE");
 }
 
 TEST_F(RouterTest, ExplainsItself) {
@@ -109,6 +113,7 @@ TEST_F(RouterTest, ExplainsItself) {
   ASSERT_TRUE(told);
   EXPECT_NE(told->find("active-request-scorer"), std::string::npos) << *told;
   EXPECT_NE(told->find(a.url()), std::string::npos);
+  EXPECT_NE(told->find("\"weight\":1.0"), std::string::npos) << *told;
 }
 
 TEST_F(RouterTest, RefusesMoreThanItMayTake) {
@@ -129,6 +134,20 @@ TEST_F(RouterTest, AsksForTheKey) {
   EXPECT_EQ(get("/workers").status, 401);
   EXPECT_EQ(post("{}", {{"Authorization", "Bearer wrong"}}).status, 401);
   wait([&] { return post("{}", {{"Authorization", "Bearer secret"}}).status == 200; });
+}
+
+TEST_F(RouterTest, ProbesNeedNoKey) {
+  Replica a("a");
+  RouterOptions options{.worker_urls = {a.url()}, .policy = "random", .api_keys = {"secret"}};
+  router_ = *Router::start(options);
+  wait([&] { return get("/readiness").status == 200; });
+  for (const char* path : {"/health", "/liveness", "/readiness"}) {
+    EXPECT_EQ(get(path).status, 200) << path;
+    EXPECT_EQ(connect().request("HEAD", path)->status, 200) << path;
+    EXPECT_EQ(connect().request("POST", path, "{}")->status, 401) << path;
+  }
+  for (const char* path : {"/metrics", "/v1/models", "/get_loads", "/health/", "/"})
+    EXPECT_EQ(get(path).status, 401) << path;
 }
 
 TEST_F(RouterTest, TenantsHaveLimitsAndSeeNothingOfTheFleet) {

@@ -2,6 +2,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/exact_json.h"
+#include "base/quoted_text.h"
 #include "openai/errors.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
@@ -71,7 +72,8 @@ Result<> cancel_response(const ServicePtr& service, const ExchangePtr& exchange)
   std::string_view path = exchange->request().path;
   path.remove_prefix(path.find(kPrefix));  // what a proxy left in front of it
   if (!path.ends_with(kCancel) || path.size() <= kPrefix.size() + kCancel.size())
-    return failure(ErrorCode::not_found, "there is no such route");
+    return failure(ErrorCode::not_found, "there is no route {}; POST takes /v1/responses/ID/cancel",
+                   quoted_text(path));
   const std::string id(path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size()));
   TRY_VOID(service->responses.cancel(id));
   exchange->respond(stored_response(*service, id));

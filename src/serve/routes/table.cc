@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <algorithm>
 
+#include "base/edit_distance.h"
 #include "base/hash.h"
 #include "base/out_of_memory.h"
+#include "base/quoted_text.h"
 #include "openai/anthropic_errors.h"
 #include "openai/errors.h"
 #include "openai/routes.h"
@@ -146,6 +148,12 @@ std::optional<http::Response> without_slashes(const http::Request& request, std:
   return response;
 }
 
+// The start of a client's text, for errors.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kShown = 100;
+  return quoted_text(text.substr(0, kShown)) + (text.size() > kShown ? ".." : "");
+}
+
 constexpr std::string_view kJsonType = "application/json";
 
 bool is_of_type(const http::Request& request, std::string_view wanted) {
@@ -157,7 +165,9 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!is_of_type(exchange->request(), type))
-    return exchange->respond(openai::error_response(415, fmt::format("the Content-Type must be {}", type)));
+    return exchange->respond(openai::error_response(
+        415, fmt::format("the Content-Type must be {}, got {}", type,
+                         excerpt(exchange->request().headers.find("Content-Type").value_or("")))));
   const bool taken = service->intake.try_post([service, &route, exchange] {
     // Out of memory becomes an error response.
     const auto done = within_memory([&]() -> Result<> {
@@ -189,10 +199,32 @@ bool is_probe(std::string_view path) {
   return std::ranges::find(kProbes, path) != std::end(kProbes);
 }
 
+// SageMaker probes with GET, some gateways with POST.
+bool answers_posts(const Route& route) { return route.post || route.path == "/ping"; }
+
+std::string allowed_methods(const Route& route) {
+  std::string methods = route.get ? "GET, HEAD" : route.stream ? "GET" : "";
+  const auto add = [&](std::string_view method) {
+    methods += fmt::format("{}{}", methods.empty() ? "" : ", ", method);
+  };
+  if (answers_posts(route)) add("POST");
+  if (route.remove) add("DELETE");
+  return methods;
+}
+
 void refuse_method(const Route& route, http::Exchange& exchange) {
-  http::Response response = openai::error_response(405, "the method is not allowed here");
-  response.headers.add("Allow", route.get ? "GET, HEAD" : route.post ? "POST" : "GET");
+  const http::Request& request = exchange.request();
+  const std::string allowed = allowed_methods(route);
+  http::Response response = openai::error_response(
+      405, fmt::format("{} is not allowed for {}: use {}", request.method, excerpt(request.path), allowed));
+  response.headers.add("Allow", allowed);
   exchange.respond(std::move(response));
+}
+
+http::Response no_route(std::string_view path, const ServeOptions& options) {
+  const std::string_view meant = meant_name(path, route_paths(options));
+  return openai::error_response(404, fmt::format("there is no route {}{}", excerpt(path),
+                                                 meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 
 }  // namespace
@@ -230,9 +262,9 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
   if (auto elsewhere = without_slashes(request, path, service->options))
     return exchange->respond(*std::move(elsewhere));
   const Route* found = find_route(path, service->options);
-  if (!found) return exchange->respond(openai::error_response(404, "there is no such route"));
+  if (!found) return exchange->respond(no_route(path, service->options));
   const std::string_view rest = path.substr(found->path.size());
-  if (found->get && (reads || (request.method == "POST" && path == "/ping")))
+  if (found->get && (reads || (request.method == "POST" && !found->post && answers_posts(*found))))
     return tell(*found, *exchange, [&] { return found->get(*service, rest); });
   if (found->remove && request.method == "DELETE")
     return tell(*found, *exchange, [&] { return found->remove(*service, rest); });
