@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/size_text.h"
 #include "engine/option_values.h"
 #include "model/fingerprint.h"
 #include "model/rope.h"
@@ -110,6 +111,13 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
+// model: rank 0's.
+void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
+  if (load.quantization == Encoding::plain) return;
+  log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
+           ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
+}
+
 // The heads for speculative decoding that this rank loads. Heads are on rank 0, which has all rows.
 struct RankHeads {
   bool one_with_cache = false;
@@ -211,6 +219,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model, Model::load(options.model_dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
+  if (is_rank_0) report_quantization(load, *model, ranks);
 
   CacheOptions cache{.block_size = options.block_size,
                      .dtype = load.cache_dtype.value_or(model->activation),
