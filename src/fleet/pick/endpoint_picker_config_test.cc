@@ -531,10 +531,6 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("[", "config");
   expect("[]", "config");
   expect("plugin: []", "plugin");
-  expect("plugins: [{type: openai-parsr}]", "plugins[0].type");
-  EXPECT_NE(parse_endpoint_picker_config("plugins: [{type: openai-parsr}]").error().message.find(
-                "; similar: openai-parser, "),
-            std::string::npos);
   expect("kind: Other", "kind");
   expect("apiVersion: v1", "apiVersion");
   expect("flowControl: []", "flowControl");
