@@ -61,7 +61,7 @@ Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
 
 // Returns the bytes of the tensors. `format`: of the plain matrices as they would be loaded.
 Result<std::uint64_t> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DType format,
-                       const std::string& path, const ConvertOptions& options) {
+                                    const std::string& path, const ConvertOptions& options) {
   const auto entries_of = [&](const StoredTensor& tensor, Encoding encoding) {
     return packed_entries(module_of(tensor), tensor.shape[0], tensor.shape[1], encoding, layout_of(options));
   };

@@ -22,11 +22,11 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   if (options.max_num_batched_tokens < needed)
     return invalid(
         "max_num_batched_tokens",
-        "must be at least {}: a step must hold the {} tokens of an image beside max_num_seqs = {}; got {}", needed,
-        tokens, options.max_num_seqs, options.max_num_batched_tokens);
+        "must be at least {}: a step must hold the {} tokens of an image beside max_num_seqs = {}; got {}",
+        needed, tokens, options.max_num_seqs, options.max_num_batched_tokens);
   if (const int most = options.long_prefill_token_threshold; most > 0 && most < tokens)
-    return invalid("long_prefill_token_threshold",
-                   "must be 0 or at least {}: an image has {} tokens; got {}", tokens, tokens, most);
+    return invalid("long_prefill_token_threshold", "must be 0 or at least {}: an image has {} tokens; got {}",
+                   tokens, tokens, most);
   return {};
 }
 
