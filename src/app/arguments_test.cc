@@ -61,7 +61,8 @@ TEST_F(ArgumentsTest, AFlagMayStandForAFieldOfAnother) {
 }
 
 TEST_F(ArgumentsTest, AFlagIsNoValueOfTheFlagBeforeIt) {
-  for (const char* flag : {"--api-key", "--served-model-name", "--lora-modules", "--host", "--max-num-seqs"}) {
+  for (const char* flag :
+       {"--api-key", "--served-model-name", "--lora-modules", "--host", "--max-num-seqs"}) {
     EXPECT_EQ(error({flag, "--port", "8111"}), flag + std::string(" needs a value"));
     EXPECT_EQ(error({flag}), flag + std::string(" needs a value"));
   }

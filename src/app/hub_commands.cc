@@ -10,6 +10,7 @@
 
 #include "app/commands.h"
 #include "app/environment.h"
+#include "base/size_text.h"
 #include "hub/cached_models.h"
 #include "hub/model_name.h"
 #include "local/find_model.h"
@@ -22,12 +23,6 @@ struct HubCommand {
   HubFlags hub;
   bool yes = false;
 };
-
-// "1.23 GB", "11.8 MB".
-std::string size_text(std::uint64_t bytes) {
-  const auto count = static_cast<double>(bytes);
-  return count >= 1e9 ? fmt::format("{:.2f} GB", count * 1e-9) : fmt::format("{:.1f} MB", count * 1e-6);
-}
 
 std::string day(std::filesystem::file_time_type time) {
   if (time == std::filesystem::file_time_type::min()) return "-";

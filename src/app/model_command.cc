@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/rank_plan.h"
+#include "base/size_text.h"
 #include "kernels/backends.h"
 #include "local/find_model.h"
 #include "local/progress.h"
@@ -58,7 +59,10 @@ void add_convert(CLI::App& model, Outcome& outcome) {
     options.progress = [&bar](std::size_t done, std::size_t all) { bar.show(done, all); };
     const auto done = convert(flags->from, flags->to, options);
     bar.finish();
-    if (!done) outcome.report(done.error());
+    if (!done) return outcome.report(done.error());
+    fmt::print("wrote {:.1f} million parameters as {} to {}: {} (from {})\n",
+               static_cast<double>(done->parameters) * 1e-6, flags->quantization, flags->to,
+               size_text(done->bytes), size_text(done->bytes_before));
   });
 }
 

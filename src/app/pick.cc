@@ -236,7 +236,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   TRY(drain_ms, duration_ms("drain-timeout", c.times.drain, 0));
   if (o.endpoints.empty() && !o.config.discovery && !o.kubernetes && o.sources.empty())
     return invalid("endpoints",
-                   "there are none to pick among: give --endpoints, --pool-name, --endpoint-selector or a "
+                   "no endpoints to pick among: give --endpoints, --pool-name, --endpoint-selector or a "
                    "source (--help), or file-discovery in the configuration");
   o.metrics.host = o.grpc.host;
   return {};

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/size_text.h"
 #include "local/version.h"
 
 namespace octavo {
@@ -59,9 +60,9 @@ Result<Serving> start_serving(ServeCommand& c) {
   if (c.http.reuse_port) TRY_VOID(listen());
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
-  log_info("{}: {:.2f} GB of weights, {} KV blocks ({:.2f} GB), context of {} tokens", engine.architecture,
-           static_cast<double>(engine.weight_bytes) * 1e-9, engine.num_blocks,
-           static_cast<double>(engine.cache_bytes) * 1e-9, engine.max_model_len);
+  log_info("{}: {} of weights, {} KV blocks ({}), context of {} tokens", engine.architecture,
+           size_text(engine.weight_bytes), engine.num_blocks, size_text(engine.cache_bytes),
+           engine.max_model_len);
   log_info("ready on {} after {:.2f} s", serving.server->address(),
            static_cast<double>(now_us() - started) * 1e-6);
   if (c.log_stats.enabled)

@@ -72,7 +72,8 @@ Result<Encoding> quantization(const std::string& text, const std::string& model_
   TRY(const std::string_view method, quantization_method(model_dir));
   if (text == method || text == fmt::format("{}_marlin", method)) return Encoding::plain;
   const bool packed = method != "none";
-  return invalid("quantization", "must be int8 or int4 (quantize plain matrices while loading){} or none, got {}",
+  return invalid("quantization",
+                 "must be int8 or int4 (quantise plain matrices while loading){} or none, got {}",
                  packed ? fmt::format(", {} (the checkpoint is packed so)", method) : "", text);
 }
 

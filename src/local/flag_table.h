@@ -123,15 +123,15 @@ inline constexpr auto to =
 
 // To a member that counts in smaller units: seconds of the flag are `factor` units each.
 template <int factor, auto... Path>
-inline constexpr auto seconds = []<class Options>(CLI::App& command, Options& options,
-                                                  const FlagRow<Options>& row) {
-  auto& value = follow<Path...>(options);
-  using Value = std::remove_reference_t<decltype(value)>;
-  CLI::Option* option = command.add_option_function<int>(
-      row.names, [&value](int given) { value = static_cast<Value>(given) * factor; }, text_of(row.help));
-  if (!row.rest.no_default) option->default_str(std::to_string(value / factor));
-  return option;
-};
+inline constexpr auto seconds =
+    []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
+      auto& value = follow<Path...>(options);
+      using Value = std::remove_reference_t<decltype(value)>;
+      CLI::Option* option = command.add_option_function<int>(
+          row.names, [&value](int given) { value = static_cast<Value>(given) * factor; }, text_of(row.help));
+      if (!row.rest.no_default) option->default_str(std::to_string(value / factor));
+      return option;
+    };
 
 // To a member by name.
 template <auto& choices, auto... Path>

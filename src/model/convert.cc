@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/thread_pool.h"
+#include "model/inspect.h"
 #include "model/load_matrix.h"
 #include "model/model.h"
 #include "weights/json.h"
@@ -58,9 +59,9 @@ Result<> check_target(const StoredTensor& tensor, Encoding encoding) {
   return {};
 }
 
-// `format`: of the plain matrices as they would be loaded.
-Result<> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DType format,
-                       const std::string& path, const ConvertOptions& options) {
+// Returns the bytes of the tensors. `format`: of the plain matrices as they would be loaded.
+Result<std::uint64_t> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DType format,
+                                    const std::string& path, const ConvertOptions& options) {
   const auto entries_of = [&](const StoredTensor& tensor, Encoding encoding) {
     return packed_entries(module_of(tensor), tensor.shape[0], tensor.shape[1], encoding, layout_of(options));
   };
@@ -74,6 +75,8 @@ Result<> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DTy
     TRY_VOID(check_target(tensor, target->second));
     for (TensorEntry& entry : entries_of(tensor, target->second)) entries.push_back(std::move(entry));
   }
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : entries) bytes += entry.bytes;
   ThreadPool pool(options.threads > 0 ? options.threads : usable_processors());
   TRY(SafetensorsWriter writer, SafetensorsWriter::create(path, std::move(entries)));
   std::size_t done = 0;
@@ -87,14 +90,15 @@ Result<> write_tensors(const Checkpoint& checkpoint, const Targets& targets, DTy
       const View plain = view_of(in_format(tensor, format, memory, pool));
       TRY(const QuantizedMatrix matrix, quantize(plain, target->second, pool));
       const auto written = entries_of(tensor, target->second);
-      const auto bytes = packed_bytes(matrix, layout_of(options));
-      for (std::size_t i = 0; i < bytes.size(); ++i) TRY_VOID(writer.write(written[i].name, bytes[i]));
+      const auto parts = packed_bytes(matrix, layout_of(options));
+      for (std::size_t i = 0; i < parts.size(); ++i) TRY_VOID(writer.write(written[i].name, parts[i]));
     }
     checkpoint.release(tensor);
     done += tensor.bytes.size();
     if (options.progress) options.progress(done, checkpoint.bytes());
   }
-  return writer.finish();
+  TRY_VOID(writer.finish());
+  return bytes;
 }
 
 // `group`: columns that share a scale; of int4.
@@ -178,7 +182,7 @@ Result<> make_empty_directory(const std::string& path) {
 
 }  // namespace
 
-Result<> convert(const std::string& from, const std::string& to, const ConvertOptions& options) {
+Result<Converted> convert(const std::string& from, const std::string& to, const ConvertOptions& options) {
   TRY(json::value config, read_json_file(from + "/config.json"));
   TRY(const ModelSpec spec, load_spec(from));
   TRY(const Checkpoint checkpoint, open_checkpoint(from));
@@ -188,19 +192,19 @@ Result<> convert(const std::string& from, const std::string& to, const ConvertOp
     if (tensor.packed) return invalid("in", "tensor {} is quantised already", tensor.name);
   TRY_VOID(make_empty_directory(to));
   const std::string file = to + "/model.safetensors";
-  if (auto written = write_tensors(checkpoint, targets, plain_format(network, checkpoint), file, options);
-      !written || !checkpoint.intact()) {
+  const auto written = write_tensors(checkpoint, targets, plain_format(network, checkpoint), file, options);
+  if (!written || !checkpoint.intact()) {
     std::error_code ignored;
     fs::remove(file, ignored);
     TRY_VOID(checkpoint.intact());
-    return written;
+    return std::unexpected(written.error());
   }
   TRY_VOID(copy_others(from, to));
   config.as_object()["quantization_config"] = description(network, checkpoint, targets, options);
   std::ofstream out(to + "/config.json");
   out << json::serialize(config) << '\n';
   if (!out.flush()) return failure(ErrorCode::io, "{}/config.json cannot be written", to);
-  return {};
+  return Converted{count_parameters(spec).total, checkpoint.bytes(), *written};
 }
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -17,11 +18,16 @@ struct ConvertOptions {
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
+struct Converted {
+  std::int64_t parameters = 0;
+  std::uint64_t bytes_before = 0, bytes = 0;  // of the tensors
+};
+
 // Writes into the directory `to`, which must be new or empty, the checkpoint `from` with its matrices as
 // LoadOptions::quantization makes them: the same codes, scales and zeros, in the layout of
 // compressed-tensors. Its other files are copied, config.json comes last. Errors: those of Model::load for
 // `from`; invalid_argument when `to` has contents, a matrix is quantised already, is stored transposed or has
 // columns that int4 cannot group; io.
-Result<> convert(const std::string& from, const std::string& to, const ConvertOptions& options);
+Result<Converted> convert(const std::string& from, const std::string& to, const ConvertOptions& options);
 
 }  // namespace octavo

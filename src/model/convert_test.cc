@@ -39,6 +39,8 @@ class Convert : public testing::Test {
     fs::remove_all(out_);
     const auto done = convert(from, out_, {.quantization = quantization, .threads = 2});
     ASSERT_TRUE(done.has_value()) << done.error().message;
+    EXPECT_GT(done->parameters, 0);
+    EXPECT_LT(done->bytes, done->bytes_before);
     auto backend = make_cpu_backend({.threads = 2, .isa = {}});
     ASSERT_TRUE(backend.has_value());
     const auto made_while_loading = logits(from, *backend, quantization);

@@ -305,9 +305,9 @@ Result<> check_overrides(const Kind& kind, const boost::json::object& overrides)
   for (const auto& [name, value] : overrides)
     if (std::ranges::find(kind.overrides, std::string_view(name)) == kind.overrides.end())
       return field_failure(
-          "mm_processor_kwargs", ErrorCode::unsupported,
-          "{} of {} cannot be changed; supported are: {}", std::string_view(name),
-          kind.name, kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
+          "mm_processor_kwargs", ErrorCode::unsupported, "{} of {} cannot be changed; supported are: {}",
+          std::string_view(name), kind.name,
+          kind.overrides.empty() ? "none" : fmt::format("{}", fmt::join(kind.overrides, ", ")));
   return {};
 }
 

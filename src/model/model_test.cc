@@ -100,7 +100,8 @@ TEST_F(ModelLoad, NotANumber) {
 }
 
 TEST_F(ModelLoad, LengthBeyondTheModel) {
-  EXPECT_THAT(error({.max_model_len = 257}), HasSubstr("must be from 1 to 256 tokens for this model, got 257"));
+  EXPECT_THAT(error({.max_model_len = 257}),
+              HasSubstr("must be from 1 to 256 tokens for this model, got 257"));
   EXPECT_THAT(error({.max_model_len = 0}), HasSubstr("for this model, got 0"));
   EXPECT_EQ(error({.max_model_len = 256}), "loaded");
 }

@@ -209,6 +209,7 @@ class Loader {
     if (model_.spec.temperature.beta != 0) floats += padded(model_.max_model_len);
     TRY(model_.vectors, backend_.device->allocate(static_cast<std::size_t>(floats) * sizeof(float)));
     model_.weight_bytes = model_.vectors.bytes();
+    model_.checkpoint_bytes = checkpoint_.bytes();
     for (VectorParameter* vector : parameters_.vectors) {
       TRY(const std::vector<float> values, load_vector(checkpoint_, *vector, pool_));
       const std::int64_t row = vector->row;

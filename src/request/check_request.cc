@@ -49,10 +49,11 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return {};
   }
   if (request.prompt.size() >= static_cast<std::size_t>(engine.max_model_len))
-    return invalid("prompt",
-                   "the prompt has {} tokens, the context of {} leaves room for at most {}: shorten the prompt, "
-                   "or set a larger max_model_len",
-                   request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
+    return invalid(
+        "prompt",
+        "the prompt has {} tokens, the context of {} leaves room for at most {}: shorten the prompt, "
+        "or set a larger max_model_len",
+        request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
   TRY_VOID(check_media(request.media, request.prompt.size(), engine));
   if (const auto& budget = request.thinking_budget) {
     TRY_VOID(check_ids("thinking_token_budget", std::array{budget->begin, budget->end}, engine.vocab_size));

@@ -28,13 +28,15 @@ Result<> fits_context(const Service& service, std::size_t tokens, std::string_vi
   const int context = service.options.rules.max_model_len, source = service.engine_info.source.tokens;
   if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
   if (source > 0 && tokens > static_cast<std::size_t>(source))
-    return invalid(field, "the prompt has {} tokens; the encoder reads at most {}: shorten the prompt", tokens, source);
+    return invalid(field, "the prompt has {} tokens; the encoder reads at most {}: shorten the prompt",
+                   tokens, source);
   if (source > 0) return {};
   if (tokens < static_cast<std::size_t>(context)) return {};
-  return invalid(field,
-                 "the prompt has {} tokens; with a context of {} at most {} leave room for an answer: shorten "
-                 "the prompt, or serve with a larger --max-model-len",
-                 tokens, context, context - 1);
+  return invalid(
+      field,
+      "the prompt has {} tokens; with a context of {} at most {} leave room for an answer: shorten "
+      "the prompt, or serve with a larger --max-model-len",
+      tokens, context, context - 1);
 }
 
 void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& request, int most) {

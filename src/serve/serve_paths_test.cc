@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "serve/serve_fixture.h"
@@ -19,6 +20,23 @@ TEST_F(ServeTest, PathsHaveAProxysPrefixOrNot) {
     EXPECT_EQ(moved.status, 307) << path;
     EXPECT_EQ(moved.headers.find("Location"), right);
   }
+}
+
+TEST_F(ServeTest, WrongPathsMethodsAndTypesAreNamed) {
+  serve_text("x");
+  http::Client c = client();
+  EXPECT_THAT(c.get("/nope")->body, ::testing::HasSubstr(R"(there is no route \"/nope\")"));
+  EXPECT_THAT(c.post_json("/v1/chat/completion", "{}")->body,
+              ::testing::HasSubstr("did you mean /v1/chat/completions?"));
+  EXPECT_THAT(c.post_json("/v1/responses/resp_1/stop", "{}")->body,
+              ::testing::HasSubstr("/v1/responses/ID/cancel"));
+  EXPECT_THAT(c.get("/v1/completions")->body,
+              ::testing::HasSubstr(R"(GET is not allowed for \"/v1/completions\": use POST)"));
+  EXPECT_EQ(c.request("PUT", "/v1/responses/a", "{}")->headers.find("Allow"), "GET, HEAD, POST, DELETE");
+  EXPECT_EQ(c.request("PUT", "/ping", "{}")->headers.find("Allow"), "GET, HEAD, POST");
+  EXPECT_EQ(c.request("PUT", "/octavo/live", "{}")->headers.find("Allow"), "GET");
+  EXPECT_THAT(c.request("POST", "/v1/completions", "{}", {{"Content-Type", "text/plain"}})->body,
+              ::testing::HasSubstr(R"(must be application/json, got \"text/plain\")"));
 }
 
 }  // namespace

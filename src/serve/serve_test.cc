@@ -333,19 +333,10 @@ TEST_F(ServeTest, SmallRoutes) {
   EXPECT_EQ(c.post_json("/detokenize", R"({"tokens":[104,105]})")->body, R"({"prompt":"hi"})");
   EXPECT_EQ(c.post_json("/detokenize", R"({"tokens":[300]})")->status, 400);
   EXPECT_EQ(c.get("/nope")->status, 404);
-  EXPECT_THAT(c.get("/nope")->body, HasSubstr(R"(there is no route \"/nope\")"));
-  EXPECT_THAT(c.post_json("/v1/chat/completion", "{}")->body, HasSubstr("did you mean /v1/chat/completions?"));
-  EXPECT_THAT(c.post_json("/v1/responses/resp_1/stop", "{}")->body, HasSubstr("/v1/responses/ID/cancel"));
   const http::Response wrong = c.get("/v1/completions").value();
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.headers.find("Allow"), "POST");
-  EXPECT_THAT(wrong.body, HasSubstr(R"(GET is not allowed for \"/v1/completions\": use POST)"));
-  EXPECT_EQ(c.request("PUT", "/v1/responses/a", "{}")->headers.find("Allow"), "GET, HEAD, POST, DELETE");
-  EXPECT_EQ(c.request("PUT", "/ping", "{}")->headers.find("Allow"), "GET, HEAD, POST");
-  EXPECT_EQ(c.request("PUT", "/octavo/live", "{}")->headers.find("Allow"), "GET");
-  const http::Response text = c.request("POST", "/v1/completions", "{}", {{"Content-Type", "text/plain"}}).value();
-  EXPECT_EQ(text.status, 415);
-  EXPECT_THAT(text.body, HasSubstr(R"(must be application/json, got \"text/plain\")"));
+  EXPECT_EQ(c.request("POST", "/v1/completions", "{}", {{"Content-Type", "text/plain"}})->status, 415);
   EXPECT_EQ(c.request("HEAD", "/health")->status, 200);
   EXPECT_THAT(c.get("/metrics")->body, HasSubstr("vllm:num_requests_running"));
 }

@@ -82,7 +82,7 @@ ELSEWHERE = {
     "curl http://localhost:8000/v1/completions -d '{\"prompt\": \"Translate": "test_answers_are_those_of_transformers",
     "octavo serve BAAI/bge-small-en-v1.5": "test_openai_client_gets_the_vectors_of_transformers",
     "curl localhost:8001/v1/embeddings": "test_openai_client_gets_the_vectors_of_transformers",
-    "octavo model convert": "prints nothing; unit tests compare what it writes with --quantization",
+    "octavo model convert": "unit tests compare what it writes with --quantization",
     "octavo serve BAAI/bge-m3": "test_bge_m3_gives_vectors_and_weights_of_tokens",
     "octavo serve jinaai/": "test_adapters_read_texts_for_tasks",
     "octavo serve MODEL --kv-transfer-config '{\"kv_connector\": \"Mine\"": "needs a library of the reader's; LibraryStore's unit tests load one",

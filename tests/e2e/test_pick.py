@@ -686,7 +686,7 @@ def test_requests_wait_for_room(replicas, tmp_path):
     ("flags", "field"),
     [
         (["--endpoints", "localhost:80"], "endpoints"),
-        (["--secure-serving=false"], "endpoints: there are none to pick among: give --endpoints, --pool-name"),
+        (["--secure-serving=false"], "endpoints: no endpoints to pick among: give --endpoints, --pool-name"),
         (["--config-text", "plugins: [{type: queue-scorerr}]"], "plugins[0].type"),
         (["--config-text", "plugins: [{type: openai-parsr}]"], "; similar: openai-parser"),
         (["--config-text", "plugins: [{type: queue-scorer, weight: 2}]"], "plugins[0].weight"),

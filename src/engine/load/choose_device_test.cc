@@ -21,6 +21,16 @@ EngineOptions options_on(std::string device) {
 
 Result<> runs(const Backend&) { return {}; }
 
+TEST(LoadEngine, UnknownQuantizationsAreRefusedWithTheKnownOnes) {
+  EngineOptions options = options_on("cpu");
+  options.quantization = "int9";
+  const auto engine = load_engine(options);
+  ASSERT_FALSE(engine);
+  EXPECT_EQ(engine.error().field, "quantization");
+  EXPECT_EQ(engine.error().message,
+            "must be int8 or int4 (quantise plain matrices while loading) or none, got int9");
+}
+
 TEST(ChooseDevice, TakesTheOneThatIsNamed) {
   EXPECT_EQ(choose_device(options_on("cpu"), runs)->name, "cpu");
   EXPECT_EQ(choose_device(options_on("reference"), runs)->name, "reference");

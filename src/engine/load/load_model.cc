@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/size_text.h"
 #include "engine/option_values.h"
 #include "model/fingerprint.h"
 #include "model/rope.h"
@@ -21,11 +22,11 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   if (options.max_num_batched_tokens < needed)
     return invalid(
         "max_num_batched_tokens",
-        "must be at least {}: a step must hold the {} tokens of an image beside max_num_seqs = {}; got {}", needed,
-        tokens, options.max_num_seqs, options.max_num_batched_tokens);
+        "must be at least {}: a step must hold the {} tokens of an image beside max_num_seqs = {}; got {}",
+        needed, tokens, options.max_num_seqs, options.max_num_batched_tokens);
   if (const int most = options.long_prefill_token_threshold; most > 0 && most < tokens)
-    return invalid("long_prefill_token_threshold",
-                   "must be 0 or at least {}: an image has {} tokens; got {}", tokens, tokens, most);
+    return invalid("long_prefill_token_threshold", "must be 0 or at least {}: an image has {} tokens; got {}",
+                   tokens, tokens, most);
   return {};
 }
 
@@ -108,6 +109,13 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
       "of it",
       method, output.bytes() / 1'000'000);
   return {};
+}
+
+// model: rank 0's.
+void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
+  if (load.quantization == Encoding::plain) return;
+  log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
+           ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
 }
 
 // The heads for speculative decoding that this rank loads. Heads are on rank 0, which has all rows.
@@ -211,6 +219,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   TRY(auto model, Model::load(options.model_dir, *backend, load));
   TRY_VOID(check_model(options, load, *model, ranks));
+  if (is_rank_0) report_quantization(load, *model, ranks);
 
   CacheOptions cache{.block_size = options.block_size,
                      .dtype = load.cache_dtype.value_or(model->activation),

@@ -14,7 +14,8 @@
 
 namespace octavo {
 
-inline KvTransferOptions tier_options(const ScratchDirectory& folder, std::int64_t bytes = std::int64_t{1} << 30) {
+inline KvTransferOptions tier_options(const ScratchDirectory& folder,
+                                      std::int64_t bytes = std::int64_t{1} << 30) {
   return {.enabled = true,
           .tier = KvTierOptions{.place = folder.path(), .bytes = bytes, .load_always = true}};
 }

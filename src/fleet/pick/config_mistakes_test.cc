@@ -55,8 +55,9 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("plugins: {}", "plugins");
   expect("plugins: [7]", "plugins[0]");
   expect("plugins: [{type: nobody}]", "plugins[0].type");
-  EXPECT_NE(parse_endpoint_picker_config("plugins: [{type: openai-parsr}]").error().message.find(
-                "; similar: openai-parser, "),
+  EXPECT_NE(parse_endpoint_picker_config("plugins: [{type: openai-parsr}]")
+                .error()
+                .message.find("; similar: openai-parser, "),
             std::string::npos);
   expect("plugins: [{type: no\x95\xf1}]", "plugins[0].type");
   expect("schedulingProfiles: [{plugins: [{pluginRef: no\xff}]}]", "policy.plugins[0].pluginRef");

@@ -107,8 +107,8 @@ Response one_worker(Balancer& balancer, const Request& request, std::string_view
   if (!member) return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(name)));
   if (request.method == "GET") return json_response(describe(balancer, *member));
   if (request.method != "DELETE") {
-    Response refusal = openai::error_response(
-        405, fmt::format("{} is not allowed for {}: use GET or DELETE", request.method, quoted_text(request.path)));
+    Response refusal = openai::error_response(405, fmt::format("{} is not allowed for {}: use GET or DELETE",
+                                                               request.method, quoted_text(request.path)));
     refusal.headers.add("Allow", "GET, DELETE");
     return refusal;
   }

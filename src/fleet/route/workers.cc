@@ -26,9 +26,8 @@ std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer,
   std::vector<std::unique_ptr<EndpointSource>> sources;
   for (const DiscoveredWorkers& each : options.discovered)
     sources.push_back(std::make_unique<EndpointSource>(
-        each.from,
-        [&balancer, disaggregated = options.pd.enabled, ports = each.event_ports, role = each.role,
-         name = fmt::format("list {}", sources.size())](std::vector<Endpoint> workers) {
+        each.from, [&balancer, disaggregated = options.pd.enabled, ports = each.event_ports, role = each.role,
+                    name = fmt::format("list {}", sources.size())](std::vector<Endpoint> workers) {
           add_event_addresses(workers, ports);
           balancer.set_endpoints(with_roles(std::move(workers), role, disaggregated), name);
         }));

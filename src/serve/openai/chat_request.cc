@@ -328,7 +328,8 @@ Result<> check_media(const std::string& name, const RequestRules& rules, std::pt
     for (const Kind& one : kinds)
       if (one.most > 0) takes += fmt::format("{}{}", takes.empty() ? "takes " : " and ", one.taken);
     return invalid(name, "{} {}", rules.model_names.empty() ? "this" : rules.model_names[0],
-                   takes.empty() ? "is not a multimodal model: send text only, or use another model" : fmt::format("{} and no {}", takes, wanted));
+                   takes.empty() ? "is not a multimodal model: send text only, or use another model"
+                                 : fmt::format("{} and no {}", takes, wanted));
   }
   if (before >= most) return invalid(name, "At most {} {} may be provided in one prompt", most, counted);
   return {};

@@ -223,8 +223,9 @@ void refuse_method(const Route& route, http::Exchange& exchange) {
 
 http::Response no_route(std::string_view path, const ServeOptions& options) {
   const std::string_view meant = meant_name(path, route_paths(options));
-  return openai::error_response(404, fmt::format("there is no route {}{}", excerpt(path),
-                                                 meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+  return openai::error_response(404,
+                                fmt::format("there is no route {}{}", excerpt(path),
+                                            meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 
 }  // namespace

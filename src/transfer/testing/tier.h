@@ -113,7 +113,9 @@ inline int matched(Tier& tier, const std::vector<Hash128>& keys) {
   return matched(tier, {.id = 99, .keys = keys});
 }
 
-inline KvTierOptions on_host(int blocks) { return {.host_bytes = blocks * kFormat.bytes, .load_always = true}; }
+inline KvTierOptions on_host(int blocks) {
+  return {.host_bytes = blocks * kFormat.bytes, .load_always = true};
+}
 
 // For a tier of 20 blocks.
 inline void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
