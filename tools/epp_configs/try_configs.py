@@ -87,7 +87,8 @@ def verdict(octavo, config, folder):
             if "picking endpoints" in log.read_text():
                 return ""
             if process.poll() is not None:
-                return log.read_text().strip().splitlines()[-1].removeprefix("octavo: ")
+                lines = log.read_text().strip().splitlines() or [f"ended with status {process.returncode}, without a line"]
+                return lines[-1].removeprefix("octavo: ")
             time.sleep(0.02)
         return "neither started nor ended"
     finally:

@@ -44,8 +44,9 @@ std::string text_in(const json::object& holder, std::string_view name) {
 // A field that has both names keeps both: the reader reports the old one.
 void move(json::object& from, std::string_view old_name, json::object& to, std::string_view name) {
   if (!from.contains(old_name) || to.contains(name)) return;
-  to[name] = from.at(old_name);
+  json::value value = from.at(old_name);  // an insertion invalidates references
   from.erase(old_name);
+  to[name] = std::move(value);
 }
 
 void rename(json::object& fields, std::string_view old_name, std::string_view name) {
@@ -58,8 +59,9 @@ void drop(json::object& fields, std::string_view name, std::string_view plugin) 
 
 // References name a plugin by its type where it has no name.
 void set_type(json::object& plugin, std::string_view type) {
-  if (text_in(plugin, "name").empty()) plugin["name"] = plugin.at("type");
-  log_info("plugin type {} is now {}", text_in(plugin, "type"), type);
+  const std::string old_type = text_in(plugin, "type");
+  if (text_in(plugin, "name").empty()) plugin["name"] = old_type;
+  log_info("plugin type {} is now {}", old_type, type);
   plugin["type"] = type;
 }
 
@@ -81,6 +83,7 @@ void update_precise(json::object& parameters, std::string_view name, json::array
   json::object* indexer = object_in(parameters, "indexerConfig");
   if (!indexer) return;
   move(*indexer, "tokenProcessorConfig", parameters, "tokenProcessorConfig");
+  indexer = object_in(parameters, "indexerConfig");  // an insertion moves the fields of an object
   drop(*indexer, "prefixStoreConfig", name);
   take_tokenizer(*indexer, added);
   if (json::object* blocks = object_in(*indexer, "kvBlockIndexConfig"))
@@ -118,18 +121,24 @@ void update_latency(json::object& plugin, json::array& added) {
   added.push_back(std::move(producer));
 }
 
+// The prefix scorer was two: by estimates, and by KV events.
+void take_mode(json::object& plugin) {
+  json::object* parameters = object_in(plugin, "parameters");
+  if (!parameters || text_in(plugin, "type") != "prefix-cache-scorer") return;
+  const bool tracks = text_in(*parameters, "mode") == "cache_tracking";
+  parameters->erase("mode");
+  if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
+}
+
 void update_plugin(json::object& plugin, json::array& added) {
   for (const auto& [old_type, type] : kTypes)
     if (text_in(plugin, "type") == old_type) set_type(plugin, type);
   if (const std::string type = text_in(plugin, "type");
       type == "predicted-latency-scorer" || type == "slo-aware-routing")
     update_latency(plugin, added);
+  take_mode(plugin);
   json::object* parameters = object_in(plugin, "parameters");
   if (!parameters) return;
-  if (text_in(plugin, "type") == "prefix-cache-scorer") {
-    if (text_in(*parameters, "mode") == "cache_tracking") set_type(plugin, "precise-prefix-cache-scorer");
-    parameters->erase("mode");
-  }
   const std::string type = text_in(plugin, "type");
   for (const auto& [of, field] : kWithoutEffect)
     if (type == of) drop(*parameters, field, type);

@@ -179,6 +179,28 @@ plugins:
             5);
 }
 
+// Fields move between objects that grow.
+TEST(OldConfig, ThePreciseScorerOfTheFirstVersions) {
+  const auto config = read(R"(
+plugins:
+- type: prefix-cache-scorer
+  parameters:
+    mode: cache_tracking
+    kvEventsConfig: {podDiscoveryConfig: {socketPort: 5556}}
+    indexerConfig:
+      tokenProcessorConfig: {blockSize: 16, hashSeed: "42"}
+      tokenizersPoolConfig: {modelName: m, hf: {tokenizersCacheDir: /cache}}
+      kvBlockIndexConfig: {enableMetrics: false, metricsLoggingInterval: 6000000000}
+- {type: decode-filter}
+- {type: single-profile-handler}
+schedulingProfiles: [{name: default, plugins: [{pluginRef: decode-filter}, {pluginRef: prefix-cache-scorer, weight: 2}]}]
+)");
+  EXPECT_EQ(steps(config), "decode-filterx1 prefix-cache-scorerx2 ");
+  ASSERT_TRUE(config.events && config.tokens);
+  EXPECT_EQ(config.events->port, 5556);
+  EXPECT_EQ(config.tokens->model, "m");
+}
+
 TEST(OldConfig, OnePluginPredictedLatencies) {
   const auto config = read(R"(
 plugins:
