@@ -79,23 +79,22 @@ constexpr AutoscalerFlag kLoadFlags[] = {
      flag::range(0.001, 1e9),
      {.no_default = true}},
     {"--slo", flag::to<&AutoscalerFlags::slo>,
-     "Limits of a good request in milliseconds: ttft:2000 tpot:50; corrects the number"},
-    {"--share", flag::to<&AutoscalerFlags::share>, "So large a share of the requests must be good",
+     "Limits of a good request in milliseconds: ttft:2000 tpot:50; adds replicas while they are exceeded"},
+    {"--share", flag::to<&AutoscalerFlags::share>, "Minimum share of good requests",
      flag::range(0.01, 1.0)},
     {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>, "The smallest fleet",
      kReplicas},
     {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "The largest fleet",
      kReplicas},
-    {"--window", flag::to<&AutoscalerFlags::window>, "From one prediction of the load to the next"},
-    {"--interval", flag::to<&AutoscalerFlags::interval>, "From one reading of the replicas to the next"},
+    {"--window", flag::to<&AutoscalerFlags::window>, "Time between two predictions of the load"},
+    {"--interval", flag::to<&AutoscalerFlags::interval>, "Time between two reads of the replicas' metrics"},
 };
 
 constexpr AutoscalerFlag kShrinkFlags[] = {
     {"--scale-down-delay", flag::to<&AutoscalerFlags::scale_down_delay>,
-     "Time for which a replica was not needed before it is removed"},
+     "A replica is removed after it was not needed for this time"},
     {"--down-sensitivity", flag::to<&AutoscalerFlags::rules, &fleet::AutoscalerRules::down_sensitivity>,
-     "A replica that was added for its latency may go when all latencies are below so large a share "
-     "of the SLO",
+     "Share of the SLO: a replica added for latency is removed when all latencies are below it",
      flag::range(0.0, 1.0)},
 };
 

@@ -270,7 +270,7 @@ void add_common(CLI::App& command, BenchCommand& c) {
   command.add_option("--output-len", c.shape.output_len, "Generated tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--temperature", c.shape.temperature, "Of the requests; 0: greedy")
+  command.add_option("--temperature", c.shape.temperature, "Sampling temperature of the requests; 0: greedy")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   command.add_option("--output-json", c.output_json, "File for the result as JSON");
@@ -299,7 +299,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   });
 
   CLI::App* throughput =
-      bench->add_subcommand("throughput", "Tokens per second with all requests there at once");
+      bench->add_subcommand("throughput", "Tokens per second, when all requests arrive at once");
   add_common(*throughput, *options);
   throughput->add_option("--num-prompts", options->num_prompts, "Requests")
       ->check(CLI::Range(1, 4096))
@@ -309,7 +309,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   });
 
   CLI::App* step =
-      bench->add_subcommand("step", "Where the time of a decoding step goes: each operator, and the rest");
+      bench->add_subcommand("step", "Time of each operator in a decoding step");
   add_common(*step, *options);
   step->add_option("--batch-size", options->batch_sizes, "Requests at a time, one or several numbers")
       ->check(CLI::Range(1, 4096))

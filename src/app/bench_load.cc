@@ -96,7 +96,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--served-model-name", c.served_model_name, "Name in requests, where --model is a path");
   app.add_option("--tokenizer", c.tokenizer, "Model folder or GGUF file; by default the model's own");
   app.add_option("--ready-check-timeout-sec", c.ready_check_timeout_s,
-                 "How long the server may take to be there")
+                 "Seconds to wait until the server is ready")
       ->check(CLI::Range(0, 86'400))
       ->capture_default_str();
 
@@ -108,7 +108,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "custom"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path, "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")");
-  app.add_option("--seed", d.seed, "Of prompts and arrivals")->capture_default_str();
+  app.add_option("--seed", d.seed, "Seed of prompts and arrivals")->capture_default_str();
   tokens("--random-input-len", d.random_input_len, 1, "random: prompt tokens");
   tokens("--random-output-len", d.random_output_len, 1, "random: generated tokens");
   app.add_option("--random-range-ratio", d.random_range_ratio, "random: spread of both lengths, in [0, 1)")
@@ -127,7 +127,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--burstiness", c.burstiness, "1: Poisson arrivals; less is burstier")
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
-  app.add_option("--max-concurrency", c.max_concurrency, "Requests open at a time; 0: any number")
+  app.add_option("--max-concurrency", c.max_concurrency, "Maximum number of open requests; 0: no limit")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 

@@ -163,15 +163,15 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
       ->capture_default_str();
   ops->add_option(
          "--cpu-threads", options->threads,
-         "Compute threads; as many as this process may use when 0. One is timed by the processor time "
-         "that it gets, which other programs disturb less")
+         "Compute threads; 0: all that this process may use. With one thread the processor time is "
+         "measured, which other programs disturb less")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   ops->add_option("--isa", options->isa,
                   "Instruction set, such as avx2; the best that there is when left out");
   ops->add_option("--filter", options->filter,
                   "Only lines that contain this, such as 'int4' or 'decode', or several such");
-  ops->add_option("--repeats", options->repeats, "Runs of each operator; their median counts")
+  ops->add_option("--repeats", options->repeats, "Runs of each operator; the median is reported")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   ops->add_flag("--json", options->json, "JSON instead of a table");

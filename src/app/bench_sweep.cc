@@ -187,18 +187,18 @@ void add_bench_sweep(CLI::App& bench, Outcome& outcome) {
   auto c = std::make_shared<SweepCommand>();
   add_load_flags(*sweep, *c);
   sweep->add_option("--slo", c->slo, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000");
-  sweep->add_option("--share", c->share, "So large a share of the requests must be good")
+  sweep->add_option("--share", c->share, "Minimum share of good requests")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  sweep->add_option("--first-rate", c->first_rate, "Requests per second that are tried first")
+  sweep->add_option("--first-rate", c->first_rate, "First request rate to try, per second")
       ->check(CLI::Range(0.001, 1e5))
       ->capture_default_str();
-  sweep->add_option("--precision", c->precision, "How exactly the rate is found, as a share of it")
+  sweep->add_option("--precision", c->precision, "Relative precision of the rate")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   sweep->add_option("--request-rates", c->rates, "Measure these rates instead of searching")
       ->check(CLI::Range(0.001, 1e5));
-  sweep->add_option("--seconds", c->seconds, "So long requests are sent at each rate, 20 of them at least")
+  sweep->add_option("--seconds", c->seconds, "Seconds of load at each rate, with at least 20 requests")
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
   sweep->add_option("--output-json", c->output_json, "File for the figures of all rates");

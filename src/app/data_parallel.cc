@@ -11,26 +11,26 @@ using ParallelFlag = FlagRow<DataParallelOptions>;
 
 constexpr ParallelFlag kParallelFlags[] = {
     {"--data-parallel-rank", flag::to<&DataParallelOptions::rank>,
-     "External load balancing: this server has one engine, this one of --data-parallel-size; the "
-     "others have separate servers",
+     "External load balancing: index of this server's only engine, of --data-parallel-size engines in all",
      flag::range(0, 4095)},
     {"--data-parallel-external-lb", flag::to<&DataParallelOptions::external>,
-     "The same, with the number in --data-parallel-rank"},
+     "External load balancing; needs --data-parallel-rank"},
     {"--data-parallel-hybrid-lb", flag::to<&DataParallelOptions::hybrid>,
-     "This server has --data-parallel-size-local of the engines, other hosts have servers for the others"},
+     "Hybrid load balancing: this server runs --data-parallel-size-local engines, servers on other hosts "
+     "run the others"},
     {"--data-parallel-size-local", flag::to<&DataParallelOptions::size_local>,
-     "Engines on this host; all, where nothing is said", flag::range(1, 64)},
+     "Number of engines on this host (default: all)", flag::range(1, 64)},
     {"--enable-elastic-ep", flag::to<&DataParallelOptions::elastic>,
      "Allow changing the number of engines at run time: POST /scale_elastic_ep "
      "{\"new_data_parallel_size\": N}"},
     {"--elastic-ep-max-dp-size", flag::to<&DataParallelOptions::engines_max>, "Maximum number of engines",
      flag::range(1, 64)},
     {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
-     "Address to which engines of --headless hosts connect, on the host of the server"},
+     "Address of the server's host, to which engines of --headless hosts connect"},
     {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address",
      flag::range(1, 65'535)},
     {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
-     "The number of the first of them", flag::range(0, 4095)},
+     "Index of this host's first engine", flag::range(0, 4095)},
 };
 
 }  // namespace

@@ -240,7 +240,7 @@ void add_generate(CLI::App& program, Outcome& outcome) {
       "-i,--input", options->input,
       "File with a prompt a line, or .jsonl with a request body a line; - for standard input");
   command->add_option("-o,--output", options->output, "File for the results as JSON lines");
-  command->add_flag("--chat", options->chat, "Prompts are a user's turns, to be put into the chat template");
+  command->add_flag("--chat", options->chat, "Send each prompt as a user message through the chat template");
   for (const ConstraintFlag& each : kConstraints)
     command
         ->add_option_function<std::string>(

@@ -72,7 +72,7 @@ Result<> remove(const HubCommand& c) {
 void add_hub_commands(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<HubCommand>();
   CLI::App* get =
-      program.add_subcommand("pull", "Download a model of the hub into the cache; prints where it is");
+      program.add_subcommand("pull", "Download a model from the Hub into the cache, and print its path");
   get->add_option("model", options->model,
                   "org/name, org/name@revision or org/name:Q4_K_M; demo: SmolLM2-135M-Instruct, a small real "
                   "model, from a "
@@ -83,11 +83,11 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
     if (const auto done = pull(*options); !done) outcome.report(done.error());
   });
 
-  CLI::App* show = program.add_subcommand("list", "Models in the cache of the hub");
+  CLI::App* show = program.add_subcommand("list", "List the models in the Hub cache");
   add_cache_flag(*show, options->hub, environment);
   show->callback([options] { list(*options); });
 
-  CLI::App* rm = program.add_subcommand("rm", "Delete a model from the cache of the hub");
+  CLI::App* rm = program.add_subcommand("rm", "Delete a model from the Hub cache");
   rm->add_option("model", options->model, "org/name for all of it, or org/name@revision")->required();
   rm->add_flag("-y,--yes", options->yes, "Do not ask");
   add_cache_flag(*rm, options->hub, environment);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr FlagRow<std::string> kApiFlag[] = {
     {"--kube-api", flag::to<>,
-     "Kubernetes' API server, like http://127.0.0.1:8001 of kubectl proxy (default: as pods of a "
-     "cluster find it, with their service account)"},
+     "URL of the Kubernetes API server, such as http://127.0.0.1:8001 of kubectl proxy (default: the "
+     "cluster of this pod, with its service account)"},
 };
 
 }  // namespace

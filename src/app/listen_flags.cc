@@ -10,7 +10,7 @@ namespace {
 
 constexpr FlagRow<http::ServerOptions> kAddressFlags[] = {
     {"--host", flag::to<&http::ServerOptions::host>, "Address to listen on"},
-    {"--port", flag::to<&http::ServerOptions::port>, "Port to listen on; any free one when 0"},
+    {"--port", flag::to<&http::ServerOptions::port>, "Port to listen on; 0: any free port"},
     {"--tls-cert-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::certfile>,
      "Serve https with the certificate in this PEM file"},
     {"--tls-key-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::keyfile>,

@@ -44,14 +44,15 @@ void add_convert(CLI::App& model, Outcome& outcome) {
       "convert", "Write a checkpoint with quantised weights, in the layout of compressed-tensors");
   auto flags = std::make_shared<ConvertFlags>();
   command->add_option("in", flags->from, "Folder of the checkpoint")->required();
-  command->add_option("out", flags->to, "Folder to be made; it must be new or empty")->required();
+  command->add_option("out", flags->to, "Output folder; it must be new or empty")->required();
   command
       ->add_option("--quantization", flags->quantization,
                    "int8 (a scale a row) or int4 (groups of 128), as quantising while loading makes them")
       ->check(CLI::IsMember({"int8", "int4"}))
       ->required();
   command->add_flag("--keep-embedding", flags->options.keep_embedding,
-                    "Leave embedding and output matrix as they are, for engines that want them plain");
+                    "Do not quantise the embedding and the output matrix, for engines that cannot read "
+                    "quantised ones");
   command->callback([flags, &outcome] {
     ProgressBar bar("converting", "MB", 1e6);
     ConvertOptions& options = flags->options;
@@ -73,12 +74,12 @@ void add_model(CLI::App& program, Outcome& outcome) {
   model->require_subcommand(1);
   add_convert(*model, outcome);
   CLI::App* command = model->add_subcommand(
-      "inspect", "Print what a checkpoint is: layers, parameters, memory, KV bytes per token, roofline");
+      "inspect", "Print a checkpoint's layers, parameters, memory, KV bytes per token and roofline");
   auto flags = std::make_shared<InspectFlags>();
   command->add_option("model,--model", flags->model,
                       "Folder of the checkpoint, a GGUF file, or a name of the hub; the demo model when left "
                       "out");
-  command->add_flag("--plan", flags->plan, "Print what each rank of this layout holds in place of that:");
+  command->add_flag("--plan", flags->plan, "Print instead the share of each rank in this layout:");
   RankPlanOptions& ranks = flags->ranks;
   const auto add_size = [&](const char* flag, int& size, const char* text) {
     command->add_option(flag, size, text)->check(CLI::Range(1, 64))->capture_default_str();
@@ -86,7 +87,7 @@ void add_model(CLI::App& program, Outcome& outcome) {
   add_size("--tensor-parallel-size", ranks.layout.tensor, "Ranks that share every layer of a stage");
   add_size("--pipeline-parallel-size", ranks.layout.pipeline, "Stages");
   command->add_flag("--enable-expert-parallel", ranks.whole_experts, "Experts are whole");
-  command->add_option("--device", ranks.device, "One for each rank, to tell how long steps take: h100 ..");
+  command->add_option("--device", ranks.device, "Device of each rank (h100 ..), to print the time of steps");
   add_hub_flags(*command, flags->hub, environment);
   command->callback([flags, &outcome] {
     if (const auto text = inspect_model(*flags)) {

@@ -113,7 +113,7 @@ void add_plan_flags(CLI::App& command, PlanCommand& c) {
   const int most = static_cast<int>(fleet::kEndpointsMax);
   command.add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
       ->group(group);
-  command.add_option("--share", c.share, "So large a share of the requests must be good")
+  command.add_option("--share", c.share, "Minimum share of good requests")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str()
       ->group(group);
@@ -137,13 +137,13 @@ void add_scaling_flags(CLI::App& command, PlanCommand& c) {
   const char* group = "Scaling";
   command
       .add_option("--window", c.window_s,
-                  "Plan a changing number of replicas, too: seconds from one decision to the next")
+                  "Also plan a changing number of replicas: seconds between two decisions")
       ->check(CLI::Range(1, 86'400))
       ->group(group);
   add_predictor_flag(command, group, true, c.predictor);
   command
       .add_option("--scale-down-delay", c.scale_down_delay_s,
-                  "Seconds for which a replica has not been needed when it is removed")
+                  "A replica is removed after it was not needed for this many seconds")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str()
       ->group(group);
@@ -159,7 +159,8 @@ void add_scaling_flags(CLI::App& command, PlanCommand& c) {
 
 void add_plan(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "plan", "How many replicas recorded traffic needs to meet an SLO, now and over time; by simulation");
+      "plan", "Compute how many replicas recorded traffic needs to meet an SLO, now and over time, by "
+              "simulation");
   auto options = std::make_shared<PlanCommand>();
   add_plan_flags(*command, *options);
   add_scaling_flags(*command, *options);

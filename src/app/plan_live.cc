@@ -79,8 +79,8 @@ constexpr struct {
 } kConnectors[] = {
     {"none", "decides and tells",
      [](const PlanLiveCommand&) -> Result<fleet::MakeConnector> { return nothing; }},
-    {"process", "starts and ends servers here, behind the router", process_connector},
-    {"command", "runs a command with the number", command_connector},
+    {"process", "starts and ends servers on this machine, and registers them at the router", process_connector},
+    {"command", "runs --command with the number", command_connector},
 };
 
 Result<> run_plan_live(PlanLiveCommand& c) {
@@ -124,7 +124,7 @@ void add_decision_flags(CLI::App& command, PlanLiveCommand& c) {
 void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
   const char* group = "Connector";
   std::vector<std::string> names;
-  std::string text = "Who makes the fleet as large";
+  std::string text = "Program that scales the fleet";
   for (const auto& one : kConnectors) {
     names.emplace_back(one.name);
     text += fmt::format("; {}: {}", one.name, one.summary);
@@ -137,7 +137,7 @@ void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
       .add_option("--command", c.command,
                   "process: starts a server on {port} of this machine; command: scales to {replicas}")
       ->group(group);
-  command.add_option("--ports", c.ports, "process: those that servers may have")
+  command.add_option("--ports", c.ports, "process: ports of the servers")
       ->capture_default_str()
       ->group(group);
   command
@@ -147,7 +147,7 @@ void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
       ->group(group);
   command
       .add_option("--drain-timeout", c.drain_timeout_s,
-                  "process: seconds that the last requests of a server get that is no longer needed")
+                  "process: seconds for the last requests of a server that is no longer needed")
       ->check(CLI::Range(0, 86'400))
       ->capture_default_str()
       ->group(group);
@@ -157,7 +157,7 @@ void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
 
 void add_plan_live(CLI::App& plan, Outcome& outcome) {
   CLI::App* command =
-      plan.add_subcommand("live", "Watch running replicas, decide how many there shall be, and scale them");
+      plan.add_subcommand("live", "Read the load of running replicas, predict it, and scale their number");
   auto options = std::make_shared<PlanLiveCommand>();
   options->options.http.port = 9091;
   add_decision_flags(*command, *options);
@@ -165,7 +165,7 @@ void add_plan_live(CLI::App& plan, Outcome& outcome) {
   command->add_option("--host", options->options.http.host, "Address to listen on")
       ->capture_default_str()
       ->group("Server");
-  command->add_option("--port", options->options.http.port, "Port for GET /metrics; any free one when 0")
+  command->add_option("--port", options->options.http.port, "Port for GET /metrics; 0: any free port")
       ->capture_default_str()
       ->group("Server");
   command->callback([options, &outcome] {

@@ -47,7 +47,7 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
   command.add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--share", c.share, "So large a share of the requests must be good")
+  command.add_option("--share", c.share, "Minimum share of good requests")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str()
       ->group(group);

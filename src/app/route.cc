@@ -48,22 +48,22 @@ using RouteFlag = FlagRow<RouteCommand>;
 
 constexpr RouterFlag kWorkerFlags[] = {
     {"--worker-urls", flag::to<&RouterOptions::worker_urls>,
-     "The replicas, each as http://host:port or https://host:port"},
+     "Replicas, each as http://host:port or https://host:port"},
     {"--ca-cert-paths", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::ca_files>,
      "PEM files of authorities for workers at https://, in addition to the system's"},
     {"--client-cert-path", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::certfile>,
-     "PEM file of the certificate that such workers are shown"},
+     "PEM file of the client certificate for such workers"},
     {"--client-key-path", flag::to<&RouterOptions::worker_tls, &http::ClientTlsOptions::keyfile>,
      "PEM file of its key (default: the certificate's file)"},
     {"--kv-events", flag::to<&RouterOptions::kv_events>,
-     "Where each worker of --worker-urls tells its KV cache events, in the same order, for kv_aware: "
-     "tcp://host:5557, or tcp://host:5557,tcp://host:5558 with its replay endpoint; none: nowhere"},
+     "KV event address of each worker, in the order of --worker-urls, for kv_aware: tcp://host:5557, or "
+     "tcp://host:5557,tcp://host:5558 with its replay address; none: no events"},
 };
 
 constexpr RouteFlag kPromptFlags[] = {
     {"--tokenizer-path,--model-path", flag::to<&RouteCommand::tokenizer_path>,
-     "Folder or GGUF file of the workers' model, whose tokenizer makes kv_aware find prompts of text "
-     "in what workers tell"},
+     "Folder or GGUF file of the workers' model: its tokenizer lets kv_aware match text prompts with KV "
+     "events"},
 };
 
 constexpr RouterFlag kPolicyFlag[] = {
@@ -87,8 +87,8 @@ DisaggregationOptions& pd_of(RouterOptions& o) { return o.pd; }
 
 constexpr RouterFlag kPoolFlags[] = {
     {"--pd-disaggregation", flag::to<pd_of, &DisaggregationOptions::enabled>,
-     "Prompts are computed by the workers of --prefill, answers by those of --decode, which take the KV "
-     "blocks over (--kv-transfer-config of octavo serve and vllm serve)"},
+     "Compute prompts on the workers of --prefill and answers on those of --decode, which fetch the KV "
+     "blocks (--kv-transfer-config of octavo serve and vllm serve)"},
     {"--prefill", flag::parsed<take_prefill_urls>,
      "A worker that computes prompts, as http://host:port; may be repeated. A port after it, or \"none\", is "
      "SGLang's bootstrap port and is not used"},
@@ -109,7 +109,7 @@ constexpr RouterFlag kPoolFlags[] = {
 
 constexpr FlagRow<PodFlags> kPodFlags[] = {
     {"--service-discovery", flag::to<&PodFlags::discover>,
-     "Pods are workers while they are ready, beside those of --worker-urls"},
+     "Use ready pods as workers, in addition to --worker-urls"},
     {"--selector", flag::to<&PodFlags::selector>, "Labels of those pods, each as key=value"},
     {"--prefill-selector", flag::to<&PodFlags::prefill_selector>,
      "With --pd-disaggregation: labels of those that prefill"},
@@ -125,11 +125,10 @@ constexpr RouteFlag kPeerFlags[] = {
      "ZeroMQ address at which this router publishes its requests in flight to other routers, "
      "like tcp://*:5600"},
     {"--router-warm-from", flag::to<&RouteCommand::warm_from>,
-     "A router that runs, as http://host:port, which is asked at the start what workers hold that tell "
-     "KV cache events and replay them"},
+     "A running router, as http://host:port: its index of the workers' caches is copied at the start"},
     {"--router-peers", flag::to<&RouteCommand::options, &RouterOptions::peers, &PeerOptions::peers>,
-     "Other routers of the same workers, each as host:port of its --router-sync; all addresses of a "
-     "name, and this router itself may be among them"},
+     "Other routers of the same workers, each as host:port of its --router-sync. May contain names with "
+     "several addresses, and this router itself"},
 };
 
 void disable_retries(RouterOptions& o) { o.retry.attempts_max = 1; }
@@ -147,10 +146,9 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--retry-backoff-multiplier", flag::to<retry_of, &fleet::RetryOptions::backoff_multiplier>,
      "Factor from one wait to the next", flag::range(1.0, 100.0)},
     {"--retry-jitter-factor", flag::to<retry_of, &fleet::RetryOptions::jitter>,
-     "Share of a wait that is drawn at random", flag::range(0.0, 1.0)},
+     "Random share of a wait", flag::range(0.0, 1.0)},
     {"--retry-budget", flag::to<retry_of, &fleet::RetryOptions::budget>,
-     "Share of the requests that may be sent again after a worker has refused them (429, 5xx), and for "
-     "hedges; ten a second are free",
+     "Maximum share of retries after a refusal (429, 5xx) and of hedges; ten per second are free",
      flag::range(0.0, 100.0)},
     {"--disable-retries", flag::calls<disable_retries>, "One attempt only"},
     {"--hedge-after-ms", flag::to<&RouterOptions::hedge_after_ms>,
@@ -169,11 +167,11 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--cb-success-threshold", flag::to<breaker_of, &fleet::BreakerOptions::success_threshold>,
      "Successes that close it again", flag::range(1, 1'000'000)},
     {"--cb-timeout-duration-secs", flag::seconds<1'000'000, breaker_of, &fleet::BreakerOptions::timeout_us>,
-     "How long it stays open before requests are tried", flag::range(1, 86'400)},
+     "Seconds until an open breaker tries a request", flag::range(1, 86'400)},
     {"--cb-window-duration-secs", flag::seconds<1'000'000, breaker_of, &fleet::BreakerOptions::window_us>,
-     "Failures longer ago do not count", flag::range(1, 86'400)},
+     "Seconds after which a failure no longer counts", flag::range(1, 86'400)},
     {"!--disable-circuit-breaker", flag::to<breaker_of, &fleet::BreakerOptions::enabled>,
-     "Failures do not keep requests away"},
+     "Keep sending requests to failing replicas"},
     {"--health-check-endpoint", flag::to<&RouterOptions::health_check_endpoint>, "Path of health checks"},
     {"--health-check-interval-secs", flag::seconds<1'000, &RouterOptions::health_check_interval_ms>,
      "Time between health checks", flag::range(1, 86'400)},
@@ -185,9 +183,9 @@ constexpr RouterFlag kFailureFlags[] = {
     {"--health-check-timeout-secs", flag::seconds<1'000, &RouterOptions::health_check_timeout_ms>,
      "Time without a reply after which a check fails", flag::range(1, 3'600)},
     {"--health-failure-threshold", flag::to<probes_of, &fleet::ProbeOptions::failure_threshold>,
-     "Failed checks in a row: unhealthy", flag::range(1, 1'000)},
+     "Failed checks in a row that make a replica unhealthy", flag::range(1, 1'000)},
     {"--health-success-threshold", flag::to<probes_of, &fleet::ProbeOptions::success_threshold>,
-     "Successful checks in a row: healthy again", flag::range(1, 1'000)},
+     "Successful checks in a row that make it healthy again", flag::range(1, 1'000)},
     {"--request-timeout-secs", flag::seconds<1'000, &RouterOptions::request_timeout_ms>,
      "Longest time for a request with all its attempts", flag::range(1, 86'400)},
     {"--prefill-timeout-secs", flag::seconds<1'000, pd_of, &DisaggregationOptions::prefill_timeout_ms>,
@@ -199,7 +197,7 @@ constexpr RouterFlag kFailureFlags[] = {
 constexpr RouteFlag kClientFlags[] = {
     {"--api-key",
      flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
-     "Keys that clients must show; the first one is shown to replicas for health and metrics",
+     "Keys for clients; the router sends the first one to replicas for health and metrics",
      {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--tenants", flag::to<&RouteCommand::tenants>,
@@ -218,15 +216,15 @@ constexpr RouterFlag kLimitFlags[] = {
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--max-concurrent-requests", flag::to<&RouterOptions::max_concurrent_requests>,
-     "Requests at a time, others wait (--queue-size) or get 429; -1: any number", flag::range(-1, 1'000'000)},
+     "Maximum number of requests at a time; others wait (--queue-size) or get 429; -1: no limit", flag::range(-1, 1'000'000)},
     {"--queue-size", flag::to<&RouterOptions::queue, &fleet::QueueOptions::size>,
-     "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
-     "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits",
+     "Maximum number of requests that wait while no replica has room, ordered by `priority` and round "
+     "robin over tenants; others get 429. The router learns a replica's limit from 429 and 503. 0: no queue",
      flag::range(0, 100'000)},
     {"--queue-timeout-secs", flag::to<&RouterOptions::queue, &fleet::QueueOptions::timeout_s>,
      "Longest wait for room; then 408, or the replica's own refusal", flag::range(1, 86'400)},
     {"--http-threads", flag::to<&RouterOptions::http, &http::ServerOptions::threads>,
-     "Threads; each serves its share of the clients and reads the replicas that answer them",
+     "Number of threads; each serves a share of the clients",
      flag::range(1, 64)},
 };
 
@@ -325,7 +323,7 @@ Result<> route(RouteCommand& c) {
 
 void add_route(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "route", "Spread requests over many replicas, each where it is answered soonest");
+      "route", "Route each request to the best of many replicas");
   auto options = std::make_shared<RouteCommand>();
   add_route_flags(*command, *options);
   command->callback([options, &outcome] {

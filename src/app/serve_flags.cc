@@ -92,7 +92,7 @@ constexpr ServeFlag kParserFlags[] = {
      "How the model writes tool calls; auto: as its chat template shows, none: calls are text",
      OneOfList{tool_parsers}},
     {"--enable-auto-tool-choice,!--no-enable-auto-tool-choice", flag::to<&ServeCommand::auto_tool_choice>,
-     "tool_choice auto: find the calls that the model chooses to write (default: on)"},
+     "Find tool calls in answers, for tool_choice auto"},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
      "Leave tools out of the prompt of requests that say tool_choice none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
@@ -113,7 +113,7 @@ constexpr ServeFlag kTemplateFlags[] = {
      "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
      "list of parts), auto (as the template takes it)"},
     {"--trust-request-chat-template", flag::to<rules_of, &openai::RequestRules::trust_chat_templates>,
-     "Take chat_template of requests"},
+     "Allow chat_template in requests"},
     {"--default-chat-template-kwargs",
      flag::parsed<json_object, rules_of, &openai::RequestRules::default_template_kwargs>,
      R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})"},
@@ -132,7 +132,7 @@ constexpr ServeFlag kModelFlags[] = {
      R"(JSON: pooling of texts, in place of the model's: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
      R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)"},
     {"--tokenizer", flag::to<runtime_of, &RuntimeOptions::tokenizer>,
-     "Folder or file of the tokenizer; the model's own when left out"},
+     "Folder or file of the tokenizer (default: the model's)"},
     {"--served-model-name", flag::to<runtime_of, &RuntimeOptions::served_model_names>,
      "Names of the model in the API; replies have the first one (default: the model argument as "
      "given, or demo without one)"},
@@ -140,8 +140,8 @@ constexpr ServeFlag kModelFlags[] = {
 
 constexpr ServeFlag kReplyFlags[] = {
     {"--generation-config", flag::to<runtime_of, &RuntimeOptions::generation_config>,
-     "Where sampling values come from that a request leaves out: auto (the model's "
-     "generation_config.json), vllm (nowhere), or a folder with such a file"},
+     "Source of sampling values that a request does not set: auto (the model's generation_config.json), "
+     "vllm (vLLM's defaults), or a folder with such a file"},
     {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,
      R"(JSON: such values, above those of the file, as {"temperature": 0.5})"},
     {"--enable-request-id-headers", flag::to<features_of, &ServeFeatures::request_id_headers>,
@@ -149,13 +149,13 @@ constexpr ServeFlag kReplyFlags[] = {
     {"--enable-prompt-tokens-details", flag::to<features_of, &ServeFeatures::prompt_tokens_details>,
      "Report cached tokens in usage"},
     {"--enable-per-request-metrics", flag::to<features_of, &ServeFeatures::request_metrics>,
-     "Times of an answer in its reply (metrics) and its header Server-Timing"},
+     "Add an answer's times to its reply (metrics) and to the header Server-Timing"},
     {"--sse-keep-alive-interval", flag::seconds<1'000'000, serving_of, &ServeOptions::keep_alive_us>,
      "Seconds of silence after which a stream sends a comment, of /v1/messages a ping, of /v1/responses its "
      "state, so that proxies keep its connection; 0: never",
      flag::range(0, 86'400)},
     {"--enable-force-include-usage", flag::to<rules_of, &openai::RequestRules::force_include_usage>,
-     "Usage in every stream"},
+     "Send usage in every stream"},
     {"--stream-interval", flag::to<rules_of, &openai::RequestRules::stream_interval>,
      "Minimum number of tokens in a chunk of a stream, except the first and the last chunk",
      flag::range(1, 1'000'000)},
@@ -168,7 +168,7 @@ constexpr ServeFlag kReplyFlags[] = {
      "(--fingerprint-value), none",
      OneOf{"full|hash|custom|none"}},
     {"--fingerprint-value", flag::to<&ServeCommand::fingerprint, &Fingerprint::value>,
-     "With --fingerprint-mode custom: what it is"},
+     "Value of system_fingerprint with --fingerprint-mode custom"},
 };
 
 constexpr ServeFlag kAdapterFlags[] = {
@@ -185,9 +185,9 @@ constexpr ServeFlag kAdapterFlags[] = {
 constexpr ServeFlag kListenFlags[] = {
     {"--host", flag::to<&ServeCommand::http, &http::ServerOptions::host>, "Address to listen on"},
     {"--port", flag::to<&ServeCommand::http, &http::ServerOptions::port>,
-     "Port to listen on; any free one when 0"},
+     "Port to listen on; 0: any free port"},
     {"--uds", flag::to<&ServeCommand::http, &http::ServerOptions::uds>,
-     "Path of a Unix socket to listen on, in place of host and port"},
+     "Path of a Unix socket to listen on, instead of host and port"},
     {"--reuse-port", flag::to<&ServeCommand::http, &http::ServerOptions::reuse_port>,
      "Share the port with other servers (SO_REUSEPORT), and listen only when the model is loaded: for "
      "restarts without a gap"},
@@ -196,13 +196,13 @@ constexpr ServeFlag kListenFlags[] = {
     {"--ssl-keyfile", flag::to<tls_of, &http::TlsOptions::keyfile>,
      "PEM file of its private key (default: the certificate's file)"},
     {"--ssl-ca-certs", flag::to<tls_of, &http::TlsOptions::ca_certs>,
-     "PEM file of those who may sign clients' certificates"},
+     "PEM file of the authorities for clients' certificates"},
     {"--ssl-cert-reqs", flag::to<tls_of, &http::TlsOptions::cert_reqs>,
-     "Clients' certificates: 0 not asked for, 1 checked where there is one, 2 required", flag::range(0, 2)},
+     "Client certificates: 0 not requested, 1 checked if sent, 2 required", flag::range(0, 2)},
     {"--ssl-ciphers", flag::to<tls_of, &http::TlsOptions::ciphers>,
      "Ciphers of TLS 1.2, as OpenSSL lists them (default: OpenSSL's)"},
     {"--enable-ssl-refresh", flag::to<tls_of, &http::TlsOptions::refresh>,
-     "Read these files again when they change"},
+     "Reload the certificate files when they change"},
 };
 
 constexpr ServeFlag kAccessFlags[] = {
@@ -213,8 +213,8 @@ constexpr ServeFlag kAccessFlags[] = {
      {},
      {.environment = "OCTAVO_API_KEY"}},
     {"--client-header", flag::to<access_of, &AccessOptions::client_header>,
-     "Field of a request's header that names its tenant, in place of its key or address; only behind a "
-     "gateway that sets it"},
+     "Request header that identifies the tenant (default: API key, else address). Trusted as sent: set it "
+     "at the gateway"},
     {"--allowed-media-domains", flag::to<sources_of, &MediaSources::domains>,
      "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched"},
     {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
@@ -228,10 +228,10 @@ constexpr ServeFlag kAccessFlags[] = {
     {"--allowed-headers", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::headers>,
      "JSON list: header fields that they may send (default: all)"},
     {"--allow-credentials", flag::to<&ServeCommand::cors, &http::CorsOptions::allow_credentials>,
-     "They may send cookies"},
+     "Allow web pages to send cookies"},
     {"!--no-page", flag::to<features_of, &ServeFeatures::page>, "No web page at /"},
     {"--root-path", flag::to<serving_of, &ServeOptions::root_path>,
-     "Prefix of paths that a proxy before the server leaves in place: paths work with it and without"},
+     "Path prefix that a proxy adds; paths work with it and without"},
 };
 
 constexpr ServeFlag kProcessFlags[] = {
@@ -241,17 +241,17 @@ constexpr ServeFlag kProcessFlags[] = {
      "Give each engine process separate NUMA nodes, if the host has several "
      "(default: on)"},
     {"--numa-bind-nodes", flag::to<&ServeCommand::numa, &NumaOptions::nodes>,
-     "The node of each process, engine by engine, rank by rank"},
+     "NUMA node of each process, ordered by engine, then by rank"},
     {"--numa-bind-cpus", flag::to<&ServeCommand::numa, &NumaOptions::processors>,
-     "Or its processors, each a list such as 0-15,32; VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the "
-     "same"},
+     "Processors of each process, each a list such as 0-15,32, instead of --numa-bind-nodes; "
+     "VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the same"},
     {"--stand-ins", flag::to<&ServeCommand::stand_ins>,
      "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor "
      "simulated",
      flag::range(1, 4096)},
     {"--headless", flag::to<&ServeCommand::headless>,
-     "No server: of hosts with a --node-rank other than 0, which have none anyway, and of those whose "
-     "engines belong to a server on another host (--data-parallel-start-rank)"},
+     "Run engines without a server, for a server on another host: hosts with --node-rank above 0, or with "
+     "--data-parallel-start-rank"},
 };
 
 // Flags of the child processes that a server starts.
@@ -263,20 +263,20 @@ constexpr ServeFlag kChildFlags[] = {
 
 constexpr ServeFlag kLogFlags[] = {
     {"--h11-max-incomplete-event-size", flag::to<&ServeCommand::http, &http::ServerOptions::header_bytes_max>,
-     "Most bytes of a request's header", flag::range(1 << 10, 16 << 20)},
+     "Maximum bytes of a request's header", flag::range(1 << 10, 16 << 20)},
     {"--h11-max-header-count", flag::to<&ServeCommand::http, &http::ServerOptions::headers_max>,
-     "Most fields of a request's header", flag::range(8, 10'000)},
+     "Maximum number of fields in a request's header", flag::range(8, 10'000)},
     {"!--disable-log-stats", flag::to<&ServeCommand::log_stats, &LogStats::enabled>,
-     "No log lines of throughput, queue and cache while there is work"},
+     "Do not log throughput, queue and cache"},
     {"--log-stats-interval",
      flag::to<&ServeCommand::log_stats, &LogStats::interval_s>,
      "Seconds between them",
      flag::range(0.1, 86'400.0),
      {.environment = "VLLM_LOG_STATS_INTERVAL"}},
     {"--enable-log-requests", flag::to<observe_of, &ObserveOptions::log_requests>,
-     "A log line for each request, at level debug with its prompt"},
+     "Log a line per request; with --log-level debug also its prompt"},
     {"--max-log-len", flag::to<observe_of, &ObserveOptions::max_log_len>,
-     "Most bytes of a prompt in the log (default: all)", flag::range(0, 1 << 30)},
+     "Maximum bytes of a prompt in the log (default: all)", flag::range(0, 1 << 30)},
     {"--log-format", flag::parsed<take_log_format>,
      "Log lines as text, or as json: {\"time\", \"level\", \"message\"}", OneOf{"text|json"}},
     {"--otlp-traces-endpoint", flag::to<&ServeCommand::otlp_traces_endpoint>,
@@ -293,26 +293,25 @@ constexpr ServeFlag kLogFlags[] = {
 
 constexpr ServeFlag kOffloadingFlags[] = {
     {"--kv-offloading-size", flag::to<&ServeCommand::kv_offloading, &KvOffloading::gib>,
-     "GiB of a tier of the KV cache: on GPUs in host memory, on CPUs on disk, in octavo/kv of the user's "
-     "cache folder; 0: none. In another folder, or both: --kv-transfer-config",
+     "GiB for a tier below the KV cache: GPUs use host memory, CPUs the folder octavo/kv in the user's "
+     "cache folder; 0: no tier. Other folders or both: --kv-transfer-config",
      flag::range(0.0, 1e6)},
     {"--kv-offloading-backend", flag::to<&ServeCommand::kv_offloading, &KvOffloading::backend>,
-     "What that tier is: native", OneOf{"native"}},
+     "Kind of that tier: native", OneOf{"native"}},
 };
 
 constexpr ServeFlag kOtherFlags[] = {
     {"--enable-sleep-mode", flag::to<features_of, &ServeFeatures::sleep_mode>,
-     "POST /sleep gives the memory of the KV cache (level 1) and of the weights (level 2) back, with "
-     "--server-dev-mode"},
+     "Let POST /sleep free the KV cache (level 1) or also the weights (level 2); needs --server-dev-mode"},
     {"--shutdown-timeout", flag::to<&ServeCommand::shutdown_timeout_s>,
-     "Seconds that requests in flight get to finish after SIGTERM", flag::range(0, 3600)},
+     "Seconds for running requests to finish after SIGTERM", flag::range(0, 3600)},
     {"--config", flag::nowhere, "YAML file of flags; those on the command line win"},
     {"--list-flags", flag::to<&ServeCommand::lists, &Lists::flags>,
-     "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end"},
+     "Print how each flag of `vllm serve` is handled (docs/reference/flags.md), and exit"},
     {"--list-routes", flag::to<&ServeCommand::lists, &Lists::routes>,
-     "Print the OpenAPI document of all routes, and end"},
+     "Print the OpenAPI document of all routes, and exit"},
     {"--list-metrics", flag::to<&ServeCommand::lists, &Lists::metrics>,
-     "Print what each metric says (docs/reference/metrics.md), and end"},
+     "Print all metrics (docs/reference/metrics.md), and exit"},
 };
 
 }  // namespace

@@ -104,14 +104,15 @@ void add_fleet_flags(CLI::App& command, SimulateCommand& c) {
       ->group(group);
   command
       .add_flag("--kv-events", c.options.kv_events,
-                "Replicas tell the router what their caches hold, for policies that listen (kv_aware)")
+                "Let replicas publish KV cache events, for kv_aware")
       ->group(group);
   add_policy_flags(command, group, c.options.policy_options);
   const char* apart = "Prefill and decode apart";
   command
       .add_option(
           "--prefill-replicas", c.options.prefill.replicas,
-          "Replicas beside those of --replicas that compute prompts, whose KV those then take over; 0: none")
+          "Number of additional replicas that only compute prompts, whose KV blocks the others fetch; 0: "
+          "none")
       ->check(CLI::Range(0, static_cast<int>(fleet::kEndpointsMax)))
       ->capture_default_str()
       ->group(apart);
@@ -140,7 +141,8 @@ void add_result_flags(CLI::App& command, SimulateCommand& c) {
 
 void add_simulate(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "simulate", "A fleet under recorded traffic in virtual time: the real router and schedulers, no GPU");
+      "simulate", "Simulate a fleet under recorded traffic in virtual time, with the real router and "
+                  "schedulers, without a GPU");
   auto options = std::make_shared<SimulateCommand>();
   add_traffic_flags(*command, *options);
   add_fleet_flags(*command, *options);

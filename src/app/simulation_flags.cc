@@ -110,7 +110,7 @@ constexpr SimulationFlag kTrafficFlags[] = {
     {"--trace", flag::to<&SimulationFlags::trace>,
      "Recorded requests in Mooncake's format, a JSON object a line"},
     {"--traffic", flag::to<&SimulationFlags::traffic>,
-     "Made-up sessions instead: a JSON file with their rate, lengths and turns"},
+     "Generate sessions instead of a trace: a JSON file with their rate, lengths and turns"},
     {"--trace-block-size", flag::to<&SimulationFlags::trace_block_size>,
      "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them", flag::range(16, 65536)},
     {"--num-prompts", flag::to<&SimulationFlags::changes, &TraceChanges::requests_max>,
@@ -131,17 +131,17 @@ constexpr FlagRow<PrefillPool> kPrefillPolicyFlag[] = {
 
 constexpr SimulationFlag kPrefillSizeFlag[] = {
     {"--prefill-tensor-parallel-size", flag::to<&SimulationFlags::prefill_tensor_parallel_size>,
-     "Devices of a replica that computes prompts; 0: as many as of the others", flag::range(0, 1024)},
+     "Devices of a prefill replica; 0: as for the others", flag::range(0, 1024)},
 };
 
 constexpr FlagRow<PrefillPool> kLinkFlags[] = {
     {"--local-prefill-tokens", flag::to<&PrefillPool::local_tokens_max>,
-     "A prompt stays where it is decoded when no more of its tokens are to be computed there",
+     "Maximum number of missing prompt tokens that the decode replica computes itself",
      flag::range(0, 1 << 28)},
     {"--kv-link-bandwidth", flag::to<&PrefillPool::link_bytes_per_second>,
-     "Bytes a second of KV that a replica takes over", flag::range(1.0, 1e15)},
+     "Bandwidth of KV transfers, bytes per second", flag::range(1.0, 1e15)},
     {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>,
-     "Microseconds that a transfer takes, whatever its size",
+     "Latency of a KV transfer, microseconds",
      flag::range(std::int64_t{0}, std::int64_t{1} << 40)},
 };
 
@@ -155,7 +155,7 @@ constexpr SimulationFlag kReplicaFlags[] = {
     {"--gpu-memory-utilization", flag::to<&SimulationFlags::memory_share>,
      "Share of the memory for weights and KV cache", flag::range(0.05, 1.0)},
     {"--num-gpu-blocks-override", flag::to<scheduler_of, &SchedulerOptions::num_blocks>,
-     "KV blocks; as many as fit beside the weights when 0", flag::count(0, 1 << 28)},
+     "Number of KV blocks; 0: as many as fit", flag::count(0, 1 << 28)},
     {"--block-size", flag::to<scheduler_of, &SchedulerOptions::block_size>, "Tokens in a KV block",
      flag::count(1, 1024)},
     {"--enable-prefix-caching", flag::to<scheduler_of, &SchedulerOptions::enable_prefix_caching>,
@@ -170,7 +170,7 @@ constexpr SimulationFlag kReplicaFlags[] = {
      flag::to<scheduler_of, &SchedulerOptions::long_prefill_token_threshold>,
      "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
     {"--max-num-queued-reqs", flag::to<&SimulationFlags::max_queued>,
-     "Requests that may wait beyond those that run; more are refused", flag::count(0, 1 << 23)},
+     "Maximum number of waiting requests; more are refused", flag::count(0, 1 << 23)},
 };
 
 }  // namespace

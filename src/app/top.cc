@@ -73,10 +73,10 @@ void add_top(CLI::App& program, Outcome& outcome) {
                    "one by one")
       ->capture_default_str();
   command->add_option("--api-key", options->api_key, "Key to show to them")->envname("OCTAVO_API_KEY");
-  command->add_option("--interval", options->interval_s, "Seconds between two pictures")
+  command->add_option("--interval", options->interval_s, "Seconds between two updates")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  command->add_flag("--once", options->once, "One picture, of one interval");
+  command->add_flag("--once", options->once, "Show one interval and exit");
   command->callback([options, &outcome] {
     if (const auto done = top(*options); !done) outcome.report(done.error());
   });

@@ -75,20 +75,19 @@ constexpr EngineFlag kModelArgument[] = {
 
 constexpr EngineFlag kModel[] = {
     {"--quantization", flag::to<&E::quantization>,
-     "Quantise matrices of plain numbers while loading: int8 (a scale a row) or int4 (groups of "
-     "up to 128); the checkpoint's own method (gptq, awq ..) may be named and changes nothing"},
+     "Quantise unquantised weights while loading: int8 (one scale per row) or int4 (groups of up to 128). "
+     "The checkpoint's own method (gptq, awq ..) is accepted and changes nothing"},
     {"--load-format", flag::to<&E::load_format>,
-     "auto: safetensors, else PyTorch's files (hf, safetensors and pt say the same), or a GGUF file; dummy: "
-     "config.json alone is read and the weights are made up, to measure with",
+     "auto: safetensors, else PyTorch files or GGUF (hf, safetensors and pt are the same); dummy: random "
+     "weights from config.json only, for measurements",
      OneOf{"auto|hf|safetensors|pt|dummy"}},
     {"--runner", flag::to<&E::runner>,
-     "generate: the model continues texts; pooling: it makes vectors or scores of them; auto: as "
-     "its files say",
+     "generate: the model generates text; pooling: the model computes vectors or scores; auto: by the "
+     "model's files",
      OneOf{"auto|generate|pooling"}},
     {"--convert", flag::to<&E::convert>,
-     "What a model that generates becomes: embed (vectors of texts), classify (scores of labels, by its "
-     "matrix \"score\" or the tokens of classifier_from_token), none; auto: as its files and --runner "
-     "say",
+     "Use a generating model as: embed (vectors of texts), classify (scores of labels, by its matrix "
+     "\"score\" or the tokens of classifier_from_token), or none; auto: by its files and --runner",
      OneOf{"auto|none|embed|classify"}},
     {"--hf-overrides", flag::to<&E::hf_overrides>,
      "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}"},
@@ -98,52 +97,52 @@ constexpr EngineFlag kModel[] = {
      OneOf{"auto|bfloat16|float16|float32|half|float"},
      {.no_default = true}},
     {"--max-model-len", flag::parsed<&model_length, &E::max_model_len>,
-     "Tokens of prompt and answer together; auto, -1 or left out: the model's own limit, or less where "
-     "the KV cache is smaller"},
-    {"--seed", flag::to<&E::seed>, "Seed for requests that bring none"},
+     "Maximum number of tokens of prompt and answer together. Default, auto and -1: the model's limit, or "
+     "less if the KV cache is smaller"},
+    {"--seed", flag::to<&E::seed>, "Seed of requests without one"},
 };
 
 constexpr EngineFlag kDevice[] = {
     {"--device", flag::to<&E::device>,
-     "auto (cuda where there is one, else cpu), cpu, cuda, or reference (plain loops, for checking)",
+     "auto (cuda if available, else cpu), cpu, cuda, or reference (simple loops, for tests)",
      OneOf{"auto|cpu|cuda|reference"}},
     {"--executor", flag::to<&E::executor>,
-     "local, or simulated: no weights, steps take as long as the model's would on an H100, on "
-     "another device (simulated=a100-80g) or by a file of coefficients (simulated=timing.json)"},
+     "local, or simulated: no weights, and steps take the time that the model needs on an H100, on another "
+     "device (simulated=a100-80g) or by a file of coefficients (simulated=timing.json)"},
     {"--enforce-eager", flag::to<&E::enforce_eager>, "GPUs: no CUDA graphs for decoding"},
     {"--async-scheduling", flag::to<&E::async_scheduling>,
      "GPUs: begin a step before the tokens of the last are known (default: on; off with "
      "--speculative-config)"},
-    {"--cpu-threads", flag::to<&E::threads>, "Compute threads; as many as this process may use when 0",
+    {"--cpu-threads", flag::to<&E::threads>, "Compute threads; 0: all that this process may use",
      flag::range(0, 1024)},
     {"--nnodes", flag::to<&E::nodes, &NodeOptions::count>,
-     "Hosts that have the ranks of the engine, equally many each", flag::range(1, 64)},
+     "Number of hosts; each has the same number of the engine's ranks", flag::range(1, 64)},
     {"--node-rank", flag::to<&E::nodes, &NodeOptions::rank>,
-     "Which of them this is; 0 has the server, the others need the same model and flags", flag::range(0, 63)},
-    {"--master-addr", flag::to<&E::nodes, &NodeOptions::master_addr>, "Where the others find host 0"},
-    {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "And at which port",
+     "Index of this host; host 0 has the server, the others need the same model and flags", flag::range(0, 63)},
+    {"--master-addr", flag::to<&E::nodes, &NodeOptions::master_addr>, "Address of host 0"},
+    {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "Port of host 0",
      flag::range(1, 65'535)},
     {"--distributed-timeout-seconds", flag::to<&E::distributed_timeout_s>,
-     "A rank that others wait for longer is taken for hung; 10, or 120 with several stages, when 0",
+     "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::pipeline_parallel_size>,
-     "Stages that have some layers each, on CPUs; of --tensor-parallel-size processes each",
+     "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes",
      flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::enable_expert_parallel>,
-     "The processes that share a layer have some of its experts each, not a part of each expert"},
+     "Give each tensor-parallel process whole experts instead of a part of every expert"},
     {"--enable-eplb", flag::to<&E::expert_balancing, &ExpertBalancing::enabled>,
-     "With --enable-expert-parallel: experts move between these processes while they serve, so "
-     "that all have "
-     "as much to do"},
+     "With --enable-expert-parallel: move experts between the processes while they serve, to balance the "
+     "load"},
     {"--eplb-config", flag::parsed<&read_eplb_config, &E::expert_balancing>,
      "How. As JSON: the steps whose tokens count, those between two plans, places beside one for each "
      "expert: "
      R"({"window_size": 1000, "step_interval": 3000, "num_redundant_experts": 0})"},
     {"--tensor-parallel-size", flag::to<&E::tensor_parallel_size>,
-     "Processes that hold a part of every layer each, on CPUs; they share the compute threads",
+     "Number of processes that each hold a part of every layer, on CPUs; they share the compute threads",
      flag::range(1, 64)},
     {"--data-parallel-size", flag::to<&E::data_parallel_size>,
-     "Engines with the whole model each behind one server, on CPUs; they share the compute threads",
+     "Number of engines that each have the whole model, behind one server, on CPUs; they share the compute "
+     "threads",
      flag::range(1, 64)},
 };
 
@@ -197,10 +196,11 @@ constexpr EngineFlag kScheduling[] = {
      flag::count(1, 1 << 20)},
     {"--max-num-seqs", flag::to<&E::max_num_seqs>, "Sequences in one step", flag::count(1, 1 << 16)},
     {"--enable-chunked-prefill", flag::to<&E::enable_chunked_prefill>,
-     "Long prompts are computed over several steps (default: on)"},
+     "Compute long prompts over several steps (default: on)"},
     {"--long-prefill-token-threshold", flag::to<&E::long_prefill_token_threshold>,
      "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
-    {"--watermark", flag::to<&E::watermark>, "Share of the KV blocks kept free when a new request is let in",
+    {"--watermark", flag::to<&E::watermark>, "Share of the KV blocks to keep free when a request is "
+                                             "admitted",
      flag::range(0.0, 0.5)},
     {"--scheduling-policy",
      flag::chosen<kPolicies, &E::policy>,
@@ -212,34 +212,34 @@ constexpr EngineFlag kScheduling[] = {
      R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"},
     {"--max-num-queued-reqs", flag::to<&E::max_queued>,
-     "Answers that may wait beyond those that run; more are refused with 429", flag::count(0, 1 << 23)},
+     "Maximum number of waiting answers; more get 429", flag::count(0, 1 << 23)},
 };
 
 constexpr EngineFlag kLora[] = {
     {"--enable-lora", flag::to<&E::lora, &LoraOptions::enabled>,
-     "Take LoRA adapters, which requests name as their model"},
+     "Enable LoRA adapters; requests name them as their model"},
     {"--max-loras", flag::to<&E::lora, &LoraOptions::max_loras>,
      "Adapters in memory at a time; all of them can be in one batch", flag::range(1, 1024)},
     {"--max-cpu-loras", flag::to<&E::lora, &LoraOptions::max_cpu_loras>,
-     "The same, where it is more; an adapter beyond that is read again when a request wants it",
+     "Adapters in memory, if more than --max-loras; further ones are read again when a request needs them",
      flag::range(1, 1024)},
     {"--default-mm-loras", flag::parsed<&read_media_adapters, &E::lora>,
      R"(Adapters that chats with images, videos or sound have when they name none, as JSON: {"image": "folder"}; needs )"
      R"(--enable-lora. Each is there by its kind's name, too)"},
     {"--max-lora-rank", flag::to<&E::lora, &LoraOptions::max_lora_rank>,
-     "Greatest rank of an adapter; all are computed as of this one", flag::range(1, 512)},
+     "Maximum rank of an adapter; all adapters are padded to it", flag::range(1, 512)},
 };
 
 constexpr EngineFlag kMultimodal[] = {
     {"--limit-mm-per-prompt", flag::parsed<&read_media_limits>,
      R"(Images, videos and sounds that one prompt may have, as JSON: {"image": 4, "video": 1, "audio": 1}; with 0 what encodes them is not loaded)"},
     {"--language-model-only", flag::calls<&drop_media>,
-     "Do not load what encodes images, videos and sound: prompts are text alone"},
+     "Do not load the encoders of images, videos and sound: prompts are only text"},
 };
 
 constexpr EngineFlag kSampling[] = {
     {"--max-logprobs", flag::to<&E::max_logprobs>,
-     "Most log-probabilities a request may ask for; -1: no limit", flag::range(-1, 1 << 20)},
+     "Maximum number of log-probabilities that a request may have; -1: no limit", flag::range(-1, 1 << 20)},
     {"--logprobs-mode",
      flag::chosen<kLogprobsModes, &E::processed_logprobs>,
      "raw_logprobs (the model's own) or processed_logprobs (after sampling parameters)",

@@ -66,7 +66,7 @@ Result<> take_own_adapter(EngineOptions& options) {
 void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environment) {
   command
       .add_option("--revision", flags.revision,
-                  "Branch, tag or commit of a model that is named as org/name (default: main)")
+                  "Branch, tag or commit of a Hub model (default: main)")
       ->group("Model");
   add_cache_flag(command, flags, std::move(environment));
   command
@@ -80,7 +80,7 @@ void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environ
   flags.environment = std::move(environment);
   command
       .add_option("--download-dir", flags.download_dir,
-                  "Cache of models that are named as org/name (default: $HF_HUB_CACHE, $HF_HOME/hub, "
+                  "Cache folder of Hub models (default: $HF_HUB_CACHE, $HF_HOME/hub, "
                   "~/.cache/huggingface/hub)")
       ->group("Model");
 }

@@ -175,7 +175,7 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
 Result<> read_images(const std::string& path, ModelSpec& spec) {
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
-  log_warning("{}: prompts are text alone", read.error().message);
+  log_warning("{}: only text prompts", read.error().message);
   spec.tower.reset();
   spec.whole_images = false;
   return {};
@@ -198,7 +198,7 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.tower->sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
-  log_warning("{}: prompts are text alone", read.error().message);
+  log_warning("{}: only text prompts", read.error().message);
   spec.tower.reset();
   return {};
 }

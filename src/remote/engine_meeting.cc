@@ -98,7 +98,7 @@ void EngineMeeting::greet(const Socket& listener) {
         who.engine, first_, first_ + count_ - 1);
   }
   if (!write_value(socket, answer) || !answer.accepted) return;
-  log_info("engine {} of another host is there", who.engine);
+  log_info("engine {} of another host has connected", who.engine);
   const std::lock_guard lock(mutex_);
   came_.insert_or_assign(who.engine, std::move(socket));
 }

@@ -170,7 +170,7 @@ EngineEvent EngineProcess::refuse_requests() {
     const std::lock_guard lock(mutex_);
     shared_.broken = true;
   }
-  log_error("no engine is started any more: {} have died in a row", restarts_.deaths());
+  log_error("engines are no longer started: {} have ended in a row", restarts_.deaths());
   end_commands_of_callers(failed);
   end_all(failed);
   while (!stopping()) {

@@ -185,9 +185,9 @@ void write_kv_transfers(Engines engines, Exposition& out) {
     return std::accumulate(e.kv_transfer.failures.begin(), e.kv_transfer.failures.end(), std::int64_t{0});
   };
   out.counter("external_prefix_cache_queries",
-              "Prompt tokens that another engine or a tier of the cache was asked for.", engines,
+              "Prompt tokens requested from another engine or from a tier of the cache.", engines,
               of(&KvTransferStats::queries));
-  out.counter("external_prefix_cache_hits", "Of those, loaded.", engines, of(&KvTransferStats::hits));
+  out.counter("external_prefix_cache_hits", "Of these tokens, those that were loaded.", engines, of(&KvTransferStats::hits));
   out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
                 of(&KvTransferStats::seconds));
   out.histogram("nixl_bytes_transferred", "Bytes of the KV blocks fetched for a request.", engines,
@@ -195,7 +195,7 @@ void write_kv_transfers(Engines engines, Exposition& out) {
   out.histogram("nixl_num_descriptors", "KV blocks fetched for a request.", engines, of(&KvTransferStats::blocks));
   out.counter("nixl_num_failed_transfers", "Requests whose KV blocks could not be fetched, and were computed.",
               engines, failed);
-  out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks nobody had fetched in time.", engines,
+  out.counter("nixl_num_kv_expired_reqs", "Requests whose KV blocks were not fetched in time.", engines,
               of(&KvTransferStats::expired));
   out.gauge(
       "kv_transfer_held_blocks",
@@ -251,7 +251,7 @@ void write_kv_tiers(Engines engines, Exposition& out) {
       out.sample(name, i, "tier", tier.name, static_cast<double>(std::invoke(value, stats)));
     });
   };
-  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks that went to a tier and came back.",
+  both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks written to a tier and loaded from it.",
             &Tier::stored_bytes, &Tier::loaded_bytes);
   both_ways("kv_offload_total_time_total", "Seconds that this took.", &Tier::store_seconds,
             &Tier::load_seconds);
@@ -261,7 +261,7 @@ void write_kv_tiers(Engines engines, Exposition& out) {
   each("kv_tier_off", "1: the tier is off after an error, until the next start.", "gauge", &Tier::off);
   each("kv_tier_stored_blocks_total", "KV blocks written there.", "counter", &Tier::stored_blocks);
   each("kv_tier_evicted_blocks_total", "KV blocks removed from there for others.", "counter", &Tier::evicted_blocks);
-  each("kv_tier_dropped_blocks_total", "KV blocks not written because the tier is slower than they come.", "counter",
+  each("kv_tier_dropped_blocks_total", "KV blocks not written because the tier was too slow.", "counter",
        &Tier::dropped_stores);
   each("kv_tier_skipped_loads_total", "Prompts whose KV blocks were computed because that is faster than loading.",
        "counter", &Tier::skipped_loads);

@@ -148,7 +148,7 @@ void Engine::thread_main() {
       ran = steps_.run();
       if (ran.value_or(false)) step_us_ = now_us() - began_us;
       watch_.end_step();
-      if (!ran) log_error("the engine cannot go on: {}", ran.error().message);
+      if (!ran) log_error("the engine cannot continue: {}", ran.error().message);
     }
     // Includes requests that arrived while the last step failed.
     if (!ran) fail_everything(ran.error());

@@ -53,8 +53,8 @@ void StepWatch::look_on() {
     const std::uint64_t step = step_.load(std::memory_order_relaxed);
     const bool running = ended_.load(std::memory_order_relaxed) != step;
     const bool hang = progress_.hangs(running ? step : 0, now_us(), processor_us(cpu_clock_));
-    if (hang && !hangs()) log_error("a step of the engine hangs: its thread waits and does not go on");
-    if (!hang && hangs()) log_warning("the step that hung goes on");
+    if (hang && !hangs()) log_error("a step of the engine hangs: its thread waits without progress");
+    if (!hang && hangs()) log_warning("the hanging step continues");
     hangs_.store(hang, std::memory_order_relaxed);
   }
 }

@@ -78,7 +78,7 @@ void Balancer::set_endpoints(std::vector<Endpoint> endpoints, const std::string&
     if (slots_[member.id].source != source || slots_[member.id].removed ||
         std::ranges::find(endpoints, member.endpoint->name, &Endpoint::name) != endpoints.end())
       continue;
-    log_info("{} has left the list of endpoints", member.endpoint->name);
+    log_info("endpoint removed: {}", member.endpoint->name);
     remove_ranks(*before, member);
   }
   for (Endpoint& endpoint : endpoints) {
@@ -89,7 +89,7 @@ void Balancer::set_endpoints(std::vector<Endpoint> endpoints, const std::string&
     }
     const std::string name = endpoint.name;
     if (const auto added = add_locked(std::move(endpoint), source))
-      log_info("{} is in the list of endpoints", name);
+      log_info("endpoint added: {}", name);
     else
       log_warning("{} is left out: {}", name, added.error().message);
   }

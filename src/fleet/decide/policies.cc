@@ -62,21 +62,23 @@ PipelineConfig bucket(const PolicyOptions& o) {
 }
 
 constexpr Policy kPolicies[] = {
-    {"bucket", "prompts of like length to the same, each with the same work", bucket},
-    {"cache_aware", "of those that are not overloaded, to who was sent the longest prefix of the prompt",
+    {"bucket", "by prompt length, with bounds that divide the work equally", bucket},
+    {"cache_aware", "among replicas without overload, the one that received the longest prefix of the "
+                    "prompt",
      cache_aware},
     {"consistent_hashing",
-     "to whom the client's key belongs: X-SMG-Target-Worker, X-SMG-Routing-Key, else who it is",
+     "by a hash of a header: X-SMG-Routing-Key, else the client's key, address or cookie; "
+     "X-SMG-Target-Worker names a worker",
      consistent_hashing},
-    {"kv_aware", "to who has the least to compute, by what each holds of the prompt and has in flight",
+    {"kv_aware", "the replica with the lowest cost, from cached blocks and work in flight",
      kv_aware},
-    {"least_loaded", "to who has the fewest unfinished requests", least_loaded},
-    {"manual", "to who got the same X-SMG-Routing-Key before", manual},
-    {"power_of_two", "to the less loaded of two drawn at random", power_of_two},
-    {"prefix_hash", "to whom the prompt's first tokens belong, unless it has too much of the load",
+    {"least_loaded", "the replica with the fewest unfinished requests", least_loaded},
+    {"manual", "the replica that got this X-SMG-Routing-Key first", manual},
+    {"power_of_two", "the less loaded of two random replicas", power_of_two},
+    {"prefix_hash", "by a hash of the prompt's first tokens, unless that replica is overloaded",
      prefix_hash},
-    {"random", "to anyone", random},
-    {"round_robin", "to each in turn", round_robin},
+    {"random", "a random replica", random},
+    {"round_robin", "one after the other", round_robin},
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ void Follower::run() {
   while (pause(pause_ms)) {
     const Result<> done = once_();
     if (!done && !failing)
-      log_warning("{}: {}; what is known stays until it answers", source_, done.error().message);
+      log_warning("{}: {}; known endpoints stay until it answers", source_, done.error().message);
     if (done && failing) log_info("{}: answers again", source_);
     pause_ms = !failing ? kPauseMs : std::min(2 * pause_ms, kPauseMsMax);
     if (done) pause_ms = turn_ms_;

@@ -127,11 +127,11 @@ class Source {
     const CachePosition position{message.number + 1, XXH64(message.batch.data(), message.batch.size(), 0)};
     if (unproven_ && step == CacheStream::Step::apply) {
       if (std::exchange(unproven_, {}) == position) return;  // it has been applied
-      log_info("{} has started anew: what it holds is learnt anew", member_.endpoint->url);
+      log_info("{} has restarted: its index is cleared and filled again", member_.endpoint->url);
       return start_over();
     }
     if (step != CacheStream::Step::apply) {
-      log_warning("KV cache events of {} are lost: what it holds is learnt anew", member_.endpoint->url);
+      log_warning("KV cache events of {} were lost: its index is cleared and filled again", member_.endpoint->url);
       clear();
     }
     if (step == CacheStream::Step::clear) return replay_.reset();

@@ -161,7 +161,7 @@ void PickMetrics::count_slo(const PickedRequest& request, const std::string& mod
 void PickMetrics::write_requests(std::string& out) const {
   const Requests& r = requests_;
   r.ended.write(out, "llm_d_epp_request_total", "Requests that ended.");
-  r.errors.write(out, "llm_d_epp_request_error_total", "Those that did not end with 200.");
+  r.errors.write(out, "llm_d_epp_request_error_total", "Requests that did not end with 200.");
   r.running.write(out, "llm_d_epp_request_running", "Requests that have not ended.", "gauge");
   r.slo_violations.write(out, "llm_d_epp_request_slo_violation_total",
                          "Requests slower than their x-llm-d-slo-ttft-ms or x-llm-d-slo-tpot-ms.");
@@ -198,7 +198,7 @@ std::string PickMetrics::text(const FleetView& view, const std::string& pool) co
     const std::lock_guard lock(mutex_);
     write_requests(out);
     write_decisions(out);
-    write_counters(out, "octavo_pick_renderings_total", "Prompts that a server was asked to tokenise.",
+    write_counters(out, "octavo_pick_renderings_total", "Prompts sent to a server for tokenisation.",
                    "outcome", renderings_);
     write_counter(out, "octavo_pick_cache_events_total", "KV cache events of endpoints.", cache_events_);
     write_counter(out, "llm_d_epp_extproc_streams_total", "Streams that the gateway opened.", streams_);

@@ -98,7 +98,7 @@ std::string RouteMetrics::text() const {
                 rate_limited_);
   write_counters(out, "smg_worker_selection_total", "Requests sent to each worker.", "worker", selections_);
   write_counters(out, "smg_worker_errors_total", "Requests that a worker failed.", "worker", failures_);
-  write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker told.", "worker",
+  write_counters(out, "octavo_route_kv_events_total", "KV cache events received from each worker.", "worker",
                  cache_events_);
   write_counters(out, "octavo_route_restored_blocks_total",
                  "Blocks of each worker that were known from another router at the start.", "worker",
@@ -110,14 +110,14 @@ std::string RouteMetrics::text() const {
       "failed (failed); refused with --enforce-disagg.",
       "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
-                 "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",
+                 "Streams whose worker failed: continued at another one, or ended with an error.", "outcome",
                  migrations_);
   write_counters(out, "octavo_route_hedges_total",
                  "Requests that a second worker got, too: its answer counts, or the first one's.", "outcome",
                  hedges_);
-  write_gauge(out, "octavo_route_peers", "Other routers that tell what they have in flight.", peers_);
+  write_gauge(out, "octavo_route_peers", "Other routers that report their requests in flight.", peers_);
   write_counters(out, "octavo_route_peer_messages_total",
-                 "What other routers told: taken, or malformed and passed over.", "outcome", peer_messages_);
+                 "Messages from other routers: applied, or malformed and ignored.", "outcome", peer_messages_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);

@@ -99,7 +99,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
   }
   const bool quiet = server.quiet_us != 0 && now_us - server.quiet_us >= kQuietUs;
   if (!quiet && now_us - server.since_us < options_.drain_us) return;
-  if (!quiet) log_warning("{} still has requests, and is told to end", server.url());
+  if (!quiet) log_warning("{} still has requests and gets SIGTERM", server.url());
   server.process.terminate();
   enter(server, Phase::ending, now_us);
 }
