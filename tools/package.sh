@@ -8,7 +8,7 @@ out=$PWD/build/package
 rm -rf "$out"
 
 cmake --preset release >/dev/null
-cmake --build --preset release --target octavo liboctavo
+cmake --build --preset release --target octavo liboctavo liboctavo_grammar
 tools/man_pages.sh build/release/octavo build/release/man
 cpack --config build/release/CPackConfig.cmake -B "$out/work" >/dev/null
 mv "$out"/work/*.deb "$out"

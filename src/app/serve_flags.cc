@@ -95,7 +95,7 @@ void add_parser_flags(CLI::App& app, ServeCommand& c) {
            options = *given;
          },
          R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
-         R"("unknown_keywords": "refuse", "unique_items": "refuse"})")
+         R"("unknown_keywords": "refuse", "unique_items": "refuse", "member_order": "schema"})")
       ->group(kGroup);
 }
 
