@@ -15,7 +15,7 @@ mkdir -p "$out"
 
 debian_package() {
   cmake --preset "$preset" >/dev/null
-  cmake --build --preset "$preset" --target octavo liboctavo
+  cmake --build --preset "$preset" --target octavo liboctavo liboctavo_grammar
   tools/man_pages.sh "build/$preset/octavo" "build/$preset/man"
   cpack --config "build/$preset/CPackConfig.cmake" -B "$out/work" >/dev/null
   mv "$out"/work/*.deb "$out"

@@ -19,8 +19,8 @@ BUNDLED = r"octavo\.libs/[^/]+\.so[.\d-]*"
 
 def expected() -> set[str]:
     """The files that a wheel must hold, except its own records and bundled libraries."""
-    files = {"octavo/bin/octavo", "octavo/lib/liboctavo.so.1"}
-    files |= {f"octavo/{path.name}" for path in PACKAGE.glob("*.py")}
+    files = {"octavo/bin/octavo", "octavo/lib/liboctavo.so.1", "octavo/lib/liboctavo_grammar.so.1"}
+    files |= {f"octavo/{path.relative_to(PACKAGE)}" for kind in ("*.py", "py.typed") for path in PACKAGE.rglob(kind)}
     files |= {f"octavo/share/octavo/models/demo/{path.name}" for path in MODEL.iterdir()}
     return files
 
@@ -35,6 +35,7 @@ def main() -> None:
     size = {name: item.file_size / 1e6 for name, item in files.items()}
     print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB, unpacked {sum(size.values()):.1f} MB; "
           f"octavo {size['octavo/bin/octavo']:.1f}, liboctavo {size['octavo/lib/liboctavo.so.1']:.1f}, "
+          f"liboctavo_grammar {size['octavo/lib/liboctavo_grammar.so.1']:.1f}, "
           f"{len(bundled)} bundled libraries {sum(item.file_size for item in bundled) / 1e6:.1f}, "
           f"demo model {sum(mb for name, mb in size.items() if '/models/' in name):.1f}")
 

@@ -20,6 +20,9 @@ Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view js
     } else if (field == "unknown_keywords" || field == "unique_items") {
       if (given != "ignore" && given != "refuse") return invalid(field, "must be \"ignore\" or \"refuse\"");
       (field == "unique_items" ? options.refuse_unique : options.refuse_unknown) = given == "refuse";
+    } else if (field == "member_order") {
+      if (given != "any" && given != "schema") return invalid(field, "must be \"any\" or \"schema\"");
+      options.any_order = given == "any";
     } else {
       return invalid("structured_outputs_config", "field \"{}\" is not supported", field);
     }

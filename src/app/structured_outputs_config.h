@@ -8,8 +8,9 @@
 
 namespace octavo {
 
-// {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse"}. Accepts `backend`
-// and `disable_fallback` without effect: there is one backend. Errors name the field.
+// {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse", "member_order":
+// "schema"}. Accepts `backend` and `disable_fallback` without effect: there is one backend. Errors name the
+// field.
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json);
 
 }  // namespace octavo

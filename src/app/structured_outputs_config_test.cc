@@ -8,11 +8,13 @@ namespace {
 TEST(StructuredOutputsConfig, ReadsVllmsFieldsAndUnknownKeywords) {
   const auto options = parse_structured_outputs_config(
       R"({"backend":"xgrammar","disable_fallback":true,"disable_any_whitespace":true,"unknown_keywords":"refuse",
-          "unique_items":"refuse"})");
+          "unique_items":"refuse","member_order":"schema"})");
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->whitespace, grammar::JsonOptions::Whitespace::none);
   EXPECT_TRUE(options->refuse_unknown);
   EXPECT_TRUE(options->refuse_unique);
+  EXPECT_FALSE(options->any_order);
+  EXPECT_TRUE(parse_structured_outputs_config(R"({"member_order":"any"})")->any_order);
   EXPECT_FALSE(parse_structured_outputs_config(R"({"unknown_keywords":"ignore"})")->refuse_unknown);
   EXPECT_FALSE(parse_structured_outputs_config("{}")->refuse_unique);
 }
@@ -22,6 +24,7 @@ TEST(StructuredOutputsConfig, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(parse_structured_outputs_config(R"({"unknown_keywords":true})").error().field,
             "unknown_keywords");
   EXPECT_EQ(parse_structured_outputs_config(R"({"unique_items":false})").error().field, "unique_items");
+  EXPECT_EQ(parse_structured_outputs_config(R"({"member_order":"random"})").error().field, "member_order");
   EXPECT_EQ(parse_structured_outputs_config(R"({"disable_any_whitespace":1})").error().field,
             "disable_any_whitespace");
   EXPECT_EQ(parse_structured_outputs_config(R"({"whitespace":1})").error().field,

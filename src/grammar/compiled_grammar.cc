@@ -1,5 +1,6 @@
 #include "grammar/compiled_grammar.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "grammar/limits.h"
@@ -19,10 +20,20 @@ std::size_t CompiledGrammar::byte_size() const {
   return sizeof *this + tables_bytes_ + learned_bytes_.load(std::memory_order_relaxed);
 }
 
+std::size_t CompiledGrammar::parser_bytes_allowed(std::size_t text_tokens) const {
+  longest_text_ = std::max(longest_text_, text_tokens);
+  return parser_bytes_max_ + (tables_.any_orders.empty() ? 0 : longest_text_ * kParserBytesPerToken);
+}
+
 Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
     Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
   TRY(const Grammar optimized, within_limits(optimize(std::move(grammar))));
   TRY(Tables tables, make_tables(optimized, *vocabulary));
+  return begin(std::move(tables), std::move(vocabulary), parser_bytes_max);
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::begin(
+    Tables tables, std::shared_ptr<const Vocabulary> vocabulary, std::size_t parser_bytes_max) {
   std::shared_ptr<const CompiledGrammar> compiled(
       new CompiledGrammar(std::move(tables), std::move(vocabulary), parser_bytes_max));
   // The first look at the grammar: what cannot even begin is refused here.

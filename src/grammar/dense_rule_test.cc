@@ -42,7 +42,7 @@ Tables tables_of(const Automaton& automaton) {
     const auto end = static_cast<std::uint32_t>(tables.edges.size());
     tables.states.push_back({begin, end, end, end, state.accepting});
   }
-  tables.rules.push_back({0, 0, 0, 0, false, automaton.states[0].accepting});
+  tables.rules.push_back({Tables::RuleRow::Kind::automaton, automaton.states[0].accepting, 0, 0, 1, 1});
   std::iota(tables.byte_class.begin(), tables.byte_class.end(), std::uint8_t{0});
   tables.classes = 256;
   return tables;

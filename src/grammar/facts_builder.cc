@@ -107,69 +107,96 @@ Result<void> FactsBuilder::holds(Branch& branch, const Json& schema) {
 
 Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std::string_view keyword,
                                          const Json& value) {
-  Facts& facts = branch.facts;
-  const auto at_least = [&](std::uint32_t& bound) -> Result<void> {
-    TRY(const std::uint32_t n, count(schema, keyword));
-    bound = std::max(bound, n);
-    return {};
-  };
-  const auto at_most = [&](std::uint32_t& bound) -> Result<void> {
-    TRY(const std::uint32_t n, count(schema, keyword));
-    bound = std::min(bound, n);
-    return {};
-  };
-  const auto limit = [&](bool lower, bool exclusive) -> Result<void> {
+  if (!reader_.counts(schema, keyword)) return {};
+  for (const auto part :
+       {&FactsBuilder::scalar_holds, &FactsBuilder::array_holds, &FactsBuilder::object_holds}) {
+    TRY(const bool known, (this->*part)(branch.facts, schema, keyword, value));
+    if (known) return {};
+  }
+  return combinator_holds(branch, schema, keyword, value);
+}
+
+Result<bool> FactsBuilder::at_least(std::uint32_t& bound, const Json& schema,
+                                    std::string_view keyword) const {
+  TRY(const std::uint32_t n, count(schema, keyword));
+  bound = std::max(bound, n);
+  return true;
+}
+
+Result<bool> FactsBuilder::at_most(std::uint32_t& bound, const Json& schema, std::string_view keyword) const {
+  TRY(const std::uint32_t n, count(schema, keyword));
+  bound = std::min(bound, n);
+  return true;
+}
+
+Result<void> FactsBuilder::one_of_values(Facts& facts, const Json& schema, std::string_view keyword,
+                                         const Json& value) {
+  std::vector<const Json*> allowed;
+  if (keyword == "const") allowed.push_back(&value);
+  for (const Json& item : value.items)
+    if (keyword == "enum") allowed.push_back(&item);
+  TRY_VOID(
+      reader_.work(allowed.size() / 8 * (1 + (facts.values ? facts.values->size() : 0)), &schema, keyword));
+  if (facts.values)
+    std::erase_if(*facts.values, [&](const Json* v) {
+      return std::ranges::none_of(allowed, [&](const Json* a) { return equal(*a, *v); });
+    });
+  else
+    facts.values = std::move(allowed);
+  return {};
+}
+
+Result<bool> FactsBuilder::scalar_holds(Facts& facts, const Json& schema, std::string_view keyword,
+                                        const Json& value) {
+  const auto limit = [&](bool lower, bool exclusive) -> Result<bool> {
     TRY(Decimal d, number(schema, keyword));
     if (value.text.find_first_of("eE") != std::string::npos) facts.number.exponents = true;
     tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
-    return {};
+    return true;
   };
-  const auto group = [&](std::vector<const Json*>& groups) -> Result<void> {
-    if (groups.empty() || groups.back() != &schema) groups.push_back(&schema);
-    return {};
-  };
-  if (!reader_.counts(schema, keyword)) return {};
   if (keyword == "type") {
     TRY(const unsigned bits, types(schema));
     facts.types &= bits;
   } else if (keyword == "enum" || keyword == "const") {
-    std::vector<const Json*> allowed;
-    if (keyword == "const") allowed.push_back(&value);
-    for (const Json& item : value.items)
-      if (keyword == "enum") allowed.push_back(&item);
-    TRY_VOID(
-        reader_.work(allowed.size() / 8 * (1 + (facts.values ? facts.values->size() : 0)), &schema, keyword));
-    if (facts.values)
-      std::erase_if(*facts.values, [&](const Json* v) {
-        return std::ranges::none_of(allowed, [&](const Json* a) { return equal(*a, *v); });
-      });
-    else
-      facts.values = std::move(allowed);
+    TRY_VOID(one_of_values(facts, schema, keyword, value));
   } else if (keyword == "minimum" || keyword == "maximum") {
     return limit(keyword == "minimum", is_exclusive(schema, keyword));
   } else if (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
     if (!value.is(Json::Kind::boolean)) return limit(keyword == "exclusiveMinimum", true);
   } else if (keyword == "multipleOf") {
-    TRY(Decimal d, number(schema, keyword));
-    if (d.negative || d.is_zero()) return reader_.refuse(&schema, keyword, "must be greater than zero");
+    TRY(Decimal d, divisor(schema));
     facts.number.multiples.push_back(std::move(d));
     facts.multiple_of = &schema;
   } else if (keyword == "minLength") {
-    return at_least(facts.length_min);
+    return at_least(facts.length_min, schema, keyword);
   } else if (keyword == "maxLength") {
-    return at_most(facts.length_max);
+    return at_most(facts.length_max, schema, keyword);
   } else if (keyword == "pattern") {
     facts.patterns.push_back({&schema, false});
   } else if (keyword == "format") {
     if (is_enforced_format(value.text)) facts.formats.push_back(value.text);
-  } else if (keyword == "minItems") {
-    return at_least(facts.items_min);
-  } else if (keyword == "maxItems") {
-    return at_most(facts.items_max);
-  } else if (keyword == "uniqueItems") {
+  } else {
+    return false;
+  }
+  return true;
+}
+
+namespace {
+
+void add_group(std::vector<const Json*>& groups, const Json& schema) {
+  if (groups.empty() || groups.back() != &schema) groups.push_back(&schema);
+}
+
+}  // namespace
+
+Result<bool> FactsBuilder::array_holds(Facts& facts, const Json& schema, std::string_view keyword,
+                                       const Json& value) {
+  if (keyword == "minItems") return at_least(facts.items_min, schema, keyword);
+  if (keyword == "maxItems") return at_most(facts.items_max, schema, keyword);
+  if (keyword == "uniqueItems") {
     if (value.boolean) facts.unique_items = &schema;
   } else if (keyword == "items" || keyword == "prefixItems") {
-    return group(facts.arrays);
+    add_group(facts.arrays, schema);
   } else if (keyword == "contains") {
     Facts::Contained contained{.goal = {&value}};
     const bool counted = reader_.dialect_ >= Dialect::draft2019;
@@ -180,20 +207,26 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
       TRY(contained.max, count(schema, "maxContains"));
     }
     if (contained.min > 0 || contained.max != UINT32_MAX) facts.contains.push_back(contained);
-  } else if (keyword == "properties" || keyword == "patternProperties" || keyword == "additionalProperties") {
-    return group(facts.objects);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Result<bool> FactsBuilder::object_holds(Facts& facts, const Json& schema, std::string_view keyword,
+                                        const Json& value) {
+  if (keyword == "minProperties") return at_least(facts.properties_min, schema, keyword);
+  if (keyword == "maxProperties") return at_most(facts.properties_max, schema, keyword);
+  if (keyword == "properties" || keyword == "patternProperties" || keyword == "additionalProperties") {
+    add_group(facts.objects, schema);
   } else if (keyword == "required") {
     for (const Json& name : value.items) facts.required.push_back(name.text);
-  } else if (keyword == "minProperties") {
-    return at_least(facts.properties_min);
-  } else if (keyword == "maxProperties") {
-    return at_most(facts.properties_max);
   } else if (keyword == "propertyNames") {
     facts.property_names.push_back(&value);
   } else {
-    return combinator_holds(branch, schema, keyword, value);
+    return false;
   }
-  return {};
+  return true;
 }
 
 Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
@@ -299,6 +332,12 @@ Result<std::uint32_t> FactsBuilder::count(const Json& schema, std::string_view k
   const auto n = decimal ? decimal->count() : std::nullopt;
   if (!n) return reader_.refuse(&schema, keyword, "must be a non-negative integer");
   return *n;
+}
+
+Result<Decimal> FactsBuilder::divisor(const Json& schema) const {
+  TRY(Decimal d, number(schema, "multipleOf"));
+  if (d.negative || d.is_zero()) return reader_.refuse(&schema, "multipleOf", "must be greater than zero");
+  return d;
 }
 
 Result<Decimal> FactsBuilder::number(const Json& schema, std::string_view keyword) const {

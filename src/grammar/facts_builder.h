@@ -34,6 +34,13 @@ class FactsBuilder {
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
+  // False: another kind of keyword.
+  Result<bool> scalar_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
+  Result<bool> array_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
+  Result<bool> object_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
+  Result<void> one_of_values(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
+  Result<bool> at_least(std::uint32_t& bound, const Json& schema, std::string_view keyword) const;
+  Result<bool> at_most(std::uint32_t& bound, const Json& schema, std::string_view keyword) const;
   Result<void> combinator_holds(Branch& branch, const Json& schema, std::string_view keyword,
                                 const Json& value);
   Result<void> choice_holds(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
@@ -41,6 +48,8 @@ class FactsBuilder {
   Result<void> fails(Branch& branch, const Json& schema);
   Result<bool> can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                         std::size_t index) const;
+  Result<void> combinator_fails(Branch& branch, const Json& schema, std::string_view keyword,
+                                std::size_t index);
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
 
   // The branch continues with one of these lists of goals; a copy of it with each other one.
@@ -52,6 +61,7 @@ class FactsBuilder {
   static void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower);
 
   Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;
+  Result<Decimal> divisor(const Json& schema) const;  // its multipleOf
   Result<Decimal> number(const Json& schema, std::string_view keyword) const;
   Result<unsigned> types(const Json& schema) const;
 

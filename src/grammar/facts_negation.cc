@@ -30,10 +30,12 @@ constexpr Negatable kNegatable[] = {{"type"},
                                     {"maximum", kInteger | kFraction},
                                     {"exclusiveMinimum", kInteger | kFraction},
                                     {"exclusiveMaximum", kInteger | kFraction},
+                                    {"multipleOf", kInteger | kFraction},
                                     {"minLength", kString},
                                     {"maxLength", kString},
                                     {"pattern", kString},
                                     {"items", kArray},
+                                    {"contains", kArray},
                                     {"minItems", kArray},
                                     {"maxItems", kArray},
                                     {"minProperties", kObject},
@@ -45,6 +47,7 @@ bool is_negatable(const Json& schema, std::string_view keyword) {
   // Items of a list, or behind one, are not all of the array.
   if (keyword == "items" && (schema.find("items")->is(Json::Kind::array) || schema.find("prefixItems")))
     return false;
+  if (keyword == "contains" && (schema.find("minContains") || schema.find("maxContains"))) return false;
   return std::ranges::find(kNegatable, keyword, &Negatable::keyword) != std::end(kNegatable);
 }
 
@@ -155,6 +158,11 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     return beyond(keyword == "maximum", !is_exclusive(schema, keyword));
   } else if (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
     return beyond(keyword == "exclusiveMaximum", false);
+  } else if (keyword == "multipleOf") {
+    TRY(Decimal d, divisor(schema));
+    facts.types &= kInteger | kFraction;
+    facts.number.non_multiples.push_back(std::move(d));
+    facts.multiple_of = &schema;
   } else if (keyword == "minLength") {
     return below(kString, facts.length_max);
   } else if (keyword == "maxLength") {
@@ -165,6 +173,9 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   } else if (keyword == "items") {
     facts.types &= kArray;
     facts.contains.push_back({{&value, Kind::fails}});
+  } else if (keyword == "contains") {
+    facts.types &= kArray;
+    facts.contains.push_back({.goal = {&value}, .min = 0, .max = 0});
   } else if (keyword == "minItems") {
     return below(kArray, facts.items_max);
   } else if (keyword == "maxItems") {
@@ -181,7 +192,16 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     facts.types &= kObject;
     facts.required.push_back(name);
     facts.properties.emplace_back(name, Goal{&property, Kind::fails});
-  } else if (keyword == "allOf") {
+  } else {
+    return combinator_fails(branch, schema, keyword, index);
+  }
+  return {};
+}
+
+Result<void> FactsBuilder::combinator_fails(Branch& branch, const Json& schema, std::string_view keyword,
+                                            std::size_t index) {
+  const Json& value = *schema.find(keyword);
+  if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
     // Two schemas of a oneOf may hold as well: such values are omitted.

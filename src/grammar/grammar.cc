@@ -40,6 +40,7 @@ ExprId Grammar::leaf(Automaton automaton) {
   return add({Leaf{std::make_shared<const Automaton>(std::move(automaton))}});
 }
 ExprId Grammar::graph(Graph graph) { return add({std::move(graph)}); }
+ExprId Grammar::any_order(AnyOrder parts) { return call(rule("", add({std::move(parts)}))); }
 
 namespace {
 
@@ -170,6 +171,8 @@ bool NfaBuilder::build(ExprId id, StateId from, StateId to) {
     return false;
   } else if (const auto* call = std::get_if<Call>(&node)) {
     nfa.nodes[from].edges.push_back({Symbol::call, 0, 0, call->rule, to});
+  } else if (std::holds_alternative<AnyOrder>(node)) {
+    return false;  // no automaton has them
   } else {
     const TokenAtom& atom = std::get<Token>(node).atom;
     auto it = std::ranges::find(*tokens, atom);

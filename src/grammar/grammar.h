@@ -94,8 +94,19 @@ struct Graph {
   std::uint32_t nodes = 1;
 };
 
+// Parts with separators between them: each at most once, in any order, and `others` as often as there is
+// room. Only as the whole body of a rule: the parser keeps the set of parts that are read. All expressions
+// are calls, and no part is empty.
+struct AnyOrder {
+  std::vector<ExprId> parts;
+  std::vector<bool> required;  // of each part
+  std::optional<ExprId> others;
+  ExprId separator;
+  std::uint32_t min, max;  // of all parts; min >= 1, max may be kUnbounded
+};
+
 struct Expr {
-  std::variant<Literal, ByteSet, Sequence, Choice, Repeat, Call, Token, Leaf, Graph> node;
+  std::variant<Literal, ByteSet, Sequence, Choice, Repeat, Call, Token, Leaf, Graph, AnyOrder> node;
   int depth = 1;  // levels of this expression tree
 };
 
@@ -126,6 +137,8 @@ struct Grammar {
   ExprId token(TokenAtom atom);
   ExprId leaf(Automaton automaton);
   ExprId graph(Graph graph);
+  // A call of the rule of these parts.
+  ExprId any_order(AnyOrder parts);
   ExprId empty() { return literal(""); }
   ExprId nothing() { return choice({}); }
 
@@ -148,6 +161,10 @@ void for_children(const Expr& expr, Visit&& visit) {
   } else if (const auto* g = std::get_if<Graph>(&expr.node)) {
     for (const Graph::Arc& arc : g->arcs)
       if (arc.label) visit(*arc.label);
+  } else if (const auto* a = std::get_if<AnyOrder>(&expr.node)) {
+    for (const ExprId id : a->parts) visit(id);
+    if (a->others) visit(*a->others);
+    visit(a->separator);
   }
 }
 

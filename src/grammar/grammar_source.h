@@ -16,8 +16,8 @@ struct JsonOptions {
 
   // Objects that list `properties` and say nothing of others have no others.
   bool strict = true;
-  // Properties may come in any order; for objects of at most kAnyOrderMax properties.
-  bool any_order = false;
+  // Members may come in any order, in objects of at most kAnyOrderMax; otherwise in the schema's order.
+  bool any_order = true;
   // Keywords and formats that are not known are errors; otherwise they are annotations, as the specification
   // has it, and named in the log once.
   bool refuse_unknown = false;

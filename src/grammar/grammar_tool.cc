@@ -136,6 +136,7 @@ class Session {
     if (number(request, "whitespace") == 0) source.options.whitespace = JsonOptions::Whitespace::none;
     if (const Json* refuse = request.find("refuse_unknown")) source.options.refuse_unknown = refuse->boolean;
     if (const Json* refuse = request.find("refuse_unique")) source.options.refuse_unique = refuse->boolean;
+    if (const Json* any = request.find("any_order")) source.options.any_order = any->boolean;
     if (const Json* strict = request.find("strict")) source.options.strict = strict->boolean;
     matcher_.reset();
     Result<std::shared_ptr<const CompiledGrammar>> compiled = failure(ErrorCode::internal, "");

@@ -216,14 +216,16 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
     if (!next) return std::unexpected(NumberProblem::too_large);
     all = std::move(next);
   }
-  for (const Decimal& multiple : limits.multiples) {
-    const std::size_t scale = multiple.fraction.size();
-    const auto divisor = small(*multiple.scaled(scale));
-    if (!divisor || scale > 20) return std::unexpected(NumberProblem::multiple_of);
-    all = combine(*all, multiples_of(static_cast<std::uint32_t>(*divisor), scale, limits.fractions),
-                  Combine::intersection, kDfaStatesMax);
-    if (!all) return std::unexpected(NumberProblem::too_large);
-  }
+  for (const auto* divisors : {&limits.multiples, &limits.non_multiples})
+    for (const Decimal& divisor : *divisors) {
+      const std::size_t scale = divisor.fraction.size();
+      const auto scaled = small(*divisor.scaled(scale));
+      if (!scaled || scale > 20) return std::unexpected(NumberProblem::multiple_of);
+      all =
+          combine(*all, multiples_of(static_cast<std::uint32_t>(*scaled), scale, limits.fractions),
+                  divisors == &limits.multiples ? Combine::intersection : Combine::difference, kDfaStatesMax);
+      if (!all) return std::unexpected(NumberProblem::too_large);
+    }
   return *std::move(all);
 }
 
@@ -231,7 +233,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
 
 std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits& limits) {
   NumberTexts texts(g, limits.fractions, false);
-  if (!limits.min && !limits.max && limits.multiples.empty() && limits.integers) {
+  if (!limits.min && !limits.max && !limits.has_divisors() && limits.integers) {
     const ExprId sign = g.optional(g.literal("-"));
     if (!limits.fractions) return g.sequence({sign, texts.any_integer()});
     const ExprId e = g.choice({g.literal("e"), g.literal("E")}),
@@ -254,7 +256,7 @@ std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits&
     auto texts_of = magnitudes(limits, non_negative(least), most);
     if (!texts_of) return std::unexpected(texts_of.error());
     std::vector<ExprId> bodies;
-    if (limits.integers && limits.fractions && limits.multiples.empty())
+    if (limits.integers && limits.fractions && !limits.has_divisors())
       if (const auto with_exponent = exponent_texts(g, powers_between(non_negative(least), most),
                                                     limits.exponents ? nullptr : &*texts_of))
         bodies.push_back(*with_exponent);
@@ -271,11 +273,14 @@ bool within(const NumberLimits& limits, const Decimal& value) {
   if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value)))
     return false;
   if (value.is_integer() ? !limits.integers : !limits.fractions) return false;
-  return std::ranges::all_of(limits.multiples, [&](const Decimal& multiple) {
+  // nullopt: the divisor is beyond kMultipleOfMax.
+  const auto is_multiple = [&](const Decimal& multiple) -> std::optional<bool> {
     const std::size_t scale = std::max(value.fraction.size(), multiple.fraction.size());
     const auto divisor = small(*multiple.scaled(scale));
-    return divisor && remainder(*value.scaled(scale), *divisor) == 0;
-  });
+    return divisor ? std::optional(remainder(*value.scaled(scale), *divisor) == 0) : std::nullopt;
+  };
+  return std::ranges::all_of(limits.multiples, [&](const Decimal& d) { return is_multiple(d) == true; }) &&
+         std::ranges::all_of(limits.non_multiples, [&](const Decimal& d) { return is_multiple(d) == false; });
 }
 
 }  // namespace octavo::grammar

@@ -17,8 +17,9 @@ struct NumberLimits {
     bool exclusive = false;
   };
   std::optional<Bound> min, max;
-  std::vector<Decimal> multiples;  // of each of these, all positive
+  std::vector<Decimal> multiples, non_multiples;  // of each of these, and of none of these; all positive
   bool integers = true, fractions = true;
+  bool has_divisors() const { return !multiples.empty() || !non_multiples.empty(); }
   bool exponents = false;  // a bound is written with one: all texts with exponents are open
 };
 

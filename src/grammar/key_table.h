@@ -15,6 +15,9 @@ class KeyTable {
   using Key = std::span<const std::uint32_t>;
 
   std::size_t size() const { return begin_.size() - 1; }
+  std::size_t byte_size() const {
+    return table_.byte_size() + text_.size() * sizeof(text_[0]) + begin_.size() * sizeof(begin_[0]);
+  }
   void clear() {
     table_.clear();
     text_.clear();

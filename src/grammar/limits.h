@@ -15,7 +15,7 @@ inline constexpr int kNestingMax = 100;                     // groups inside one
 inline constexpr int kJsonDepthMax = 200;                   // levels of a JSON text
 inline constexpr int kExprDepthMax = 400;                   // levels of an expression tree
 inline constexpr std::size_t kExprsMax = 500'000;           // expressions of one grammar
-inline constexpr std::size_t kRulesMax = 50'000;            // rules of one grammar
+inline constexpr std::size_t kRulesMax = 100'000;           // rules of one grammar
 inline constexpr std::uint32_t kRepeatMax = 1'000'000'000;  // bounds of {m,n}
 
 // A repetition is unrolled into automaton states up to this size, and counted at run time beyond it.
@@ -43,6 +43,7 @@ inline constexpr std::size_t kStepBytes = 256;
 inline constexpr std::int64_t kAheadWork =
     20'000;  // for masks computed with the grammar, before they are needed
 inline constexpr std::int64_t kWorkPerToken = 1'000;  // of a text that is read again
+inline constexpr std::size_t kParserBytesPerToken = 2048;  // where members come in any order
 inline constexpr std::size_t kShareStatesMax = 500;   // size of a rule whose masks are shared across grammars
 
 inline constexpr std::size_t kSchemaWorkMax =
@@ -52,8 +53,8 @@ inline constexpr int kSubschemasMax = 20'000;  // different conjunctions of subs
 inline constexpr int kAlternativesMax = 512;   // branches of one subschema after distribution
 inline constexpr int kSchemaDepthMax = 100;    // allOf, anyOf, not, $ref inside one another
 inline constexpr int kPatternGroupsMax = 5;    // patternProperties that constrain one object
-inline constexpr std::size_t kDifferentItemsMax = 8;      // values under uniqueItems that come in any order
-inline constexpr std::size_t kOrderedEdgesMax = 200'000;  // of more values, which come in their order
+inline constexpr std::size_t kAnyOrderMax =
+    128;  // members of an object, or values under uniqueItems, in any order
 inline constexpr std::size_t kUniqueBytesMax = 1u << 20;  // of the items of such arrays of one text
 inline constexpr std::uint32_t kMultipleOfMax = 2000;  // integer part of a multipleOf automaton
 inline constexpr std::size_t kNumberDigitsMax = 400;   // digits of a numeric bound

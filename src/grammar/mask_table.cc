@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
+using RuleKind = Tables::RuleRow::Kind;
 
 bool is_plain(const Tables& tables, StateId state) {
   const auto edges = tables.byte_edges(state);
@@ -35,7 +36,7 @@ MaskTable::MaskTable(const Tables& tables, const Vocabulary& vocabulary)
   state_numbers_.resize(tables.states.size(), kNoNumber);
   std::vector<std::pair<StateId, RuleId>> starts;
   for (RuleId r = 0; r < tables.rules.size(); ++r)
-    if (!tables.rules[r].counted) starts.emplace_back(tables.rules[r].start, r);
+    if (tables.rules[r].kind == RuleKind::automaton) starts.emplace_back(tables.rules[r].start, r);
   std::ranges::sort(starts);
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::size_t end = i + 1 < starts.size() ? starts[i + 1].first : tables.states.size();
@@ -237,26 +238,30 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
   return config_masks_[config].get();
 }
 
+// A token of n bytes repeats at most n times, so bounds further away than that look alike.
+MadeStates::Counter MaskTable::near_bounds(StateId counted) {
+  MadeStates::Counter counter = states_.made().counter(counted);
+  const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;
+  counter.min = std::min(counter.min, far);
+  if (counter.max > far) counter.max = kUnbounded;
+  return counter;
+}
+
 std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
   if (states_.is_counter(state)) {
-    // A token of n bytes repeats at most n times, so bounds further away than that look alike.
-    ParseStates::Counter counter = states_.counter(state);
-    const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;
-    counter.min = std::min(counter.min, far);
-    if (counter.max > far) counter.max = kUnbounded;
+    MadeStates::Counter counter = near_bounds(state);
     const RuleId body = tables_.rules[counter.rule].body;
     const DenseRule* table = counter.min > 0 || counter.max != kUnbounded ? dense(body) : nullptr;
+    state = states_.made().of(counter);
     if (table && table->prefix_free()) {
-      const StateId bounds = states_.counter_state(counter);
-      if (const auto& known = mask_slot(bounds)) return known;
-      const auto all = state_mask(states_.counter_state({counter.rule, 0, kUnbounded}));
+      if (const auto& known = mask_slot(state)) return known;
+      const auto all = state_mask(states_.made().of(MadeStates::Counter{counter.rule, 0, kUnbounded}));
       if (states_.exhausted()) return all;
       const auto mask =
           std::make_shared<const StateMask>(bounded(all, counter.min, counter.max, vocabulary_.mask_words()));
       byte_size_ += mask->byte_size();
-      return mask_slot(bounds) = mask;
+      return mask_slot(state) = mask;
     }
-    state = states_.counter_state(counter);
   }
   if (const auto& known = mask_slot(state)) return known;
   const std::optional<Hash128> key = is_small(state) ? std::nullopt : key_of(state);
@@ -281,7 +286,7 @@ std::shared_ptr<const StateMask>& MaskTable::mask_slot(StateId state) {
 }
 
 bool MaskTable::is_small(StateId state) {
-  if (states_.is_counter(state) || !rule_calls_[rule_of_state_[state]]) return false;
+  if (states_.is_made(state) || !rule_calls_[rule_of_state_[state]]) return false;
   if (!plain_[state]) return states_.bytes(states_.isolated(state)).count() <= 2;
   const auto edges = tables_.byte_edges(state);
   return edges.size() <= 2 &&
@@ -289,7 +294,7 @@ bool MaskTable::is_small(StateId state) {
 }
 
 const DenseRule* MaskTable::dense(RuleId rule) {
-  if (tables_.rules[rule].counted || rule_calls_[rule]) return nullptr;
+  if (tables_.rules[rule].kind != RuleKind::automaton || rule_calls_[rule]) return nullptr;
   const StateId start = tables_.rules[rule].start, end = rule_end_[rule];
   const auto it = dense_.find(rule);
   if (it != dense_.end()) return it->second ? &*it->second : nullptr;
@@ -309,7 +314,7 @@ StateMask MaskTable::spent(std::optional<StateMask> mask) {
 }
 
 StateMask MaskTable::compute(StateId state) {
-  if (!states_.is_counter(state)) {
+  if (!states_.is_made(state)) {
     if (const DenseRule* table = dense(rule_of_state_[state])) {
       const std::optional<StateId> hub = table->hub(tables_, state);
       if (!hub) return compute_dense(*table, state);
@@ -317,10 +322,10 @@ StateMask MaskTable::compute(StateId state) {
       if (states_.exhausted()) return {};
       return spent(table->mask_near(tables_, vocabulary_, state, *hub, of_hub, 0, states_.nodes_left()));
     }
-  } else if (const ParseStates::Counter counter = states_.counter(state);
-             counter.min == 0 && counter.max == kUnbounded) {
+  } else if (states_.is_counter(state)) {
+    const MadeStates::Counter counter = states_.made().counter(state);
     const RuleId body = tables_.rules[counter.rule].body;
-    const DenseRule* table = dense(body);
+    const DenseRule* table = counter.min == 0 && counter.max == kUnbounded ? dense(body) : nullptr;
     if (table && table->prefix_free())
       return spent(table->repeated(tables_, vocabulary_, tables_.rules[body].start, states_.nodes_left()));
   }
@@ -358,7 +363,7 @@ StateMask MaskTable::compute_dense(const DenseRule& table, StateId state) {
 
 void MaskTable::add_model(StateId state, const StateMask& mask) {
   constexpr std::size_t kModelsMax = 8;
-  if (states_.is_counter(state) || mask.visited < kShareVisitedMin) return;
+  if (states_.is_made(state) || mask.visited < kShareVisitedMin) return;
   std::vector<StateId>& models = models_[rule_of_state_[state]];
   if (models.size() == kModelsMax) models.erase(models.begin());
   models.push_back(state);
@@ -383,7 +388,7 @@ std::size_t MaskTable::follow(StateId state) {
     take(i);
     return reach(i, config);
   };
-  if (states_.is_counter(state) || !plain_[state]) return walk(0, states_.isolated(state), visit);
+  if (states_.is_made(state) || !plain_[state]) return walk(0, states_.isolated(state), visit);
   std::size_t below = 0;
   const std::size_t looked_at = walk_plain(0, state, take, [&](std::uint32_t i, StateId reached) {
     const ConfigId config = states_.isolated(reached);
@@ -416,8 +421,17 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   std::size_t written = 0;
   for (std::size_t r = 0; r < rules.size() && states.size() <= kShareStatesMax; ++r) {
     const Tables::RuleRow& row = tables_.rules[rules[r]];
-    if (row.counted) {
+    if (row.kind == RuleKind::counted) {
       text.insert(text.end(), {1, row.min, row.max, rule_number(row.body)});
+      continue;
+    }
+    if (row.kind == RuleKind::any_order) {
+      const Tables::AnyOrder& parts = tables_.any_order(rules[r]);
+      text.insert(text.end(), {7, parts.min, parts.max, rule_number(parts.separator),
+                               static_cast<std::uint32_t>(parts.parts.size()),
+                               parts.others ? rule_number(*parts.others) : kNoNumber});
+      for (std::size_t i = 0; i < parts.parts.size(); ++i)
+        text.insert(text.end(), {parts.required[i], rule_number(parts.parts[i])});
       continue;
     }
     text.insert(text.end(), {2, state_number(row.start)});
@@ -434,7 +448,7 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   if (states.size() <= kShareStatesMax) {
     key.hash =
         hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), vocabulary_.cache().seed());
-    if (const Tables::RuleRow& row = tables_.rules[root]; !row.counted)
+    if (const Tables::RuleRow& row = tables_.rules[root]; row.kind == RuleKind::automaton)
       key.numbers.assign(state_numbers_.begin() + row.start, state_numbers_.begin() + rule_end_[root]);
   }
   for (const RuleId rule : rules) rule_numbers_[rule] = kNoNumber;
@@ -463,24 +477,22 @@ std::optional<Hash128> MaskTable::key_of_what_follows(StateId root) {
 }
 
 std::optional<Hash128> MaskTable::key_of(StateId state) {
-  if (!states_.is_counter(state) && !rule_calls_[rule_of_state_[state]])
+  const bool made = states_.is_made(state);
+  if (!made && !rule_calls_[rule_of_state_[state]])
     if (const auto key = key_of_what_follows(state)) return key;
-  std::uint32_t name[3] = {0, 0, 0};
-  const RuleKey* rule = nullptr;
-  if (states_.is_counter(state)) {
-    const ParseStates::Counter counter = states_.counter(state);
-    rule = &rule_key(tables_.rules[counter.rule].body);
+  const RuleId own = made ? states_.made().rule(state) : rule_of_state_[state];
+  const RuleKey& rule = rule_key(states_.is_counter(state) ? tables_.rules[own].body : own);
+  if (!rule.hash) return std::nullopt;
+  std::vector<std::uint32_t> name;
+  if (made) {
+    const KeyTable::Key key = states_.made().key(state);
+    name.assign(key.begin(), key.end());
     name[0] = UINT32_MAX;
-    name[1] = counter.min;
-    name[2] = counter.max;
   } else {
-    const RuleId own = rule_of_state_[state];
-    rule = &rule_key(own);
-    if (rule->hash) name[0] = rule->numbers[state - tables_.rules[own].start];
+    name = {rule.numbers[state - tables_.rules[own].start], 0, 0};
   }
-  if (!rule->hash) return std::nullopt;
-  const Hash128 named = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(name)), rule->hash->low);
-  return Hash128{named.low ^ rule->hash->high, named.high};
+  const Hash128 named = hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(name)), rule.hash->low);
+  return Hash128{named.low ^ rule.hash->high, named.high};
 }
 
 }  // namespace octavo::grammar

@@ -66,6 +66,7 @@ class MaskTable {
   std::optional<bool> fill_lone(ConfigId config, std::span<std::int32_t> mask);
   std::optional<std::span<const TokenId>> few(StateId state);  // nullopt: the state has a StateMask
   std::shared_ptr<const StateMask> state_mask(StateId state);
+  MadeStates::Counter near_bounds(StateId counted);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
   // The mask of a state without a hub, in a rule that calls nothing. Stored as the difference from an earlier

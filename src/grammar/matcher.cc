@@ -32,9 +32,10 @@ Result<Matcher::Access> Matcher::enter() {
   Access access(g, Lock(g.mutex_));
   // Reading the text again would end in the same way, and take as long.
   if (too_large_) return too_ambiguous();
-  if (!g.table_ || g.table_->byte_size() > g.parser_bytes_max_) {
+  if (!g.table_ || g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size())) {
     g.table_.reset();
     g.table_ = std::make_unique<MaskTable>(g.tables_, *g.vocabulary_);
+    g.longest_text_ = 0;
     ++g.epoch_;
   }
   g.learned_bytes_.store(g.table_->byte_size(), std::memory_order_relaxed);
@@ -43,7 +44,7 @@ Result<Matcher::Access> Matcher::enter() {
     states.allow(kWorkMax + kWorkPerToken * static_cast<std::int64_t>(tokens_.size()));
     configs_.resize(1);
     for (const TokenId token : tokens_) configs_.push_back(g.table_->step_token(current(), token));
-    too_large_ = states.exhausted() || g.table_->byte_size() > g.parser_bytes_max_;
+    too_large_ = states.exhausted() || g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size());
     if (too_large_) return too_ambiguous();
     epoch_ = g.epoch_;
   }
@@ -55,7 +56,7 @@ std::optional<Matcher::Access> Matcher::try_enter() {
   const CompiledGrammar& g = *grammar_;
   Lock lock(g.mutex_, std::try_to_lock);
   if (!lock || too_large_ || !g.table_) return std::nullopt;
-  if (g.table_->byte_size() > g.parser_bytes_max_) return std::nullopt;
+  if (g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size())) return std::nullopt;
   if (epoch_ != g.epoch_ && !tokens_.empty()) return std::nullopt;
   epoch_ = g.epoch_;
   g.learned_bytes_.store(g.table_->byte_size(), std::memory_order_relaxed);
@@ -68,7 +69,7 @@ std::unexpected<Error> Matcher::too_ambiguous() const {
       ErrorCode::resource_exhausted,
       "the grammar allows too many readings of the text after {} tokens: one step of its parser may "
       "take {} units of work, and the parser {} bytes",
-      tokens_.size(), kWorkMax, grammar_->parser_bytes_max_);
+      tokens_.size(), kWorkMax, grammar_->parser_bytes_allowed(tokens_.size()));
 }
 
 Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {

@@ -31,36 +31,20 @@ void sort_unique(std::vector<Item>& items) {
 
 ParseStates::ParseStates(const Tables& tables)
     : tables_(tables),
-      counter_base_(static_cast<StateId>(tables.states.size())),
+      made_base_(static_cast<StateId>(tables.states.size())),
+      made_(tables, made_base_),
       fresh_of_rule_(tables.rules.size(), 0) {
   configs_.emplace_back();  // kDeadConfig
   configs_[kDeadConfig].closed = true;
   intern_stack({{kAcceptState, 0}});
   intern_stack({{kEscapeState, 0}});
-  const ConfigId start = config_of({{start_of(tables.root), kRootStack}});
+  const ConfigId start = config_of({{made_.start(tables.root), kRootStack}});
   CHECK(start == kStartConfig);
-}
-
-StateId ParseStates::counter_state(const Counter& counter) {
-  const std::uint64_t hash = mix(mix(counter.rule, counter.min), counter.max);
-  const std::uint32_t index = counter_table_.find_or_add(
-      hash, [&](std::uint32_t i) { return counters_[i] == counter; },
-      [&] {
-        byte_size_ += sizeof(Counter) + 16;
-        counters_.push_back(counter);
-        return static_cast<std::uint32_t>(counters_.size() - 1);
-      });
-  return counter_base_ + index;
-}
-
-StateId ParseStates::start_of(RuleId rule) {
-  const Tables::RuleRow& row = tables_.rules[rule];
-  return row.counted ? counter_state({rule, row.min, row.max}) : row.start;
 }
 
 bool ParseStates::ends(StateId state) const {
   if (state >= kEscapeState) return false;
-  return is_counter(state) ? counter(state).max == 0 : tables_.ends(state);
+  return is_made(state) ? made_.must_end(state) : tables_.ends(state);
 }
 
 std::uint32_t ParseStates::append(std::span<const Item> items) {
@@ -109,14 +93,14 @@ void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, i
     const auto items = returns(stack);
     spend(items.size());
     if (!exhausted()) out.insert(out.end(), items.begin(), items.end());
-  } else if (calls_left > 0 && state < counter_base_ && tables_.only_calls(state)) {
+  } else if (calls_left > 0 && state < made_base_ && tables_.only_calls(state)) {
     for (const Edge& edge : tables_.call_edges(state)) {
       const auto below = returns(stack);
       spend(1 + below.size());
       if (exhausted()) return;
       const StackId inner = ends(edge.target) ? intern_stack({below.begin(), below.end()})
                                               : intern_stack({{edge.target, stack}});
-      arrive(start_of(edge.ref), inner, out, calls_left - 1);
+      arrive(made_.start(edge.ref), inner, out, calls_left - 1);
       if (tables_.rules[edge.ref].nullable) arrive(edge.target, stack, out, calls_left - 1);
     }
   } else {
@@ -242,13 +226,7 @@ bool ParseStates::is_new(Item item) {
 }
 
 void ParseStates::expand(Item item) {
-  if (is_counter(item.state)) {
-    const Counter now = counter(item.state);
-    if (now.min == 0) leave(item.stack);
-    if (now.max == 0) return;
-    const Counter after{now.rule, now.min - (now.min > 0), now.max == kUnbounded ? kUnbounded : now.max - 1};
-    return call(tables_.rules[now.rule].body, counter_state(after), item.stack);
-  }
+  if (is_made(item.state)) return expand_made(item);
   if (tables_.states[item.state].accepting) leave(item.stack);
   if (!tables_.byte_edges(item.state).empty() || !tables_.token_edges(item.state).empty())
     scan_.push_back(item);
@@ -256,6 +234,24 @@ void ParseStates::expand(Item item) {
     call(edge.ref, edge.target, item.stack);
     if (tables_.rules[edge.ref].nullable) push({edge.target, item.stack});
   }
+}
+
+void ParseStates::expand_made(Item item) {
+  if (!made_.is_counter(item.state)) {
+    const MadeStates::Parts now = made_.parts(item.state);
+    if (made_.may_end(now)) leave(item.stack);
+    made_.for_next(now, [&](RuleId part, StateId after) {
+      spend(1);
+      call(part, after, item.stack);
+    });
+    return;
+  }
+  const MadeStates::Counter now = made_.counter(item.state);
+  if (now.min == 0) leave(item.stack);
+  if (now.max == 0) return;
+  const MadeStates::Counter after{now.rule, now.min - (now.min > 0),
+                                  now.max == kUnbounded ? kUnbounded : now.max - 1};
+  call(tables_.rules[now.rule].body, made_.of(after), item.stack);
 }
 
 void ParseStates::leave(StackId stack) {
@@ -270,7 +266,7 @@ void ParseStates::call(RuleId rule, StateId after, StackId stack) {
   if (index == 0) {
     fresh_.push_back({rule, {}, {}});
     index = static_cast<std::uint32_t>(fresh_.size());
-    push({start_of(rule), kFreshBit | (index - 1)});
+    push({made_.start(rule), kFreshBit | (index - 1)});
   }
   FreshStack& fresh = fresh_[fresh_of_rule_[rule] - 1];
   if (ends(after))

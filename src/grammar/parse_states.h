@@ -15,6 +15,7 @@
 
 #include "grammar/intern_table.h"
 #include "grammar/limits.h"
+#include "grammar/made_states.h"
 #include "grammar/tables.h"
 
 namespace octavo::grammar {
@@ -66,7 +67,7 @@ class ParseStates {
   // Whether the byte before, a '[', begins an array whose items must differ, in some reading.
   bool opens_unique(ConfigId config) const {
     return std::ranges::any_of(kernel(config), [&](Item item) {
-      return item.state < counter_base_ && tables_.states[item.state].opens_unique;
+      return item.state < made_base_ && tables_.states[item.state].opens_unique;
     });
   }
   // The configuration that holds these items.
@@ -74,15 +75,10 @@ class ParseStates {
   // The configuration of one state on a stack of which nothing is known: returning to it shows as escapes().
   ConfigId isolated(StateId state) { return config_of({{state, kUnknownStack}}); }
 
-  // A state of a counted rule: body repetitions still needed and still allowed.
-  struct Counter {
-    RuleId rule;
-    std::uint32_t min, max;
-    auto operator<=>(const Counter&) const = default;
-  };
-  bool is_counter(StateId state) const { return state >= counter_base_ && state < kEscapeState; }
-  const Counter& counter(StateId state) const { return counters_[state - counter_base_]; }
-  StateId counter_state(const Counter& counter);
+  // States that are in no automaton.
+  bool is_made(StateId state) const { return state >= made_base_ && state < kEscapeState; }
+  bool is_counter(StateId state) const { return is_made(state) && made_.is_counter(state); }
+  MadeStates& made() { return made_; }
 
   static constexpr StateId kAcceptState = UINT32_MAX;  // the end of the text
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
@@ -103,7 +99,9 @@ class ParseStates {
     return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * walk_share_;
   }
 
-  std::size_t byte_size() const { return byte_size_ + config_table_.byte_size() + stack_table_.byte_size(); }
+  std::size_t byte_size() const {
+    return byte_size_ + config_table_.byte_size() + stack_table_.byte_size() + made_.byte_size();
+  }
 
  private:
   static constexpr StackId kRootStack = 0;
@@ -152,18 +150,18 @@ class ParseStates {
   // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So
   // that the inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
   void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
+  void expand_made(Item item);
   bool ends(StateId state) const;
-  StateId start_of(RuleId rule);
   std::uint32_t append(std::span<const Item> items);
 
   const Tables& tables_;
-  const StateId counter_base_;
+  const StateId made_base_;
+  MadeStates made_;
   std::vector<Item> items_;  // backing store of kernels, scans and stacks
   std::vector<Config> configs_;
   std::vector<Stack> stacks_;
   std::vector<std::vector<ConfigId>> moves_;  // rows in chunks, which stay where they are
-  std::vector<Counter> counters_;
-  InternTable config_table_, stack_table_, counter_table_;
+  InternTable config_table_, stack_table_;
   std::int64_t work_left_ = kWorkMax;
   std::size_t walk_share_ = kWalkShare;
   std::size_t byte_size_ = 0;

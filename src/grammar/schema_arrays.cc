@@ -128,50 +128,23 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Some of the parts in their order, with commas between them. Node: the parts before it are decided, and how many of them
-// are written, as far as that matters.
-ExprId SchemaWriter::some_in_order(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
-  const auto n = static_cast<std::uint32_t>(parts.size());
-  const std::uint32_t top = std::min(n, std::max<std::uint32_t>(1, max < n ? max : min));
-  const auto node = [&](std::uint32_t i, std::uint32_t count) { return i * (top + 1) + std::min(count, top); };
-  Graph graph;
-  graph.nodes = (n + 1) * (top + 1);
-  const ExprId comma_before = comma();
-  for (std::uint32_t count = 0; count <= top; ++count) {
-    if (count >= min && count <= max) graph.accepting.push_back(node(n, count));
-    for (std::uint32_t i = 0; i < n; ++i) {
-      graph.arcs.push_back({node(i, count), node(i + 1, count), {}});
-      if (count < max)
-        graph.arcs.push_back({node(i, count), node(i + 1, count + 1),
-                              count == 0 ? parts[i] : g_.sequence({comma_before, parts[i]})});
-    }
-  }
-  return g_.graph(std::move(graph));
-}
-
-// Items out of listed values, none of them twice; of many values in their order, so that no item begins that could not end.
-// The matcher sees to it that other items differ.
+// Items out of listed values, none of them twice. The matcher sees to it that other items differ.
 Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
   const std::size_t prefix = reader_.prefix_size(facts);
   TRY(const auto values, known_values(reader_.item_goals(facts, prefix)));
   const bool alike = prefix == 0 && facts.contains.empty();
   const std::size_t count = values ? values->size() : 0;
-  // In order, each value may follow each state before it.
-  const std::size_t counts = facts.items_max < count ? facts.items_max : std::max<std::size_t>(1, facts.items_min);
-  const bool few = values && count <= kDifferentItemsMax,
-             ordered = values && !options_.refuse_unique && count * count <= kOrderedEdgesMax / (1 + counts);
-  if (alike && (few || ordered)) {
+  if (alike && values && count <= kAnyOrderMax) {
     std::vector<ExprId> items;
     for (const Json* value : *values) items.push_back(value_text(*value));
-    const ExprId all = few ? each_once(items, facts.items_min, facts.items_max)
-                           : some_in_order(items, facts.items_min, facts.items_max);
-    return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
+    const ExprId some = each_once(items, facts.items_min, facts.items_max);
+    return g_.sequence({g_.literal("["), space(), some, g_.literal("]")});
   }
   if (options_.refuse_unique)
     return reader_.refuse(facts.unique_items, "uniqueItems",
                           "is supported for items out of at most {} listed values, without 'prefixItems' and "
                           "'contains' beside it",
-                          kDifferentItemsMax);
+                          kAnyOrderMax);
   Facts some = facts;
   if (values) some.items_max = std::min(some.items_max, static_cast<std::uint32_t>(prefix + count));
   TRY(const ExprId array, array_of_any(some));

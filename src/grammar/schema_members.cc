@@ -1,7 +1,6 @@
 // The members of an object, in the order of the schema or in any.
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "grammar/key_table.h"
 #include "grammar/limits.h"
@@ -81,98 +80,123 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
   return least > 0 ? some : g_.choice({g_.empty(), some});
 }
 
-Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectShape& shape) {
-  const auto n = static_cast<std::uint32_t>(shape.properties.size());
-  const bool bounded = shape.members_max != kUnbounded;
-  // Counts of members beyond what matters are one.
-  const std::uint32_t top =
-      std::min(n, std::max<std::uint32_t>(1, bounded ? shape.members_max : shape.members_min));
-  std::vector<std::string> names;
-  for (const Property& property : shape.properties) names.push_back(written_name(property.name));
-  const NameTree tree(names);
-  std::vector<ExprId> begins, tails, values;  // the first byte of each node's text, and the others
-  for (const NameTree::Node& node : tree.nodes) {
-    const auto first = static_cast<unsigned char>(node.text.empty() ? '\0' : node.text[0]);
-    begins.push_back(g_.byte_range(first, first));
-    tails.push_back(g_.literal(node.text.empty() ? "" : node.text.substr(1)));
+// Node (kBetween, i, count): the properties before i are decided and `count` members are written. Node
+// (name, i, count): a name has been read up to this node of the name tree; i is the first property that it
+// may be, which determines the others: for each count there is one node per branch of the names.
+// (name | kRead, ..): the whole name has been read.
+class SchemaWriter::MembersInOrder {
+ public:
+  MembersInOrder(SchemaWriter& writer, const ObjectShape& shape)
+      : writer_(writer), g_(writer.g_), shape_(shape), tree_(names_of(shape)) {
+    for (const NameTree::Node& node : tree_.nodes) {
+      const auto first = static_cast<unsigned char>(node.text.empty() ? '\0' : node.text[0]);
+      begins_.push_back(g_.byte_range(first, first));
+      tails_.push_back(g_.literal(node.text.empty() ? "" : node.text.substr(1)));
+    }
+    next_required_.assign(n_ + std::size_t{1}, n_);
+    for (std::uint32_t i = n_; i-- > 0;)
+      next_required_[i] = shape.properties[i].required ? i : next_required_[i + 1];
   }
-  for (const Property& property : shape.properties) values.push_back(value_of(property.value));
-  // The first required property from each on; n: none.
-  std::vector<std::uint32_t> next_required(n + std::size_t{1}, n);
-  for (std::uint32_t i = n; i-- > 0;)
-    next_required[i] = shape.properties[i].required ? i : next_required[i + 1];
 
-  // Node (kBetween, i, count): the properties before i are decided and `count` members are written. Node
-  // (name, i, count): a name has been read up to this node of the name tree; i is the first property that it
-  // may be, which determines the others. So for each count there are only as many nodes as the names have
-  // branches. (name | kRead, ..): the whole name has been read.
-  constexpr std::uint32_t kBetween = UINT32_MAX, kRead = 1u << 31;
-  KeyTable nodes;
-  const auto node = [&](std::uint32_t name, std::uint32_t i, std::uint32_t count) {
-    return nodes.number(std::array{name, i, count});
-  };
-  const ExprId empty = g_.empty(), comma_before = comma();
-  Graph graph;
-  node(kBetween, 0, 0);
-  std::vector<std::pair<std::uint32_t, ExprId>> ends;
-  for (std::uint32_t from = 0; from < nodes.size(); ++from) {
-    if (nodes.size() > kGraphNodesMax || !tree.complete)
-      return reader_.refuse(facts.about, "properties", "more than {} states of one object", kGraphNodesMax);
-    const std::uint32_t name = nodes[from][0], i = nodes[from][1], count = nodes[from][2];
-    if (name == kBetween) {
-      const bool more = i < n && !(bounded && count == shape.members_max) &&
-                        (shape.others || count + (n - i) >= shape.members_min);
-      if (more)
-        graph.arcs.push_back(
-            {from, node(kRead, i, std::min(count + 1, top)), count == 0 ? empty : comma_before});
-      if (next_required[i] < n) continue;
-      if (const auto rest = rest_of_members(shape, count)) ends.emplace_back(from, *rest);
-      continue;
+  // nullopt: more than kGraphNodesMax nodes.
+  std::optional<Graph> graph() {
+    node(kBetween, 0, 0);
+    for (std::uint32_t from = 0; from < nodes_.size(); ++from) {
+      if (nodes_.size() > kGraphNodesMax || !tree_.complete) return std::nullopt;
+      const std::uint32_t name = nodes_[from][0], i = nodes_[from][1], count = nodes_[from][2];
+      if (name == kBetween)
+        add_between(from, i, count);
+      else
+        add_name(from, name, i, count);
     }
-    const NameTree::Node& part = tree.nodes[name & ~kRead];
+    const auto end = static_cast<std::uint32_t>(nodes_.size());
+    graph_.nodes = end + 1;
+    graph_.accepting = {end};
+    for (const auto& [from, rest] : ends_) graph_.arcs.push_back({from, end, rest});
+    return std::move(graph_);
+  }
+
+ private:
+  static constexpr std::uint32_t kBetween = UINT32_MAX, kRead = 1u << 31;
+
+  static std::vector<std::string> names_of(const ObjectShape& shape) {
+    std::vector<std::string> names;
+    for (const Property& property : shape.properties) names.push_back(written_name(property.name));
+    return names;
+  }
+  std::uint32_t node(std::uint32_t name, std::uint32_t i, std::uint32_t count) {
+    return nodes_.number(std::array{name, i, count});
+  }
+
+  void add_between(std::uint32_t from, std::uint32_t i, std::uint32_t count) {
+    const bool more = i < n_ && !(bounded_ && count == shape_.members_max) &&
+                      (shape_.others || count + (n_ - i) >= shape_.members_min);
+    if (more)
+      graph_.arcs.push_back(
+          {from, node(kRead, i, std::min(count + 1, top_)), count == 0 ? empty_ : comma_before_});
+    if (next_required_[i] < n_) return;
+    if (const auto rest = writer_.rest_of_members(shape_, count)) ends_.emplace_back(from, *rest);
+  }
+
+  void add_name(std::uint32_t from, std::uint32_t name, std::uint32_t i, std::uint32_t count) {
+    const NameTree::Node& part = tree_.nodes[name & ~kRead];
     if (part.children.empty()) {
-      graph.arcs.push_back({from, node(kBetween, i + 1, count), g_.sequence({tails[name], values[i]})});
-      continue;
-    }
-    if (!(name & kRead) && part.text.size() > 1) {
-      graph.arcs.push_back({from, node(name | kRead, i, count), tails[name]});
-      continue;
-    }
-    for (const std::uint32_t child : part.children) {
-      const std::vector<std::uint32_t>& below = tree.nodes[child].names;
-      const auto first = std::ranges::lower_bound(below, i);
-      if (first != below.end() && *first <= next_required[i])
-        graph.arcs.push_back({from, node(child, *first, count), begins[child]});
+      const ExprId value = writer_.value_of(shape_.properties[i].value);
+      graph_.arcs.push_back({from, node(kBetween, i + 1, count), g_.sequence({tails_[name], value})});
+    } else if (!(name & kRead) && part.text.size() > 1) {
+      graph_.arcs.push_back({from, node(name | kRead, i, count), tails_[name]});
+    } else {
+      for (const std::uint32_t child : part.children) {
+        const std::vector<std::uint32_t>& below = tree_.nodes[child].names;
+        const auto first = std::ranges::lower_bound(below, i);
+        if (first != below.end() && *first <= next_required_[i])
+          graph_.arcs.push_back({from, node(child, *first, count), begins_[child]});
+      }
     }
   }
-  const auto end = static_cast<std::uint32_t>(nodes.size());
-  graph.nodes = end + 1;
-  graph.accepting = {end};
-  for (const auto& [from, rest] : ends) graph.arcs.push_back({from, end, rest});
-  TRY_VOID(reader_.work(15 * graph.arcs.size(), facts.about, "properties"));
-  return g_.graph(std::move(graph));
+
+  SchemaWriter& writer_;
+  Grammar& g_;
+  const ObjectShape& shape_;
+  const NameTree tree_;
+  const std::uint32_t n_ = static_cast<std::uint32_t>(shape_.properties.size());
+  const bool bounded_ = shape_.members_max != kUnbounded;
+  // Counts of members beyond what matters are one.
+  const std::uint32_t top_ =
+      std::min(n_, std::max<std::uint32_t>(1, bounded_ ? shape_.members_max : shape_.members_min));
+  std::vector<ExprId> begins_, tails_;        // the first byte of each node's text, and the others
+  std::vector<std::uint32_t> next_required_;  // the first required property from each on; n: none
+  const ExprId empty_ = g_.empty(), comma_before_ = writer_.comma();
+  KeyTable nodes_;
+  Graph graph_;
+  std::vector<std::pair<std::uint32_t, ExprId>> ends_;
+};
+
+Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectShape& shape) {
+  auto graph = MembersInOrder(*this, shape).graph();
+  if (!graph)
+    return reader_.refuse(facts.about, "properties", "more than {} states of one object", kGraphNodesMax);
+  TRY_VOID(reader_.work(15 * graph->arcs.size(), facts.about, "properties"));
+  return g_.graph(*std::move(graph));
 }
 
-Result<ExprId> SchemaWriter::members_in_any_order(const Facts&, const ObjectShape& shape) {
-  // Node: the set of properties written.
-  const std::uint32_t sets = 1u << shape.properties.size();
-  Graph graph;
-  graph.nodes = sets + 1;
-  graph.accepting = {sets};
-  for (std::uint32_t set = 0; set < sets; ++set) {
-    bool complete = true;
-    const auto count = static_cast<std::uint32_t>(std::popcount(set));
-    for (std::size_t i = 0; i < shape.properties.size(); ++i) {
-      const Property& property = shape.properties[i];
-      if (set >> i & 1) continue;
-      complete = complete && !property.required;
-      const ExprId text = g_.sequence({g_.literal(written_name(property.name)), value_of(property.value)});
-      graph.arcs.push_back({set, set | 1u << i, count == 0 ? text : g_.sequence({comma(), text})});
+ExprId SchemaWriter::members_in_any_order(const ObjectShape& shape) {
+  AnyOrder members{
+      {}, {}, {}, g_.call(separator()), std::max<std::uint32_t>(1, shape.members_min), shape.members_max};
+  bool may_be_empty = shape.members_min == 0;
+  for (const Property& property : shape.properties) {
+    const auto [member, fresh] = member_rules_.try_emplace({property.name, property.value});
+    if (fresh) {
+      const ExprId name = g_.literal(written_name(property.name));
+      member->second = g_.rule("", g_.sequence({name, value_of(property.value)}));
     }
-    if (!complete) continue;
-    if (const auto rest = rest_of_members(shape, count)) graph.arcs.push_back({set, sets, *rest});
+    members.parts.push_back(g_.call(member->second));
+    members.required.push_back(property.required);
+    may_be_empty = may_be_empty && !property.required;
   }
-  return g_.graph(std::move(graph));
+  if (shape.others) members.others = g_.call(g_.rule("", *shape.others));
+  const ExprId some = g_.sequence({g_.any_order(std::move(members)), space()});
+  return may_be_empty ? g_.choice({g_.empty(), some}) : some;
 }
 
 }  // namespace octavo::grammar

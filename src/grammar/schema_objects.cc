@@ -10,8 +10,6 @@ namespace octavo::grammar {
 
 namespace {
 
-constexpr std::size_t kAnyOrderMax = 6;
-
 std::vector<std::string_view> listed_names(const Facts& facts) {
   std::vector<std::string_view> names;
   std::set<std::string_view> seen;
@@ -48,10 +46,15 @@ Result<ExprId> SchemaWriter::object(const Facts& facts) {
       static_cast<std::uint32_t>(std::ranges::count(shape.properties, true, &Property::required));
   if (shape.members_min <= required) shape.members_min = 0;
   if (!shape.others && shape.members_max >= shape.properties.size()) shape.members_max = kUnbounded;
-  TRY(const ExprId members, options_.any_order&& shape.properties.size() <= kAnyOrderMax
-                                ? members_in_any_order(facts, shape)
-                                : members_in_order(facts, shape));
+  TRY(const ExprId members, members(facts, shape));
   return g_.sequence({g_.literal("{"), space(), members, g_.literal("}")});
+}
+
+Result<ExprId> SchemaWriter::members(const Facts& facts, const ObjectShape& shape) {
+  const std::size_t kinds = shape.properties.size() + shape.others.has_value();
+  const bool one_order = kinds < 2 || shape.members_max == 0;
+  if (!options_.any_order || one_order || kinds > kAnyOrderMax) return members_in_order(facts, shape);
+  return members_in_any_order(shape);
 }
 
 // False when a required property cannot be.
@@ -77,82 +80,98 @@ Result<bool> SchemaWriter::add_properties(const Facts& facts, ObjectShape& shape
   return true;
 }
 
-// Members whose names are not listed: the names fall into regions by the patterns they match.
-Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
-  struct Pattern {
-    const Json* schema;  // that has the patternProperties
-    const Json* value;
-    const Automaton* names;
-  };
-  std::vector<Pattern> patterns;
-  bool says_additional = false, lists = false;
+Result<std::vector<SchemaWriter::NamePattern>> SchemaWriter::name_patterns(const Facts& facts) {
+  std::vector<NamePattern> patterns;
   for (const Json* schema : facts.objects) {
-    says_additional = says_additional || schema->find("additionalProperties");
-    lists = lists || schema->find("properties") || schema->find("patternProperties");
-    if (const Json* by_pattern = schema->find("patternProperties"))
-      for (const auto& [key, value] : by_pattern->members) {
-        TRY(const Automaton* names, reader_.pattern(key, schema, "patternProperties"));
-        patterns.push_back({schema, &value, names});
-      }
+    const Json* by_pattern = schema->find("patternProperties");
+    if (!by_pattern) continue;
+    for (const auto& [key, value] : by_pattern->members) {
+      TRY(const Automaton* names, reader_.pattern(key, schema, "patternProperties"));
+      patterns.push_back({schema, &value, names});
+    }
   }
   if (patterns.size() > static_cast<std::size_t>(kPatternGroupsMax))
-    return reader_.refuse(patterns[0].schema, "patternProperties", "more than {} patterns",
+    return reader_.refuse(patterns[0].schema, "patternProperties",
+                          "{} patterns constrain one object, the limit is {}", patterns.size(),
                           kPatternGroupsMax);
+  return patterns;
+}
+
+namespace {
+
+// The conditions on a member that is not listed, whose name matches these patterns and no others.
+template <class Patterns>
+Goals goals_of_others(const Facts& facts, const Patterns& patterns, std::uint32_t set) {
+  Goals goals;
+  for (const Json* schema : facts.objects) {
+    bool matched = false;
+    for (std::size_t i = 0; i < patterns.size(); ++i)
+      if ((set >> i & 1) && patterns[i].schema == schema) {
+        add_goal(goals, *patterns[i].value);
+        matched = true;
+      }
+    if (const Json* additional = schema->find("additionalProperties"); additional && !matched)
+      add_goal(goals, *additional);
+  }
+  return goals;
+}
+
+}  // namespace
+
+// Members whose names are not listed: the names fall into regions by the patterns they match.
+Result<std::optional<ExprId>> SchemaWriter::other_members(const Facts& facts) {
+  TRY(const std::vector<NamePattern> patterns, name_patterns(facts));
+  const auto says = [&](std::string_view keyword) {
+    return std::ranges::any_of(facts.objects, [&](const Json* schema) { return schema->find(keyword); });
+  };
+  const bool closed =
+      options_.strict && !says("additionalProperties") && (says("properties") || says("patternProperties"));
   std::vector<ExprId> branches;
   std::optional<Automaton> keys;
   bool keys_known = false;
-  const bool closed = options_.strict && lists && !says_additional;
   for (std::uint32_t set = closed ? 1 : 0; set < 1u << patterns.size(); ++set) {
-    Goals goals;
-    for (const Json* schema : facts.objects) {
-      bool matched = false;
-      for (std::size_t i = 0; i < patterns.size(); ++i)
-        if ((set >> i & 1) && patterns[i].schema == schema) {
-          add_goal(goals, *patterns[i].value);
-          matched = true;
-        }
-      if (const Json* additional = schema->find("additionalProperties"); additional && !matched)
-        add_goal(goals, *additional);
-    }
+    Goals goals = goals_of_others(facts, patterns, set);
     if (SchemaReader::is_false(goals)) continue;
     // Objects of the same names, as branches of one schema often are, share what other names there are.
-    std::optional<RuleId>* shared = nullptr;
+    std::optional<RuleId> own;
+    std::optional<RuleId>* key = &own;
     if (patterns.empty() && facts.property_names.empty()) {
       std::vector<std::string> taken = taken_names(facts);
       TRY_VOID(reader_.work(taken.size(), facts.about, "additionalProperties"));
-      shared = &other_names_[std::move(taken)];
+      key = &other_names_[std::move(taken)];
     }
-    if (shared && *shared) {
-      TRY(const RuleId value, rule_for(std::move(goals)));
-      branches.push_back(g_.sequence({g_.call(**shared), value_of(value)}));
-      continue;
+    if (!*key) {
+      if (!std::exchange(keys_known, true)) {
+        TRY(keys, other_keys(facts));
+      }
+      TRY(*key, names_matching(facts, patterns, set, keys));
     }
-    if (!std::exchange(keys_known, true)) {
-      TRY(keys, other_keys(facts));
-    }
-    std::optional<Automaton> names = keys;
-    for (std::size_t i = 0; names && i < patterns.size(); ++i)
-      names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
-                      kDfaStatesMax);
-    TRY_VOID(reader_.work(2000 + (names ? 100 * names->states.size() : 0), facts.about,
-                          patterns.empty() ? "additionalProperties" : "patternProperties"));
-    std::optional<RuleId> key;
-    if (!keys && patterns.empty()) {
-      key = any_string();
-    } else {
-      if (names && is_empty(*names)) continue;
-      auto text = names ? spelled(*names) : std::nullopt;
-      if (!text)
-        return reader_.refuse(facts.about, "additionalProperties",
-                              "the automaton of the other names has more than {} states", kDfaStatesMax);
-      key = g_.rule("", quoted(g_.leaf(*std::move(text))));
-    }
-    if (shared) *shared = key;
+    if (!*key) continue;
     TRY(const RuleId value, rule_for(std::move(goals)));
-    branches.push_back(g_.sequence({g_.call(*key), value_of(value)}));
+    branches.push_back(g_.sequence({g_.call(**key), value_of(value)}));
   }
   if (branches.empty()) return std::optional<ExprId>{};
   return std::optional(g_.choice(std::move(branches)));
+}
+
+Result<std::optional<RuleId>> SchemaWriter::names_matching(const Facts& facts,
+                                                           const std::vector<NamePattern>& patterns,
+                                                           std::uint32_t set,
+                                                           const std::optional<Automaton>& keys) {
+  if (!keys && patterns.empty()) return std::optional(any_string());
+  std::optional<Automaton> names = keys;
+  for (std::size_t i = 0; names && i < patterns.size(); ++i)
+    names = combine(*names, *patterns[i].names, set >> i & 1 ? Combine::intersection : Combine::difference,
+                    kDfaStatesMax);
+  const std::string_view keyword = patterns.empty() ? "additionalProperties" : "patternProperties";
+  TRY_VOID(reader_.work(2000 + (names ? 100 * names->states.size() : 0), facts.about, keyword));
+  if (names && is_empty(*names)) return std::optional<RuleId>{};
+  auto text = names ? spelled(*names) : std::nullopt;
+  if (!text)
+    return reader_.refuse(facts.about, keyword,
+                          "the automaton of the names that are not listed has more than {} states",
+                          kDfaStatesMax);
+  return std::optional(g_.rule("", quoted(g_.leaf(*std::move(text)))));
 }
 
 // The contents of all names that are not listed; nullopt when nothing is said of names (and no pattern needs

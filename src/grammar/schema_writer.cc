@@ -1,7 +1,6 @@
 #include "grammar/schema_writer.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "grammar/json_number.h"
 #include "grammar/json_string.h"
@@ -14,9 +13,9 @@ namespace octavo::grammar {
 
 namespace {
 
-// Beyond these sizes (in values) arrays and objects of `enum` and `const` are written compactly, and members
-// in the order of the schema.
-constexpr std::size_t kValuesWrittenMax = 2000, kAnyOrderSizeMax = 7;
+// Beyond this size (in values) arrays and objects of `enum` and `const` are written compactly, and members in
+// the order of the schema.
+constexpr std::size_t kValuesWrittenMax = 2000;
 
 std::size_t value_size(const Json& value) {
   std::size_t size = 1;
@@ -99,9 +98,15 @@ Result<ExprId> SchemaWriter::values(const Facts& facts) {
   const auto excludes = [&](Json::Kind kind) {
     return std::ranges::any_of(excluded, [&](const Json* v) { return v->is(kind); });
   };
-  for (const Json* value : excluded)
-    if (value->is(Json::Kind::array) || value->is(Json::Kind::object))
-      return reader_.refuse(value, "", "an array or object cannot be excluded");
+  Facts left = facts;
+  for (const Json* value : excluded) {
+    const bool array = value->is(Json::Kind::array);
+    if (!array && !value->is(Json::Kind::object)) continue;
+    if (!value->items.empty() || !value->members.empty())
+      return reader_.refuse(value, "", "'not' of an array or object is supported for empty ones only");
+    std::uint32_t& least = array ? left.items_min : left.properties_min;
+    least = std::max(least, 1u);
+  }
 
   std::vector<ExprId> branches;
   const auto add = [&](unsigned type, auto&& write) -> Result<void> {
@@ -119,8 +124,8 @@ Result<ExprId> SchemaWriter::values(const Facts& facts) {
       TRY_VOID(add(kBoolean, literal(value ? "true" : "false")));
   TRY_VOID(add(kInteger | kFraction, [&] { return number(facts, excluded); }));
   TRY_VOID(add(kString, [&] { return string(facts); }));
-  TRY_VOID(add(kArray, [&] { return array(facts); }));
-  TRY_VOID(add(kObject, [&] { return object(facts); }));
+  TRY_VOID(add(kArray, [&] { return array(left); }));
+  TRY_VOID(add(kObject, [&] { return object(left); }));
   return g_.choice(std::move(branches));
 }
 
@@ -150,7 +155,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   return g_.choice(std::move(branches));
 }
 
-// A value with the space that a document has between its parts; the members of small objects in any order.
+// A value with the space that a document has between its parts.
 ExprId SchemaWriter::value_text(const Json& value) {
   if (value.is(Json::Kind::array) && !value.items.empty()) {
     std::vector<ExprId> parts{g_.literal("["), space()};
@@ -166,9 +171,9 @@ ExprId SchemaWriter::value_text(const Json& value) {
     std::vector<ExprId> members;
     for (const auto& [name, member] : value.members)
       members.push_back(g_.sequence({g_.literal(written_name(name)), colon(), value_text(member)}));
-    const ExprId all =
-        value_size(value) <= kAnyOrderSizeMax ? each_once(members, count, count) : in_turn(members);
-    return g_.sequence({g_.literal("{"), space(), all, space(), g_.literal("}")});
+    const bool in_order = !options_.any_order || count < 2 || count > kAnyOrderMax;
+    const ExprId all = in_order ? g_.sequence({in_turn(members), space()}) : each_once(members, count, count);
+    return g_.sequence({g_.literal("{"), space(), all, g_.literal("}")});
   }
   std::vector<ExprId> texts;
   for (const std::string& text : spellings(value)) texts.push_back(g_.literal(text));
@@ -184,22 +189,19 @@ ExprId SchemaWriter::in_turn(const std::vector<ExprId>& parts) {
   return g_.sequence(std::move(all));
 }
 
-// Parts with commas between them, none of them twice. Node: the set of parts written.
+// min to max of the parts with commas between them, none of them twice, and the space after the last one.
 ExprId SchemaWriter::each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
-  const std::uint32_t end = 1u << parts.size();
-  Graph graph;
-  graph.nodes = end;
-  const ExprId comma_before = comma();
-  for (std::uint32_t set = 0; set < end; ++set) {
-    const auto count = static_cast<std::uint32_t>(std::popcount(set));
-    if (count >= min && count <= max) graph.accepting.push_back(set);
-    if (count >= max) continue;
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      if (!(set >> i & 1))
-        graph.arcs.push_back(
-            {set, set | 1u << i, count == 0 ? parts[i] : g_.sequence({comma_before, parts[i]})});
-  }
-  return g_.graph(std::move(graph));
+  if (min > max || min > parts.size()) return g_.nothing();
+  if (max == 0 || parts.empty()) return g_.empty();
+  AnyOrder all{{},
+               std::vector<bool>(parts.size(), false),
+               {},
+               g_.call(separator()),
+               std::max(1u, min),
+               max < parts.size() ? max : kUnbounded};
+  for (const ExprId part : parts) all.parts.push_back(g_.call(g_.rule("", part)));
+  const ExprId some = g_.sequence({g_.any_order(std::move(all)), space()});
+  return min == 0 ? g_.choice({g_.empty(), some}) : some;
 }
 
 Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const Json*>& excluded) {
@@ -212,7 +214,9 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
     TRY_VOID(reader_.work(100 + 20 * digits.size() * (digits.find_last_not_of('0') + 1), facts.about, ""));
   }
-  for (const Decimal& multiple : limits.multiples) {
+  std::vector<Decimal> divisors = limits.multiples;
+  divisors.insert(divisors.end(), limits.non_multiples.begin(), limits.non_multiples.end());
+  for (const Decimal& multiple : divisors) {
     const auto divisor = Decimal::parse(multiple.integer + multiple.fraction);
     TRY_VOID(reader_.work(
         100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax) : kMultipleOfMax),
@@ -225,20 +229,42 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   if (!text)
     return reader_.refuse(facts.multiple_of, "multipleOf",
                           "with its limits the automaton has more than {} states", kDfaStatesMax);
-  std::vector<std::string> spellings;
+  return without_numbers(*text, excluded, limits.fractions);
+}
+
+// The numbers of a text that equal none of the excluded values, without exponents if there are any.
+Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<const Json*>& excluded,
+                                             bool fractions) {
+  Grammar scratch;
+  std::vector<ExprId> equal_texts;
+  const Json* first = nullptr;
   for (const Json* value : excluded) {
-    if (!value->is(Json::Kind::number)) continue;
-    if (limits.fractions) return reader_.refuse(value, "", "a number can be excluded from integers only");
-    const Decimal d = *Decimal::parse(value->text);
-    spellings.push_back(fmt::format("{}{}", d.negative ? "-" : "", d.integer.empty() ? "0" : d.integer));
-    if (d.is_zero()) spellings.push_back("-0");
+    const auto d = value->is(Json::Kind::number) ? Decimal::parse(value->text) : std::nullopt;
+    if (!d) continue;
+    first = first ? first : value;
+    const ExprId sign = d->is_zero() ? scratch.optional(scratch.literal("-"))
+                                     : scratch.literal(d->negative ? "-" : ""),
+                 whole = scratch.literal(d->integer.empty() ? "0" : d->integer),
+                 zeros = scratch.repeat(scratch.literal("0"), 0, kUnbounded),
+                 fraction = d->is_integer()
+                                ? scratch.optional(scratch.sequence({scratch.literal(".0"), zeros}))
+                                : scratch.sequence({scratch.literal("." + d->fraction), zeros});
+    equal_texts.push_back(scratch.sequence({sign, whole, fraction}));
   }
-  if (spellings.empty()) return *text;
-  const auto all = regular_automaton(g_, *text, kDfaStatesMax);
-  auto left = all ? combine(*all, automaton_of(std::move(spellings)), Combine::difference, kDfaStatesMax)
-                  : std::nullopt;
+  if (!first) return text;
+  auto left = regular_automaton(g_, text, kDfaStatesMax);
+  const auto narrow = [&](ExprId other, Combine how) {
+    const auto texts = left ? regular_automaton(scratch, other, kDfaStatesMax) : std::nullopt;
+    left = texts ? combine(*left, *texts, how, kDfaStatesMax) : std::nullopt;
+  };
+  if (fractions) {
+    const ExprId plain =
+        scratch.choice({scratch.byte_range('0', '9'), scratch.literal("-"), scratch.literal(".")});
+    narrow(scratch.repeat(plain, 0, kUnbounded), Combine::intersection);
+  }
+  narrow(scratch.choice(std::move(equal_texts)), Combine::difference);
   if (!left)
-    return reader_.refuse(excluded[0], "", "the numbers left have an automaton of more than {} states",
+    return reader_.refuse(first, "", "the numbers left have an automaton of more than {} states",
                           kDfaStatesMax);
   return g_.leaf(*std::move(left));
 }
@@ -323,6 +349,11 @@ ExprId SchemaWriter::space() {
 ExprId SchemaWriter::colon() {
   const bool compact = options_.whitespace == JsonOptions::Whitespace::none;
   return g_.sequence({g_.literal(":"), compact ? g_.empty() : g_.optional(g_.literal(" "))});
+}
+
+RuleId SchemaWriter::separator() {
+  if (!separator_) separator_ = g_.rule("", comma());
+  return *separator_;
 }
 
 RuleId SchemaWriter::any_string() {

@@ -39,11 +39,20 @@ class SchemaWriter {
     std::uint32_t members_min, members_max;
   };
 
+  class MembersInOrder;
+  // A pattern of patternProperties.
+  struct NamePattern {
+    const Json* schema;  // that has the patternProperties
+    const Json* value;
+    const Automaton* names;
+  };
+
   Result<RuleId> rule_for(Goals goals);
   Result<ExprId> values(const Goals& goals);
   Result<ExprId> values(const Facts& facts);
   Result<ExprId> listed(const Facts& facts);
   Result<ExprId> number(const Facts& facts, const std::vector<const Json*>& excluded);
+  Result<ExprId> without_numbers(ExprId text, const std::vector<const Json*>& excluded, bool fractions);
   Result<ExprId> string(const Facts& facts);
   Result<ExprId> string_text(const Facts& facts, const Automaton& contents);
 
@@ -57,10 +66,16 @@ class SchemaWriter {
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
   Result<std::optional<ExprId>> other_members(const Facts& facts);
+  Result<std::vector<NamePattern>> name_patterns(const Facts& facts);
+  // The rule of the names, not listed, that match these patterns (bit i: patterns[i]) and no others;
+  // nullopt: no name does. `keys`: the other_keys() of the facts.
+  Result<std::optional<RuleId>> names_matching(const Facts& facts, const std::vector<NamePattern>& patterns,
+                                               std::uint32_t set, const std::optional<Automaton>& keys);
   Result<std::optional<Automaton>> other_keys(const Facts& facts);
   Result<Automaton> key_contents(const Json* names);
+  Result<ExprId> members(const Facts& facts, const ObjectShape& shape);
   Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
-  Result<ExprId> members_in_any_order(const Facts& facts, const ObjectShape& shape);
+  ExprId members_in_any_order(const ObjectShape& shape);
   // The text from `count` listed members up to the closing brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
   static std::string written_name(std::string_view name);
@@ -69,11 +84,11 @@ class SchemaWriter {
 
   ExprId value_text(const Json& value);
   ExprId in_turn(const std::vector<ExprId>& parts);
-  ExprId some_in_order(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max);
   ExprId each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max);
   ExprId space();
   ExprId colon();
   ExprId comma() { return g_.sequence({g_.literal(","), space()}); }
+  RuleId separator();  // comma(), as a rule
   ExprId quoted(ExprId content) { return g_.sequence({g_.literal("\""), content, g_.literal("\"")}); }
   RuleId any_string();
   RuleId any_value();
@@ -85,11 +100,13 @@ class SchemaWriter {
   std::map<Goals, RuleId> rules_;
   // By conditions on the contents and by the lengths.
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
+  // Members by their names and the rules of their values.
+  std::map<std::pair<std::string_view, RuleId>, RuleId> member_rules_;
   // The names of an object's other members, by those that they do not have.
   std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<ExprId> space_;
-  std::optional<RuleId> string_, value_, object_;
+  std::optional<RuleId> separator_, string_, value_, object_;
 };
 
 }  // namespace octavo::grammar

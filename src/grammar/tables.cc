@@ -14,15 +14,36 @@ constexpr RuleId kNoRule = UINT32_MAX;
 struct Flat {
   std::vector<State> states;
   std::vector<Tables::RuleRow> rules;
+  std::vector<Tables::AnyOrder> any_orders;
 };
+
+Tables::AnyOrder row_of(const Grammar& grammar, const AnyOrder& parts) {
+  const auto called = [&](ExprId call) { return std::get<Call>(grammar.exprs[call].node).rule; };
+  Tables::AnyOrder row{{}, {}, {}, called(parts.separator), parts.min, parts.max};
+  for (const ExprId part : parts.parts) row.parts.push_back(called(part));
+  row.required = row.no_parts();
+  for (std::size_t i = 0; i < parts.required.size(); ++i)
+    if (parts.required[i]) add_part(row.required, i);
+  if (parts.others) row.others = called(*parts.others);
+  return row;
+}
 
 Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   Flat flat;
   std::size_t nfa_states = 0, work = kDeterminizeWorkMax;
   for (const Rule& rule : grammar.rules) {
-    Tables::RuleRow row{0, 0, rule.min, rule.max, rule.counted(), false};
+    using Kind = Tables::RuleRow::Kind;
+    Tables::RuleRow row{Kind::automaton, false, 0, 0, rule.min, rule.max};
     if (rule.counted()) {
+      row.kind = Kind::counted;
       row.body = std::get<Call>(grammar.exprs[rule.body].node).rule;
+      flat.rules.push_back(row);
+      continue;
+    }
+    if (const auto* parts = std::get_if<AnyOrder>(&grammar.exprs[rule.body].node)) {
+      row.kind = Kind::any_order;
+      row.body = static_cast<std::uint32_t>(flat.any_orders.size());
+      flat.any_orders.push_back(row_of(grammar, *parts));
       flat.rules.push_back(row);
       continue;
     }
@@ -59,60 +80,96 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   return flat;
 }
 
-// Which states reach the end of their rule. An edge counts when passes(edge) and, for calls, when the called
-// rule reaches its own end. The least solution, found backwards from the accepting states.
-template <class Passes>
-std::vector<bool> reaches_end(const Flat& flat, std::vector<bool>& rule_ends, Passes&& passes) {
-  const Incoming sources(flat.states, [&](StateId, const Edge& edge) { return passes(edge); });
-  std::vector<std::vector<RuleId>> counters(flat.rules.size());
-  std::vector<RuleId> starts(flat.states.size(), kNoRule);  // the rule that begins at a state
-  std::vector<std::vector<StateId>> waiting(flat.rules.size());
+// Which states reach the end of their rule, and which rules do. An edge counts when passes(edge) and, for
+// calls, when the called rule reaches its own end. The least solution, found backwards from the accepting
+// states.
+class ReachesEnd {
+ public:
+  template <class Passes>
+  ReachesEnd(const Flat& flat, Passes&& passes)
+      : live(flat.states.size(), false),
+        rule_ends(flat.rules.size(), false),
+        flat_(flat),
+        sources_(flat.states, [&](StateId, const Edge& edge) { return passes(edge); }),
+        users_(flat.rules.size()),
+        starts_(flat.states.size(), kNoRule),
+        waiting_(flat.rules.size()) {
+    for (RuleId r = 0; r < flat.rules.size(); ++r) add(r);
+    for (StateId s = 0; s < flat.states.size(); ++s)
+      if (flat.states[s].accepting) mark(s);
+    while (!work_.empty() || !rule_work_.empty()) step();
+  }
 
-  std::vector<bool> live(flat.states.size(), false);
-  rule_ends.assign(flat.rules.size(), false);
-  std::vector<StateId> work;
-  std::vector<RuleId> rule_work;
-  const auto mark = [&](StateId s) {
-    if (live[s]) return;
-    live[s] = true;
-    work.push_back(s);
-  };
-  const auto mark_rule = [&](RuleId r) {
-    if (rule_ends[r]) return;
-    rule_ends[r] = true;
-    rule_work.push_back(r);
-  };
-  for (RuleId r = 0; r < flat.rules.size(); ++r) {
-    const auto& rule = flat.rules[r];
-    if (!rule.counted) {
-      starts[rule.start] = r;
-    } else {
-      counters[rule.body].push_back(r);
+  std::vector<bool> live, rule_ends;
+
+ private:
+  using Kind = Tables::RuleRow::Kind;
+
+  void add(RuleId r) {
+    const Tables::RuleRow& rule = flat_.rules[r];
+    if (rule.kind == Kind::automaton) starts_[rule.start] = r;
+    if (rule.kind == Kind::counted) {
+      users_[rule.body].push_back(r);
       if (rule.min == 0) mark_rule(r);
     }
-  }
-  for (StateId s = 0; s < flat.states.size(); ++s)
-    if (flat.states[s].accepting) mark(s);
-  while (!work.empty() || !rule_work.empty()) {
-    if (!rule_work.empty()) {
-      const RuleId r = rule_work.back();
-      rule_work.pop_back();
-      for (const StateId s : waiting[r]) mark(s);
-      for (const RuleId c : counters[r]) mark_rule(c);
-      continue;
+    if (rule.kind == Kind::any_order) {
+      const Tables::AnyOrder& parts = flat_.any_orders[rule.body];
+      for (const RuleId part : parts.parts) users_[part].push_back(r);
+      if (parts.others) users_[*parts.others].push_back(r);
     }
-    const StateId s = work.back();
-    work.pop_back();
-    if (starts[s] != kNoRule) mark_rule(starts[s]);
-    for (const Incoming::Source& source : sources.of(s)) {
+  }
+
+  void step() {
+    if (!rule_work_.empty()) {
+      const RuleId r = rule_work_.back();
+      rule_work_.pop_back();
+      for (const StateId s : waiting_[r]) mark(s);
+      for (const RuleId user : users_[r])
+        if (flat_.rules[user].kind == Kind::counted || has_enough_parts(user)) mark_rule(user);
+      return;
+    }
+    const StateId s = work_.back();
+    work_.pop_back();
+    if (starts_[s] != kNoRule) mark_rule(starts_[s]);
+    for (const Incoming::Source& source : sources_.of(s)) {
       if (source.edge->symbol == Symbol::call && !rule_ends[source.edge->ref])
-        waiting[source.edge->ref].push_back(source.from);
+        waiting_[source.edge->ref].push_back(source.from);
       else
         mark(source.from);
     }
   }
-  return live;
-}
+
+  bool has_enough_parts(RuleId rule) const {
+    const Tables::AnyOrder& row = flat_.any_orders[flat_.rules[rule].body];
+    std::uint32_t possible = row.others && rule_ends[*row.others] ? row.min : 0, required = 0;
+    for (std::size_t i = 0; i < row.parts.size(); ++i) {
+      const bool must = contains(row.required, i);
+      if (must && !rule_ends[row.parts[i]]) return false;
+      required += must;
+      possible += rule_ends[row.parts[i]];
+    }
+    return row.min <= row.max && possible >= row.min && required <= row.max;
+  }
+
+  void mark(StateId s) {
+    if (live[s]) return;
+    live[s] = true;
+    work_.push_back(s);
+  }
+  void mark_rule(RuleId r) {
+    if (rule_ends[r]) return;
+    rule_ends[r] = true;
+    rule_work_.push_back(r);
+  }
+
+  const Flat& flat_;
+  const Incoming sources_;
+  std::vector<std::vector<RuleId>> users_;  // by rule: the counted rules and rules in any order that call it
+  std::vector<RuleId> starts_;              // the rule that begins at a state
+  std::vector<std::vector<StateId>> waiting_;
+  std::vector<StateId> work_;
+  std::vector<RuleId> rule_work_;
+};
 
 Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const Vocabulary& vocabulary) {
   std::vector<TokenId> ids;
@@ -130,6 +187,24 @@ Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const 
   return ids;
 }
 
+// Without the parts that no text matches.
+std::vector<Tables::AnyOrder> possible_parts(std::vector<Tables::AnyOrder> rows,
+                                             const std::vector<bool>& productive) {
+  for (Tables::AnyOrder& row : rows) {
+    if (row.others && !productive[*row.others]) row.others.reset();
+    PartSet required = row.no_parts();
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < row.parts.size(); ++i) {
+      if (!productive[row.parts[i]]) continue;
+      if (contains(row.required, i)) add_part(required, kept);
+      row.parts[kept++] = row.parts[i];
+    }
+    row.parts.resize(kept);
+    row.required = std::move(required);
+  }
+  return rows;
+}
+
 void number_byte_classes(Tables& tables) {
   std::array<bool, 257> cut{};
   for (const Edge& edge : tables.edges)
@@ -145,22 +220,27 @@ void number_byte_classes(Tables& tables) {
 }  // namespace
 
 std::size_t Tables::byte_size() const {
-  return states.size() * sizeof(StateRow) + edges.size() * sizeof(Edge) + rules.size() * sizeof(RuleRow);
+  std::size_t parts = 0;
+  for (const AnyOrder& row : any_orders) parts += sizeof row + row.parts.size() * sizeof(RuleId);
+  return states.size() * sizeof(StateRow) + edges.size() * sizeof(Edge) + rules.size() * sizeof(RuleRow) +
+         parts;
 }
 
 Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary) {
   std::vector<TokenAtom> atoms;
   TRY(Flat flat, flatten(grammar, atoms));
 
-  std::vector<bool> productive, nullable;
-  const std::vector<bool> live = reaches_end(flat, productive, [](const Edge&) { return true; });
+  const ReachesEnd ends(flat, [](const Edge&) { return true; });
+  const std::vector<bool>&live = ends.live, &productive = ends.rule_ends;
   if (!productive[grammar.root]) return failure(ErrorCode::invalid_argument, "no text matches the grammar");
-  reaches_end(flat, nullable, [](const Edge& edge) { return edge.symbol == Symbol::call; });
+  const ReachesEnd without_reading(flat, [](const Edge& edge) { return edge.symbol == Symbol::call; });
+  const std::vector<bool>& nullable = without_reading.rule_ends;
 
   Tables tables;
   tables.root = grammar.root;
   TRY(tables.tokens, resolve(atoms, vocabulary));
   tables.rules = flat.rules;
+  tables.any_orders = possible_parts(std::move(flat.any_orders), productive);
   std::vector<bool> opens_unique(flat.states.size(), false);
   for (RuleId r = 0; r < tables.rules.size(); ++r) {
     if (!grammar.rules[r].unique_items) continue;
@@ -171,7 +251,7 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
   for (RuleId r = 0; r < tables.rules.size(); ++r) {
     Tables::RuleRow& rule = tables.rules[r];
     rule.nullable = nullable[r];
-    if (!rule.counted) continue;
+    if (rule.kind != Tables::RuleRow::Kind::counted) continue;
     // Empty repetitions can always fill up a missing count.
     if (nullable[rule.body]) rule.min = 0;
     if (!productive[rule.body]) rule.max = 0;

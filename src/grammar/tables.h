@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,11 @@
 
 namespace octavo::grammar {
 
+// A set of parts of a rule in any order: bit i % 32 of word i / 32 is part i.
+using PartSet = std::vector<std::uint32_t>;
+inline bool contains(const PartSet& set, std::size_t part) { return set[part / 32] >> (part % 32) & 1; }
+inline void add_part(PartSet& set, std::size_t part) { set[part / 32] |= 1u << (part % 32); }
+
 struct Tables {
   struct StateRow {
     std::uint32_t edges;  // in `edges`: byte ranges first, then calls, then tokens
@@ -20,16 +26,28 @@ struct Tables {
     bool opens_unique = false;  // behind the '[' of a rule with unique_items
   };
   struct RuleRow {
-    StateId start;  // not for counted rules
-    RuleId body;    // counted rules: the rule that is repeated min..max times
-    std::uint32_t min, max;
-    bool counted;
+    enum class Kind : std::uint8_t { automaton, counted, any_order };
+    Kind kind;
     bool nullable;
+    StateId start;       // automaton
+    std::uint32_t body;  // counted: the rule that is repeated min..max times; any_order: index in any_orders
+    std::uint32_t min, max;
+  };
+  struct AnyOrder {
+    std::vector<RuleId> parts;
+    PartSet required;
+    std::optional<RuleId> others;
+    RuleId separator;
+    std::uint32_t min, max;
+    PartSet no_parts() const { return PartSet(parts.size() / 32 + 1, 0); }
+    // Counts of parts beyond it are alike.
+    std::uint32_t count_max() const { return max == kUnbounded ? min : max; }
   };
 
   std::vector<StateRow> states;
   std::vector<Edge> edges;
   std::vector<RuleRow> rules;
+  std::vector<AnyOrder> any_orders;
   std::vector<TokenId> tokens;  // the token id for each `ref` of a token edge
   RuleId root = 0;
   bool unique_items = false;  // of some rule
@@ -38,6 +56,7 @@ struct Tables {
   std::array<std::uint8_t, 256> byte_class{};
   int classes = 0;
 
+  const AnyOrder& any_order(RuleId rule) const { return any_orders[rules[rule].body]; }
   std::span<const Edge> byte_edges(StateId s) const { return between(states[s].edges, states[s].bytes_end); }
   std::span<const Edge> call_edges(StateId s) const {
     return between(states[s].bytes_end, states[s].calls_end);

@@ -1,18 +1,44 @@
-"""Octavo: LLM inference and serving. `LLM` runs a model in this process; the `octavo` command serves one."""
+"""Octavo: LLM inference and serving. `LLM` runs a model in this process; the `octavo` command serves one;
+`octavo.grammar` is the grammar engine alone."""
 
-from octavo._library import VERSION as __version__
-from octavo._library import InvalidInput, OctavoError, ResourceExhausted
-from octavo.async_llm import AsyncLLM
-from octavo.beam_search import BeamSearchOutput, BeamSearchParams, BeamSearchSequence
-from octavo.engine_args import AsyncEngineArgs, EngineArgs, FlexibleArgumentParser
-from octavo.llm import LLM
-from octavo.outputs import CompletionOutput, Logprob, RequestOutput
-from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
-                            ScoringOutput)
-from octavo.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, List
 
-__all__ = ["AsyncEngineArgs", "AsyncLLM", "BeamSearchOutput", "BeamSearchParams", "BeamSearchSequence",
-           "ClassificationOutput", "CompletionOutput", "EmbeddingOutput", "EngineArgs", "FlexibleArgumentParser",
-           "InvalidInput", "LLM", "Logprob", "OctavoError", "PoolingOutput", "PoolingParams", "PoolingRequestOutput",
-           "RequestOutput", "RequestOutputKind", "ResourceExhausted", "SamplingParams", "ScoringOutput",
-           "StructuredOutputsParams", "__version__"]
+if TYPE_CHECKING:
+    from octavo._library import VERSION as __version__
+    from octavo._library import InvalidInput, OctavoError, ResourceExhausted
+    from octavo.async_llm import AsyncLLM
+    from octavo.beam_search import BeamSearchOutput, BeamSearchParams, BeamSearchSequence
+    from octavo.engine_args import AsyncEngineArgs, EngineArgs, FlexibleArgumentParser
+    from octavo.llm import LLM
+    from octavo.outputs import CompletionOutput, Logprob, RequestOutput
+    from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams,
+                                PoolingRequestOutput, ScoringOutput)
+    from octavo.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+
+# Imported when first used: octavo.grammar does not load the engine's library.
+_MODULES = {
+    "_library": ["InvalidInput", "OctavoError", "ResourceExhausted"],
+    "async_llm": ["AsyncLLM"],
+    "beam_search": ["BeamSearchOutput", "BeamSearchParams", "BeamSearchSequence"],
+    "engine_args": ["AsyncEngineArgs", "EngineArgs", "FlexibleArgumentParser"],
+    "llm": ["LLM"],
+    "outputs": ["CompletionOutput", "Logprob", "RequestOutput"],
+    "pooling": ["ClassificationOutput", "EmbeddingOutput", "PoolingOutput", "PoolingParams", "PoolingRequestOutput",
+                "ScoringOutput"],
+    "sampling_params": ["RequestOutputKind", "SamplingParams", "StructuredOutputsParams"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = sorted([*_MODULE_OF, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("octavo._library").VERSION
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'octavo' has no attribute {name!r}")
+    return getattr(import_module(f"octavo.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> List[str]:
+    return __all__

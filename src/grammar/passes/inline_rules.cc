@@ -71,8 +71,13 @@ Grammar inline_rules(Grammar grammar) {
                    grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
                    !has_wide_loop(grammar, r.body, false);
     }
-    for (const Rule& r : grammar.rules)  // what is counted must stay a rule
-      if (r.counted()) fits[std::get<Call>(grammar.exprs[r.body].node).rule] = false;
+    // What is counted, or is a part in any order, must stay a rule.
+    const auto keep = [&](ExprId call) { fits[std::get<Call>(grammar.exprs[call].node).rule] = false; };
+    for (const Rule& r : grammar.rules) {
+      if (r.counted()) keep(r.body);
+      if (std::holds_alternative<AnyOrder>(grammar.exprs[r.body].node))
+        for_children(grammar.exprs[r.body], keep);
+    }
     const std::size_t count = grammar.exprs.size();
     for (ExprId id = 0; id < count; ++id) {
       Expr& expr = grammar.exprs[id];

@@ -1,0 +1,213 @@
+"""Compiled grammars and their matchers."""
+
+import ctypes
+import json
+import weakref
+from ctypes import byref, c_size_t, c_void_p
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+from octavo.grammar._library import Error, GrammarError, LimitReached, check, created, lib
+from octavo.grammar.bitmask import address_of
+from octavo.grammar.vocabulary import Vocabulary
+
+__all__ = ["Grammar", "GrammarError", "LimitReached", "Matcher", "MatcherPool", "Options"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How JSON is held to schemas."""
+    any_whitespace: bool = True  # a space after ':', and line breaks with indentation around members
+    additional_properties: bool = False  # also where `properties` are listed and nothing is said of others
+    any_order: bool = True  # members may come in another order than the schema's (objects of up to 128)
+    refuse_unknown: bool = False  # keywords and formats that are not known are errors, not annotations
+    refuse_unique: bool = False  # `uniqueItems` is an error where it needs the set of items seen
+
+
+class Grammar:
+    """A compiled grammar: immutable, thread-safe, shared by any number of matchers. Made by the compile_ functions.
+
+    parser_bytes, an argument of all of these, limits what the grammar's matchers together remember of parses
+    (0: 32 MiB); beyond it the memory is cleared and found again."""
+
+    def __init__(self, handle: c_void_p, vocabulary: Vocabulary) -> None:
+        self._handle = handle
+        self._free = weakref.finalize(self, lib.octavo_grammar_free, handle)
+        self.vocabulary = vocabulary
+
+    @property
+    def size(self) -> int:
+        """Bytes that the grammar occupies now."""
+        return lib.octavo_grammar_size(self._handle)
+
+    def to_bytes(self) -> bytes:
+        """The compiled grammar, for `from_bytes` of the same release and an equal vocabulary."""
+        needed, error = c_size_t(), Error()
+        check(lib.octavo_grammar_store(self._handle, None, 0, byref(needed), byref(error)), error)
+        out = ctypes.create_string_buffer(needed.value)
+        check(lib.octavo_grammar_store(self._handle, out, needed.value, byref(needed), byref(error)), error)
+        return out.raw
+
+    @classmethod
+    def from_bytes(cls, data: bytes, vocabulary: Vocabulary, parser_bytes: int = 0) -> "Grammar":
+        """Reads what `to_bytes` wrote. GrammarError: damaged, or of another release or vocabulary."""
+        handle, error = c_void_p(), Error()
+        check(lib.octavo_grammar_load(vocabulary._handle, data, len(data), parser_bytes, byref(handle), byref(error)),
+              error)
+        return cls(handle, vocabulary)
+
+
+def _compile(kind: str, text: str, vocabulary: Vocabulary, options: Optional[Options], parser_bytes: int) -> Grammar:
+    handle, error, data = c_void_p(), Error(), text.encode()
+    given = json.dumps(asdict(options)).encode() if options else None
+    check(lib.octavo_grammar_compile(vocabulary._handle, kind.encode(), data, len(data), given, parser_bytes,
+                                     byref(handle), byref(error)), error)
+    return Grammar(handle, vocabulary)
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def compile_json_schema(schema: Union[str, Dict[str, Any], bool], vocabulary: Vocabulary,
+                        options: Optional[Options] = None, parser_bytes: int = 0) -> Grammar:
+    """JSON values of a schema (drafts 4 to 2020-12): a text or the loaded JSON. GrammarError names the keyword that
+    cannot be enforced, and its JSON pointer."""
+    return _compile("json_schema", _json(schema), vocabulary, options, parser_bytes)
+
+
+def compile_json_object(vocabulary: Vocabulary, options: Optional[Options] = None, parser_bytes: int = 0) -> Grammar:
+    """Any JSON object."""
+    return _compile("json_object", "", vocabulary, options, parser_bytes)
+
+
+def compile_regex(pattern: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
+    """Texts that match the whole pattern."""
+    return _compile("regex", pattern, vocabulary, None, parser_bytes)
+
+
+def compile_ebnf(text: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
+    """Texts of llama.cpp's GBNF."""
+    return _compile("ebnf", text, vocabulary, None, parser_bytes)
+
+
+def compile_lark(text: str, vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
+    """Texts of a Lark grammar, with llguidance's `%json`."""
+    return _compile("ebnf", text, vocabulary, None, parser_bytes)
+
+
+def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, parser_bytes: int = 0) -> Grammar:
+    """One of these texts."""
+    return _compile("choice", json.dumps(list(choices), ensure_ascii=False), vocabulary, None, parser_bytes)
+
+
+def compile_structural_tag(tag: Union[str, Dict[str, Any]], vocabulary: Vocabulary, options: Optional[Options] = None,
+                           parser_bytes: int = 0) -> Grammar:
+    """Free text with enforced parts, as XGrammar's structural tags."""
+    return _compile("structural_tag", _json(tag), vocabulary, options, parser_bytes)
+
+
+def compile_tools(tools: Sequence[Dict[str, Any]], vocabulary: Vocabulary, tool_choice: str = "required",
+                  dialect: Optional[str] = None, parallel: bool = True, options: Optional[Options] = None,
+                  parser_bytes: int = 0) -> Grammar:
+    """Calls of tools as OpenAI's API defines them, in the dialect of a model ("hermes", "llama3_json", ..: vLLM's
+    names of tool parsers). tool_choice: "required", or "auto" (free text, in which calls are valid). Without a
+    dialect: the JSON list of {"name", "parameters"} that vLLM's `required` writes."""
+    request: Dict[str, Any] = {"tools": list(tools), "tool_choice": tool_choice, "parallel": parallel}
+    if dialect is not None:
+        request["dialect"] = dialect
+    return _compile("tools", _json(request), vocabulary, options, parser_bytes)
+
+
+class Matcher:
+    """One text under a grammar. Used by one thread at a time; different matchers may run at once."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._begin(lib.octavo_matcher_create(grammar._handle), grammar)
+
+    def _begin(self, address: int, grammar: Grammar) -> None:
+        self._handle = c_void_p(created(address))
+        self._free = weakref.finalize(self, lib.octavo_matcher_free, self._handle)
+        self.grammar = grammar
+
+    def fork(self) -> "Matcher":
+        """A copy that continues alone."""
+        copy = Matcher.__new__(Matcher)
+        copy._begin(lib.octavo_matcher_fork(self._handle), self.grammar)
+        return copy
+
+    def accept(self, token: int) -> bool:
+        """Takes a token. False: it may not follow, and nothing changes. An end-of-text token terminates."""
+        return bool(lib.octavo_matcher_accept(self._handle, token))
+
+    def accept_text(self, text: Union[str, bytes]) -> int:
+        """Takes a text as tokens that spell it; returns their number, to roll them back; -1: it may not follow, and
+        nothing changes."""
+        data = text.encode() if isinstance(text, str) else text
+        return lib.octavo_matcher_accept_text(self._handle, data, len(data))
+
+    def fill(self, mask: Any) -> None:
+        """Sets the bits of exactly the tokens that may follow. mask: one row of int32 words (numpy, torch on the CPU,
+        DLPack). LimitReached: no token may follow, or finding out takes too long; the text must end."""
+        address, rows, words = address_of(mask)
+        if rows != 1:
+            raise ValueError(f"mask: one row, not {rows}")
+        error = Error()
+        check(lib.octavo_matcher_fill(self._handle, address, words, byref(error)), error)
+
+    def rollback(self, tokens: int) -> None:
+        """Takes back the last accepted tokens."""
+        if tokens < 0:
+            raise ValueError(f"tokens: {tokens} is below 0")
+        lib.octavo_matcher_rollback(self._handle, tokens)
+
+    @property
+    def accepted(self) -> int:
+        """Number of tokens taken."""
+        return lib.octavo_matcher_accepted(self._handle)
+
+    def forced_text(self) -> bytes:
+        """The text that must come next, whatever is sampled; b"" where there is a choice."""
+        out, needed = ctypes.create_string_buffer(4096), c_size_t()  # at least as long as any
+        lib.octavo_matcher_forced_text(self._handle, out, len(out), byref(needed))
+        return out.raw[:needed.value]
+
+    @property
+    def can_terminate(self) -> bool:
+        """Whether the text may end here."""
+        return bool(lib.octavo_matcher_can_terminate(self._handle))
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether an end-of-text token was taken."""
+        return bool(lib.octavo_matcher_is_terminated(self._handle))
+
+
+class MatcherPool:
+    """Threads that fill the masks of many matchers at once; one batch at a time."""
+
+    def __init__(self, threads: int) -> None:
+        if not 1 <= threads <= 1024:
+            raise ValueError(f"threads: {threads}, must be from 1 to 1024")
+        self._handle = c_void_p(created(lib.octavo_pool_create(threads)))
+        self._free = weakref.finalize(self, lib.octavo_pool_free, self._handle)
+
+    def fill(self, matchers: Sequence[Matcher], masks: Any) -> int:
+        """Fills row i of the masks from matchers[i], different ones. Rows where Matcher.fill would fail are zero;
+        returns their number."""
+        address, rows, words = address_of(masks)
+        if rows != len(matchers):
+            raise ValueError(f"masks: {rows} rows for {len(matchers)} matchers")
+        if len({id(m) for m in matchers}) != len(matchers):
+            raise ValueError("matchers: one of them is given twice; fork it")
+        handles = (c_void_p * len(matchers))(*(m._handle for m in matchers))
+        failed = lib.octavo_matcher_fill_batch(self._handle, handles, len(matchers), address, words)
+        if failed < 0:
+            raise ValueError(f"masks: rows of {words} words are too short for the vocabulary")
+        return failed
+
+
+def allowed_tokens(mask: Any) -> List[int]:
+    """The allowed tokens of one row, rising; for tests and logs."""
+    import numpy
+    return numpy.flatnonzero(numpy.unpackbits(numpy.asarray(mask).view(numpy.uint8), bitorder="little")).tolist()

@@ -1,0 +1,127 @@
+#include "grammar/json_schema_cases.h"
+
+namespace octavo::grammar {
+namespace {
+
+using testing::accepts;
+using testing::Case;
+using testing::check;
+using testing::compile;
+
+TEST(JsonSchema, Combinators) {
+  const Case cases[] = {
+      {R"({"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]})",
+       {"1", R"("a")"},
+       {R"("ab")", "null"}},
+      {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"b":{"type":"string"}},"required":["b"]}]})",
+       {R"({"a":1,"b":"x"})"},
+       {R"({"a":1})", R"({"b":"x"})"}},
+      {R"({"allOf":[{"minimum":3},{"maximum":9}],"type":"integer"})", {"3", "9"}, {"2", "10"}},
+      {R"({"properties":{"a":{"minimum":3}},"allOf":[{"properties":{"a":{"maximum":5,"type":"integer"}}}],"type":"object"})",
+       {R"({"a":4})"},
+       {R"({"a":6})", R"({"a":2})"}},
+      {R"({"oneOf":[{"type":"integer","maximum":5},{"type":"integer","minimum":3}]})",
+       {"1", "9", "2", "6"},
+       {"3", "4", "5"}},
+      {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"a"},"x":{"type":"integer"}},"required":["k","x"]},
+                    {"type":"object","properties":{"k":{"const":"b"},"y":{"type":"string"}},"required":["k","y"]}]})",
+       {R"({"k":"a","x":1})", R"({"k":"b","y":"q"})"},
+       {R"({"k":"a","y":"q"})", R"({"k":"c"})"}},
+      {R"({"type":["integer","null"],"not":{"const":3}})", {"2", "null", "33"}, {"3"}},
+      // Numbers of any spelling: no exponents are left, so that 1 is not written as 10e-1.
+      {R"({"type":"number","not":{"const":1}})",
+       {"2", "1.5", "10", "0.1", "-1"},
+       {"1", "1.0", "1.00", "10e-1", "1e0"}},
+      {R"({"type":"number","not":{"enum":[0,2.50]}})",
+       {"2.51", "2", "25"},
+       {"0", "-0", "0.0", "2.5", "2.500"}},
+      {R"({"not":{"enum":[[],{},1]}})", {"[1]", R"({"a":1})", "2", "null"}, {"[]", "{}", "[ ]", "1", "1.0"}},
+      {R"({"type":"number","not":{"multipleOf":2}})", {"1", "2.5", "-3"}, {"2", "0", "-0", "4.0", "2e0"}},
+      {R"({"enum":[1,2,2.5,"a"],"not":{"multipleOf":2}})", {"1", "2.5"}, {"2", R"("a")"}},
+      {R"({"contains":{"const":1},"maxContains":1,"type":"array"})",
+       {"[1]", "[2,1]"},
+       {"[1,1]", "[1.0,1]", "[2]", "[]"}},
+      {R"({"not":{"contains":{"type":"string"}}})", {"[1]", "[]", "[1,[]]"}, {R"(["a"])", R"([1,"a"])", "1"}},
+      {R"({"not":{"items":{"type":"string"}}})", {"[1]", R"(["a",1])"}, {"[]", R"(["a"])", "1", "{}"}},
+      {R"({"oneOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":{"type":"integer"}}]})",
+       {R"(["a"])", "[1,2]"},
+       {"[]", R"(["a",1])"}},
+      // That a format fails is not among what is written, that the other's property is missing is.
+      {R"({"oneOf":[{"properties":{"u":{"type":"string","format":"uri"},"a":{}},"required":["u","a"]},
+                    {"properties":{"u":{"type":"string"},"a":{"type":"null"},"b":{}},"required":["u","b"]}],
+           "type":"object"})",
+       {R"({"u":"urn:x","a":1})", R"({"u":"x","b":1})", R"({"u":"urn:x","a":1})"},
+       {R"({"u":"x","a":1})", R"({"u":"urn:x"})", R"({"u":"urn:x","a":null,"b":1})"}},
+      {R"({"not":{"type":["object","array","string","number"]}})", {"null", "true"}, {"1", "{}"}},
+      {R"({"type":"object","properties":{"k":{"enum":["a","b"]},"v":{}},"required":["k","v"],
+           "if":{"properties":{"k":{"const":"a"}}},"then":{"properties":{"v":{"type":"integer"}}},"else":{"properties":{"v":{"type":"string"}}}})",
+       {R"({"k":"a","v":1})", R"({"k":"b","v":"x"})"},
+       {R"({"k":"a","v":"x"})", R"({"k":"b","v":1})"}},
+      {R"({"anyOf":[{"required":["a"]},{"required":["b"]}],"type":"object","properties":{"a":{},"b":{}}})",
+       {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":1})"},
+       {"{}"}},
+      {R"({"$ref":"#/$defs/x","$defs":{"x":{"type":"integer"}}})", {"1"}, {"null"}},
+      {R"({"$ref":"#/$defs/x","minimum":5,"$defs":{"x":{"type":"integer"}}})", {"5"}, {"4"}},
+      {R"({"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/x","minimum":5,"definitions":{"x":{"type":"integer"}}})",
+       {"4"},
+       {"null"}},
+      {R"({"$ref":"#leaf","$defs":{"x":{"$anchor":"leaf","type":"null"}}})", {"null"}, {"1"}},
+      {R"({"type":"object","properties":{"v":{"type":"integer"},"next":{"$ref":"#"}},"required":["v"]})",
+       {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"},
+       {R"({"v":1,"next":{}})", R"({"v":1,"next":{"v":2})"}},
+      {R"({"$defs":{"t":{"anyOf":[{"type":"integer"},{"type":"array","items":{"$ref":"#/$defs/t"}}]}},"$ref":"#/$defs/t"})",
+       {"[[1,[2]],3]", "1"},
+       {"[[1]", "[null]"}},
+      {R"({"$defs":{"a b/c~d":{"type":"null"}},"$ref":"#/$defs/a%20b~1c~0d"})", {"null"}, {"1"}},
+  };
+  check(cases);
+}
+
+TEST(JsonSchema, Unevaluated) {
+  const Case cases[] = {
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"unevaluatedProperties":false})",
+       {"{}", R"({"a":1})"},
+       {R"({"b":1})"}},
+      {R"({"type":"object","allOf":[{"properties":{"a":{"type":"integer"}}},{"$ref":"#/$defs/x"}],"unevaluatedProperties":{"type":"null"},
+           "$defs":{"x":{"patternProperties":{"^p":{"type":"string"}}}}})",
+       {R"({"a":1,"p1":"s","z":null})"},
+       {R"({"a":null})", R"({"p1":null})", R"({"z":1})"}},
+      {R"({"$ref":"#/$defs/x","$defs":{"x":{"type":"object","anyOf":[{"properties":{"k":{"const":1},"a":{}},"required":["k"]},
+           {"properties":{"k":{"const":2},"b":{}},"required":["k"]}],"unevaluatedProperties":false}}})",
+       {R"({"k":1,"a":0})", R"({"k":2,"b":0})"},
+       {R"({"k":1,"b":0})", R"({"k":2,"a":0})"}},
+      {R"({"type":"object","properties":{"k":{"type":"boolean"}},"required":["k"],"if":{"properties":{"k":{"const":true}}},
+           "then":{"properties":{"a":{}}},"unevaluatedProperties":false})",
+       {R"({"k":true,"a":0})", R"({"k":false})"},
+       {R"({"k":false,"a":0})"}},
+      {R"({"type":"object","allOf":[{"additionalProperties":{"type":"null"}}],"unevaluatedProperties":false})",
+       {R"({"a":null})"},
+       {R"({"a":1})"}},
+      {R"({"type":"array","allOf":[{"prefixItems":[{"type":"integer"}]}],"unevaluatedItems":false})",
+       {"[]", "[1]"},
+       {"[1,1]", "[null]"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"}],"unevaluatedItems":{"type":"null"}})",
+       {"[1,null,null]"},
+       {"[1,1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"unevaluatedItems":false})", {"[1,2]"}, {"[null]"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"unevaluatedProperties":{"$ref":"#"}})",
+       {R"({"a":1,"b":{"a":2,"c":{}}})"},
+       {R"({"b":{"a":null}})"}},
+  };
+  check(cases);
+}
+
+// A long pattern and a large length together are more than an automaton holds: the shorter texts are left.
+TEST(JsonSchema, LengthsBesideAPatternAreNarrowed) {
+  const std::string pattern = R"(^arn:[a-z]{0,20}:[a-z0-9]{0,20}:[^:]*:[a-z]+/[^/]*$)",
+                    start = "\"arn:a:b:c:d/";
+  const std::string schema = fmt::format(R"({{"type":"string","pattern":"{}","maxLength":20000}})", pattern);
+  const auto grammar = compile(schema);
+  ASSERT_TRUE(grammar);
+  EXPECT_TRUE(accepts(grammar, start + std::string(90, 'x') + "\""));
+  EXPECT_FALSE(accepts(grammar, start + std::string(20000, 'x') + "\""));
+  EXPECT_FALSE(accepts(grammar, start + "x/\""));
+}
+
+}  // namespace
+}  // namespace octavo::grammar

@@ -1,0 +1,101 @@
+// Parser states that no automaton has, made when a text reaches them: how often a counted rule may still
+// repeat, and which parts of a rule in any order are read. Equal states have equal numbers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "grammar/intern_table.h"
+#include "grammar/key_table.h"
+#include "grammar/tables.h"
+
+namespace octavo::grammar {
+
+class MadeStates {
+ public:
+  // Body repetitions of a counted rule that are still needed and still allowed.
+  struct Counter {
+    RuleId rule;
+    std::uint32_t min, max;
+    auto operator<=>(const Counter&) const = default;
+  };
+  // What is read of a rule in any order.
+  struct Parts {
+    RuleId rule;
+    std::uint32_t count;  // of all parts, as far as it matters
+    bool separated;       // a separator is read: a part must follow
+    PartSet read;
+  };
+
+  // States are numbered from `first` on.
+  MadeStates(const Tables& tables, StateId first) : tables_(tables), first_(first) {}
+
+  StateId start(RuleId rule);
+  StateId of(const Counter& counter);
+  StateId of(const Parts& parts);
+  bool is_counter(StateId state) const { return key(state).size() == kCounterWords; }
+  Counter counter(StateId state) const {
+    const auto words = key(state);
+    return {words[0], words[1], words[2]};
+  }
+  Parts parts(StateId state) const;
+  // Equal for equal states only.
+  KeyTable::Key key(StateId state) const { return keys_[state - first_]; }
+  RuleId rule(StateId state) const { return key(state)[0]; }
+
+  // Whether the rule may end here.
+  bool may_end(const Parts& parts) const;
+  // Whether it must.
+  bool must_end(StateId state) const { return must_end_[state - first_]; }
+  // Calls visit(rule, state after it) for each part that may come next, or for the separator.
+  template <class Visit>
+  void for_next(const Parts& parts, Visit&& visit);
+
+  std::size_t byte_size() const { return keys_.byte_size() + must_end_.size() / 8; }
+
+ private:
+  static constexpr std::size_t kCounterWords = 3;  // keys of parts are longer
+
+  // Number of required parts that are missing.
+  std::uint32_t missing(const Parts& parts) const;
+  bool continues(const Parts& parts) const;
+  StateId numbered(KeyTable::Key key, bool must_end) {
+    const std::uint32_t number = keys_.number(key);
+    if (number == must_end_.size()) must_end_.push_back(must_end);
+    return first_ + number;
+  }
+  // Whether there is room for one part more, beside the required ones that are missing.
+  bool has_room(const Parts& parts, std::uint32_t missing) const {
+    const Tables::AnyOrder& row = tables_.any_order(parts.rule);
+    return row.max == kUnbounded || parts.count + missing < row.max;
+  }
+
+  const Tables& tables_;
+  const StateId first_;
+  KeyTable keys_;
+  std::vector<bool> must_end_;  // by state
+};
+
+template <class Visit>
+void MadeStates::for_next(const Parts& parts, Visit&& visit) {
+  const Tables::AnyOrder& row = tables_.any_order(parts.rule);
+  Parts after = parts;
+  if (parts.count > 0 && !parts.separated) {
+    if (!continues(parts)) return;
+    after.separated = true;
+    return visit(row.separator, of(after));
+  }
+  after.separated = false;
+  after.count = std::min(parts.count + 1, row.count_max());
+  const bool room = has_room(parts, missing(parts));
+  for (std::size_t i = 0; i < row.parts.size(); ++i) {
+    if (contains(parts.read, i) || !(room || contains(row.required, i))) continue;
+    add_part(after.read, i);
+    visit(row.parts[i], of(after));
+    after.read[i / 32] = parts.read[i / 32];
+  }
+  if (row.others && room) visit(*row.others, of(after));
+}
+
+}  // namespace octavo::grammar
