@@ -308,8 +308,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
     if (const auto done = bench_throughput(*options); !done) outcome.report(done.error());
   });
 
-  CLI::App* step =
-      bench->add_subcommand("step", "Time of each operator in a decoding step");
+  CLI::App* step = bench->add_subcommand("step", "Time of each operator in a decoding step");
   add_common(*step, *options);
   step->add_option("--batch-size", options->batch_sizes, "Requests at a time, one or several numbers")
       ->check(CLI::Range(1, 4096))

@@ -161,10 +161,9 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
                   "cpu, against reading from memory and peak arithmetic, or cuda, against copying on the GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  ops->add_option(
-         "--cpu-threads", options->threads,
-         "Compute threads; 0: all that this process may use. With one thread the processor time is "
-         "measured, which other programs disturb less")
+  ops->add_option("--cpu-threads", options->threads,
+                  "Compute threads; 0: all that this process may use. With one thread the processor time is "
+                  "measured, which other programs disturb less")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   ops->add_option("--isa", options->isa,

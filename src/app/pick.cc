@@ -122,7 +122,8 @@ constexpr PickFlag kPickServerFlags[] = {
     {"--grpc-max-recv-msg-size", flag::to<&PickCommand::grpc_message_bytes>,
      "Maximum size of a gRPC message, such as 10MiB (default: what --max-payload-size needs)"},
     {"--max-payload-size", flag::to<processor_of, &fleet::ProcessorOptions::body_bytes_max>,
-     "Maximum bytes of a request body; larger ones get 413", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
+     "Maximum bytes of a request body; larger ones get 413",
+     flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--drain-timeout", flag::to<&PickCommand::times, &PickTimes::drain>,
      "Time for streams to finish after a signal to stop"},
 };

@@ -159,8 +159,9 @@ void add_scaling_flags(CLI::App& command, PlanCommand& c) {
 
 void add_plan(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "plan", "Compute how many replicas recorded traffic needs to meet an SLO, now and over time, by "
-              "simulation");
+      "plan",
+      "Compute how many replicas recorded traffic needs to meet an SLO, now and over time, by "
+      "simulation");
   auto options = std::make_shared<PlanCommand>();
   add_plan_flags(*command, *options);
   add_scaling_flags(*command, *options);

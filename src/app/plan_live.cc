@@ -79,7 +79,8 @@ constexpr struct {
 } kConnectors[] = {
     {"none", "decides and tells",
      [](const PlanLiveCommand&) -> Result<fleet::MakeConnector> { return nothing; }},
-    {"process", "starts and ends servers on this machine, and registers them at the router", process_connector},
+    {"process", "starts and ends servers on this machine, and registers them at the router",
+     process_connector},
     {"command", "runs --command with the number", command_connector},
 };
 

@@ -40,7 +40,8 @@ constexpr FlagRow<PolicyOptions> kPolicyFlags[] = {
      "NVIDIA Dynamo's cost",
      flag::range(0.0, 1000.0)},
     {"--router-temperature", flag::to<&PolicyOptions::router_temperature>,
-     "kv_aware: temperature of a random choice by cost; 0: always the replica with the lowest cost", flag::range(0.0, 1000.0)},
+     "kv_aware: temperature of a random choice by cost; 0: always the replica with the lowest cost",
+     flag::range(0.0, 1000.0)},
     {"--router-ttl-secs", flag::to<&PolicyOptions::router_ttl_secs>,
      "kv_aware: seconds for which a replica without KV events is assumed to hold the prompts that it "
      "received",

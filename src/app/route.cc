@@ -145,8 +145,8 @@ constexpr RouterFlag kFailureFlags[] = {
      "Longest wait between attempts", flag::range(0, 600'000)},
     {"--retry-backoff-multiplier", flag::to<retry_of, &fleet::RetryOptions::backoff_multiplier>,
      "Factor from one wait to the next", flag::range(1.0, 100.0)},
-    {"--retry-jitter-factor", flag::to<retry_of, &fleet::RetryOptions::jitter>,
-     "Random share of a wait", flag::range(0.0, 1.0)},
+    {"--retry-jitter-factor", flag::to<retry_of, &fleet::RetryOptions::jitter>, "Random share of a wait",
+     flag::range(0.0, 1.0)},
     {"--retry-budget", flag::to<retry_of, &fleet::RetryOptions::budget>,
      "Maximum share of retries after a refusal (429, 5xx) and of hedges; ten per second are free",
      flag::range(0.0, 100.0)},
@@ -216,7 +216,8 @@ constexpr RouterFlag kLimitFlags[] = {
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
     {"--max-concurrent-requests", flag::to<&RouterOptions::max_concurrent_requests>,
-     "Maximum number of requests at a time; others wait (--queue-size) or get 429; -1: no limit", flag::range(-1, 1'000'000)},
+     "Maximum number of requests at a time; others wait (--queue-size) or get 429; -1: no limit",
+     flag::range(-1, 1'000'000)},
     {"--queue-size", flag::to<&RouterOptions::queue, &fleet::QueueOptions::size>,
      "Maximum number of requests that wait while no replica has room, ordered by `priority` and round "
      "robin over tenants; others get 429. The router learns a replica's limit from 429 and 503. 0: no queue",
@@ -224,8 +225,7 @@ constexpr RouterFlag kLimitFlags[] = {
     {"--queue-timeout-secs", flag::to<&RouterOptions::queue, &fleet::QueueOptions::timeout_s>,
      "Longest wait for room; then 408, or the replica's own refusal", flag::range(1, 86'400)},
     {"--http-threads", flag::to<&RouterOptions::http, &http::ServerOptions::threads>,
-     "Number of threads; each serves a share of the clients",
-     flag::range(1, 64)},
+     "Number of threads; each serves a share of the clients", flag::range(1, 64)},
 };
 
 void add_route_flags(CLI::App& command, RouteCommand& c) {
@@ -322,8 +322,7 @@ Result<> route(RouteCommand& c) {
 }  // namespace
 
 void add_route(CLI::App& program, Outcome& outcome) {
-  CLI::App* command = program.add_subcommand(
-      "route", "Route each request to the best of many replicas");
+  CLI::App* command = program.add_subcommand("route", "Route each request to the best of many replicas");
   auto options = std::make_shared<RouteCommand>();
   add_route_flags(*command, *options);
   command->callback([options, &outcome] {

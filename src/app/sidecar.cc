@@ -62,8 +62,7 @@ constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
     {"--request-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::request_timeout_ms>,
      "Maximum seconds for the prefill request, and for the decode request", flag::range(1, 86'400)},
     {"--prefill-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::prefill_timeout_ms>,
-     "Maximum seconds for a prefill; then the decode engine computes the prompt",
-     flag::range(1, 86'400)},
+     "Maximum seconds for a prefill; then the decode engine computes the prompt", flag::range(1, 86'400)},
 };
 
 Result<> run(SidecarCommand& c) {

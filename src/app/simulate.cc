@@ -102,9 +102,7 @@ void add_fleet_flags(CLI::App& command, SimulateCommand& c) {
       .add_option("--picker-config", c.picker_configs,
                   "Configurations of `octavo pick` (YAML): each is simulated, too, under its file's name")
       ->group(group);
-  command
-      .add_flag("--kv-events", c.options.kv_events,
-                "Let replicas publish KV cache events, for kv_aware")
+  command.add_flag("--kv-events", c.options.kv_events, "Let replicas publish KV cache events, for kv_aware")
       ->group(group);
   add_policy_flags(command, group, c.options.policy_options);
   const char* apart = "Prefill and decode apart";
@@ -141,8 +139,9 @@ void add_result_flags(CLI::App& command, SimulateCommand& c) {
 
 void add_simulate(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
-      "simulate", "Simulate a fleet under recorded traffic in virtual time, with the real router and "
-                  "schedulers, without a GPU");
+      "simulate",
+      "Simulate a fleet under recorded traffic in virtual time, with the real router and "
+      "schedulers, without a GPU");
   auto options = std::make_shared<SimulateCommand>();
   add_traffic_flags(*command, *options);
   add_fleet_flags(*command, *options);

@@ -140,8 +140,7 @@ constexpr FlagRow<PrefillPool> kLinkFlags[] = {
      flag::range(0, 1 << 28)},
     {"--kv-link-bandwidth", flag::to<&PrefillPool::link_bytes_per_second>,
      "Bandwidth of KV transfers, bytes per second", flag::range(1.0, 1e15)},
-    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>,
-     "Latency of a KV transfer, microseconds",
+    {"--kv-link-latency", flag::to<&PrefillPool::link_latency_us>, "Latency of a KV transfer, microseconds",
      flag::range(std::int64_t{0}, std::int64_t{1} << 40)},
 };
 

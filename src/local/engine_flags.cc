@@ -118,7 +118,8 @@ constexpr EngineFlag kDevice[] = {
     {"--nnodes", flag::to<&E::nodes, &NodeOptions::count>,
      "Number of hosts; each has the same number of the engine's ranks", flag::range(1, 64)},
     {"--node-rank", flag::to<&E::nodes, &NodeOptions::rank>,
-     "Index of this host; host 0 has the server, the others need the same model and flags", flag::range(0, 63)},
+     "Index of this host; host 0 has the server, the others need the same model and flags",
+     flag::range(0, 63)},
     {"--master-addr", flag::to<&E::nodes, &NodeOptions::master_addr>, "Address of host 0"},
     {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "Port of host 0",
      flag::range(1, 65'535)},
@@ -126,8 +127,7 @@ constexpr EngineFlag kDevice[] = {
      "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::pipeline_parallel_size>,
-     "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes",
-     flag::range(1, 64)},
+     "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes", flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::enable_expert_parallel>,
      "Give each tensor-parallel process whole experts instead of a part of every expert"},
     {"--enable-eplb", flag::to<&E::expert_balancing, &ExpertBalancing::enabled>,
@@ -199,8 +199,9 @@ constexpr EngineFlag kScheduling[] = {
      "Compute long prompts over several steps (default: on)"},
     {"--long-prefill-token-threshold", flag::to<&E::long_prefill_token_threshold>,
      "Largest chunk of one prompt in a step; 0: no limit", flag::count(0, 1 << 20)},
-    {"--watermark", flag::to<&E::watermark>, "Share of the KV blocks to keep free when a request is "
-                                             "admitted",
+    {"--watermark", flag::to<&E::watermark>,
+     "Share of the KV blocks to keep free when a request is "
+     "admitted",
      flag::range(0.0, 0.5)},
     {"--scheduling-policy",
      flag::chosen<kPolicies, &E::policy>,
@@ -211,8 +212,8 @@ constexpr EngineFlag kScheduling[] = {
      "Propose tokens and check several in a step; answers stay the same. As JSON: "
      R"({"model": "path/of/a/draft-model", "num_speculative_tokens": 4}, {"method": "suffix"} or )"
      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"},
-    {"--max-num-queued-reqs", flag::to<&E::max_queued>,
-     "Maximum number of waiting answers; more get 429", flag::count(0, 1 << 23)},
+    {"--max-num-queued-reqs", flag::to<&E::max_queued>, "Maximum number of waiting answers; more get 429",
+     flag::count(0, 1 << 23)},
 };
 
 constexpr EngineFlag kLora[] = {

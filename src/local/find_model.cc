@@ -64,9 +64,7 @@ Result<> take_own_adapter(EngineOptions& options) {
 }  // namespace
 
 void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environment) {
-  command
-      .add_option("--revision", flags.revision,
-                  "Branch, tag or commit of a Hub model (default: main)")
+  command.add_option("--revision", flags.revision, "Branch, tag or commit of a Hub model (default: main)")
       ->group("Model");
   add_cache_flag(command, flags, std::move(environment));
   command

@@ -187,7 +187,8 @@ void write_kv_transfers(Engines engines, Exposition& out) {
   out.counter("external_prefix_cache_queries",
               "Prompt tokens requested from another engine or from a tier of the cache.", engines,
               of(&KvTransferStats::queries));
-  out.counter("external_prefix_cache_hits", "Of these tokens, those that were loaded.", engines, of(&KvTransferStats::hits));
+  out.counter("external_prefix_cache_hits", "Of these tokens, those that were loaded.", engines,
+              of(&KvTransferStats::hits));
   out.histogram("nixl_xfer_time_seconds", "Time to fetch the KV blocks of a request.", engines,
                 of(&KvTransferStats::seconds));
   out.histogram("nixl_bytes_transferred", "Bytes of the KV blocks fetched for a request.", engines,

@@ -100,8 +100,8 @@ std::string Planner::State::metrics() {
   if (seen.tpot_ms >= 0)
     write_gauge(out, "octavo_plan_tpot_seconds", "Time of a further token, of the latest replica.",
                 seen.tpot_ms * 1e-3);
-  write_counters(out, "octavo_plan_decisions_total", "Changes of the number of replicas, by cause.",
-                 "reason", decisions);
+  write_counters(out, "octavo_plan_decisions_total", "Changes of the number of replicas, by cause.", "reason",
+                 decisions);
   return out;
 }
 

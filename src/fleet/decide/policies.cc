@@ -63,20 +63,19 @@ PipelineConfig bucket(const PolicyOptions& o) {
 
 constexpr Policy kPolicies[] = {
     {"bucket", "by prompt length, with bounds that divide the work equally", bucket},
-    {"cache_aware", "among replicas without overload, the one that received the longest prefix of the "
-                    "prompt",
+    {"cache_aware",
+     "among replicas without overload, the one that received the longest prefix of the "
+     "prompt",
      cache_aware},
     {"consistent_hashing",
      "by a hash of a header: X-SMG-Routing-Key, else the client's key, address or cookie; "
      "X-SMG-Target-Worker names a worker",
      consistent_hashing},
-    {"kv_aware", "the replica with the lowest cost, from cached blocks and work in flight",
-     kv_aware},
+    {"kv_aware", "the replica with the lowest cost, from cached blocks and work in flight", kv_aware},
     {"least_loaded", "the replica with the fewest unfinished requests", least_loaded},
     {"manual", "the replica that got this X-SMG-Routing-Key first", manual},
     {"power_of_two", "the less loaded of two random replicas", power_of_two},
-    {"prefix_hash", "by a hash of the prompt's first tokens, unless that replica is overloaded",
-     prefix_hash},
+    {"prefix_hash", "by a hash of the prompt's first tokens, unless that replica is overloaded", prefix_hash},
     {"random", "a random replica", random},
     {"round_robin", "one after the other", round_robin},
 };

@@ -131,7 +131,8 @@ class Source {
       return start_over();
     }
     if (step != CacheStream::Step::apply) {
-      log_warning("KV cache events of {} were lost: its index is cleared and filled again", member_.endpoint->url);
+      log_warning("KV cache events of {} were lost: its index is cleared and filled again",
+                  member_.endpoint->url);
       clear();
     }
     if (step == CacheStream::Step::clear) return replay_.reset();

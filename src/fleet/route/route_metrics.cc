@@ -117,7 +117,8 @@ std::string RouteMetrics::text() const {
                  hedges_);
   write_gauge(out, "octavo_route_peers", "Other routers that report their requests in flight.", peers_);
   write_counters(out, "octavo_route_peer_messages_total",
-                 "Messages from other routers: applied, or malformed and ignored.", "outcome", peer_messages_);
+                 "Messages from other routers: applied, or malformed and ignored.", "outcome",
+                 peer_messages_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);
