@@ -102,7 +102,7 @@ constexpr ServeFlag kParserFlags[] = {
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
      R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
-     R"("unknown_keywords": "refuse", "unique_items": "refuse", "member_order": "schema"})"},
+     R"("unknown_keywords": "refuse", "unique_items": "refuse", "member_order": "any"})"},
 };
 
 constexpr ServeFlag kTemplateFlags[] = {

@@ -2,13 +2,15 @@
 
 #include <boost/json/parse.hpp>
 
+#include "serve/openai/generation_fields.h"
+
 namespace octavo {
 
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json) {
   boost::system::error_code not_json;
   const boost::json::value value = boost::json::parse(json, not_json);
   if (not_json || !value.is_object()) return invalid("structured_outputs_config", "must be a JSON object");
-  grammar::JsonOptions options;
+  grammar::JsonOptions options = openai::RequestRules().json;
   for (const auto& [name, given] : value.get_object()) {
     const std::string_view field = name;
     if (given.is_null() || field == "backend" || field == "disable_fallback") continue;

@@ -9,7 +9,7 @@
 namespace octavo {
 
 // {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse", "member_order":
-// "schema"}. Accepts `backend` and `disable_fallback` without effect: there is one backend. Errors name the
+// "any"}. Accepts `backend` and `disable_fallback` without effect: there is one backend. Errors name the
 // field.
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json);
 

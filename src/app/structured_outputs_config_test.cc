@@ -8,13 +8,14 @@ namespace {
 TEST(StructuredOutputsConfig, ReadsVllmsFieldsAndUnknownKeywords) {
   const auto options = parse_structured_outputs_config(
       R"({"backend":"xgrammar","disable_fallback":true,"disable_any_whitespace":true,"unknown_keywords":"refuse",
-          "unique_items":"refuse","member_order":"schema"})");
+          "unique_items":"refuse","member_order":"any"})");
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->whitespace, grammar::JsonOptions::Whitespace::none);
   EXPECT_TRUE(options->refuse_unknown);
   EXPECT_TRUE(options->refuse_unique);
-  EXPECT_FALSE(options->any_order);
-  EXPECT_TRUE(parse_structured_outputs_config(R"({"member_order":"any"})")->any_order);
+  EXPECT_TRUE(options->any_order);
+  EXPECT_FALSE(parse_structured_outputs_config(R"({"member_order":"schema"})")->any_order);
+  EXPECT_FALSE(parse_structured_outputs_config("{}")->any_order) << "OpenAI's promise";
   EXPECT_FALSE(parse_structured_outputs_config(R"({"unknown_keywords":"ignore"})")->refuse_unknown);
   EXPECT_FALSE(parse_structured_outputs_config("{}")->refuse_unique);
 }

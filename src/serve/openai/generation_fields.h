@@ -44,7 +44,8 @@ struct RequestRules {
   int sounds_max = 0;                                  // of one prompt; 0: the model takes none
   bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
   std::optional<ReasoningRule> reasoning{};            // nullopt: thoughts are text
-  grammar::JsonOptions json{};                         // of answers that must be JSON
+  // Of answers that must be JSON. OpenAI promises the schema's order of members.
+  grammar::JsonOptions json{.any_order = false};
 
   // Takes the engine's limits.
   void take_limits(const EngineInfo& engine);
