@@ -1,4 +1,4 @@
-// Flags of SGLang's launch_router and of vllm-router that change nothing here.
+// Flags of SGLang's launch_router that change nothing here.
 #pragma once
 
 #include <CLI/CLI.hpp>
