@@ -63,7 +63,7 @@ Result<std::vector<double>> percentiles_of(const ServeCommand& c) {
   for (const std::string& part : split(c.metric_percentiles)) {
     TRY(const double percent, number("metric-percentiles", part));
     if (!(percent >= 0 && percent <= 100))
-      return invalid("metric-percentiles", "{} must lie in [0, 100]", part);
+      return invalid("metric-percentiles", "{} must be in [0, 100]", part);
     percentiles.push_back(percent);
   }
   return percentiles;

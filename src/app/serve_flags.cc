@@ -92,7 +92,7 @@ constexpr ServeFlag kParserFlags[] = {
      "How the model writes tool calls; auto: as its chat template shows, none: calls are text",
      OneOfList{tool_parsers}},
     {"--enable-auto-tool-choice,!--no-enable-auto-tool-choice", flag::to<&ServeCommand::auto_tool_choice>,
-     "Find tool calls in answers, for tool_choice auto"},
+     "Find tool calls in answers, for tool_choice auto (default: on)"},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
      "Leave tools out of the prompt of requests that say tool_choice none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,

@@ -176,7 +176,7 @@ struct NfaBuilder {
   const Grammar& grammar;
   Nfa nfa;
   std::size_t states_max;
-  std::vector<TokenAtom>* tokens = nullptr;  // where token atoms are numbered; none: regular languages only
+  std::vector<TokenAtom>* tokens = nullptr;  // the token atoms found so far; nullptr: regular languages only
 
   // False: too large, or (without `tokens`) not regular.
   bool build(ExprId expr, StateId from, StateId to);

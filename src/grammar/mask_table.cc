@@ -431,7 +431,7 @@ const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
                                static_cast<std::uint32_t>(parts.parts.size()),
                                parts.others ? rule_number(*parts.others) : kNoNumber});
       for (std::size_t i = 0; i < parts.parts.size(); ++i)
-        text.insert(text.end(), {parts.required[i], rule_number(parts.parts[i])});
+        text.insert(text.end(), {contains(parts.required, i), rule_number(parts.parts[i])});
       continue;
     }
     text.insert(text.end(), {2, state_number(row.start)});

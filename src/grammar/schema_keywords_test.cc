@@ -157,7 +157,7 @@ TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
     for (std::size_t i = 0; i < 40; ++i)
       held.push_back(std::make_unique<char[]>(32 + (i * 7 + round * 13) % 37 * 32));
     for (std::size_t i = held.size() % 3; i < held.size(); i += 3) held[i].reset();
-    const auto grammar = testing::compiled(json_schema_grammar(kSchema), kSchema);
+    const auto grammar = testing::compiled(json_schema_grammar(kSchema, {.any_order = false}), kSchema);
     ASSERT_TRUE(grammar);
     EXPECT_TRUE(accepts(grammar, R"({"v":{"a":1,"b":2}})")) << round;
     EXPECT_FALSE(accepts(grammar, R"({"v":{"b":2,"a":1}})")) << round;

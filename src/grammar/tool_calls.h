@@ -39,8 +39,8 @@ Result<std::string> tool_call_or_json_tag(std::span<const Tool> tools, std::stri
 // joined.
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel);
 
-// The parameters that dialects of form `parameters` write as they are, being strings. `schema`: of the
-// arguments; what cannot be read has none.
+// The string parameters: dialects of form `parameters` write their values without quotes. `schema`: JSON
+// Schema of the arguments; an invalid schema gives an empty list.
 std::vector<std::string> text_parameters(std::string_view schema);
 
 // vLLM's named choice: the JSON Schema of the arguments alone.

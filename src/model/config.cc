@@ -53,7 +53,7 @@ Result<double> number_in(const boost::json::value& value, std::string_view field
   const auto number = as_number(value);
   if (!number) return invalid(field, "{} must be a number", where);
   if (!std::isfinite(*number) || *number < range.least || *number > range.most)
-    return invalid(field, "{} is {}, it must lie in [{}, {}]", where, *number, range.least, range.most);
+    return invalid(field, "{} is {}, it must be in [{}, {}]", where, *number, range.least, range.most);
   return *number;
 }
 
@@ -63,7 +63,7 @@ Result<int> integer_in(const boost::json::value& value, std::string_view field, 
   const auto number = as_number(value);
   if (!number || std::trunc(*number) != *number) return invalid(field, "{} must be a whole number", where);
   if (*number < static_cast<double>(range.least) || *number > static_cast<double>(range.most)) {
-    return invalid(field, "{} is {}, it must lie in [{}, {}]", where, *number, range.least, range.most);
+    return invalid(field, "{} is {}, it must be in [{}, {}]", where, *number, range.least, range.most);
   }
   return static_cast<int>(*number);
 }

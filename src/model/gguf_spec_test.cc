@@ -116,7 +116,7 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   EXPECT_THAT(error(nomic()
                         .u32("nomic-bert-moe.expert_count", 4)
                         .u32("nomic-bert-moe.expert_used_count", 5)),
-              HasSubstr("nomic-bert-moe.expert_used_count is 5, it must lie in [1, 4]"));
+              HasSubstr("nomic-bert-moe.expert_used_count is 5, it must be in [1, 4]"));
   EXPECT_THAT(error(file("t5encoder")
                         .f32("t5encoder.attention.layer_norm_rms_epsilon", 1e-6F)
                         .u32("t5encoder.attention.key_length", 16)
@@ -238,13 +238,13 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
   const std::string file = path_.string();
   EXPECT_EQ(error(llama("block_count")), file + ": llama.block_count is missing");
   EXPECT_EQ(error(llama("block_count").u32("llama.block_count", 0)),
-            file + ": llama.block_count is 0, it must lie in [1, 1024]");
+            file + ": llama.block_count is 0, it must be in [1, 1024]");
   EXPECT_EQ(error(llama("block_count").text("llama.block_count", "two")),
             file + ": llama.block_count must be a number");
   EXPECT_EQ(error(llama().f32("llama.rope.freq_base", NAN)),
-            file + ": llama.rope.freq_base is nan, it must lie in [1, 1000000000000]");
+            file + ": llama.rope.freq_base is nan, it must be in [1, 1000000000000]");
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_used_count", 5)),
-              HasSubstr("llama.expert_used_count is 5, it must lie in [1, 4]"));
+              HasSubstr("llama.expert_used_count is 5, it must be in [1, 4]"));
   EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_gating_func", 2)),
               HasSubstr("llama.expert_gating_func is 2; supported here is 1"));
   EXPECT_THAT(error(llama().text("llama.rope.scaling.type", "spiral")),

@@ -64,7 +64,7 @@ const Bad kBad[] = {
      "quantization_config.checkpoint_format is marlin; gptq, gptq_v2 can be loaded"},
     {"Words", R"({"quant_method":"gptq","bits":4,"group_size":64,"pack_dtype":"int16"})",
      "pack_dtype is int16"},
-    {"AwqBits", R"({"quant_method":"awq","bits":8,"group_size":64})", "bits is 8, it must lie in [4, 4]"},
+    {"AwqBits", R"({"quant_method":"awq","bits":8,"group_size":64})", "bits is 8, it must be in [4, 4]"},
     {"AwqVersion", R"({"quant_method":"awq","bits":4,"group_size":64,"version":"gemv"})", "version is gemv"},
     {"AwqZeros", R"({"quant_method":"awq","bits":4,"group_size":64,"zero_point":false})", "without zero"},
     {"CompressedFormat", R"({"quant_method":"compressed-tensors","format":"marlin-24"})",
@@ -83,7 +83,7 @@ const Bad kBad[] = {
      "transforms of activations"},
     {"OtherFp8", R"({"quant_method":"fp8","fmt":"e5m2"})", "fmt is e5m2"},
     {"Block", R"({"quant_method":"fp8","weight_block_size":[128]})", "must be a list of 2 numbers"},
-    {"NegativeBlock", R"({"quant_method":"fp8","weight_block_size":[128,-1]})", "must lie in [1, "},
+    {"NegativeBlock", R"({"quant_method":"fp8","weight_block_size":[128,-1]})", "must be in [1, "},
 };
 
 class QuantizationConfigBad : public testing::TestWithParam<Bad> {};

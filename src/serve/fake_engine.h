@@ -96,7 +96,7 @@ class FakeEngine final : public EngineClient {
   std::optional<ErrorCode> refusal_code{};
   std::atomic<bool> healthy = true;
   std::atomic<bool> hangs = false;
-  std::atomic<bool> out_of_memory = false;  // when asked for its figures
+  std::atomic<bool> out_of_memory = false;  // reading the metrics throws std::bad_alloc
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};

@@ -91,7 +91,7 @@ struct ServeOptions {
   ObserveOptions observe{};
 
   std::vector<TokenId> eos_ids{};      // end an answer unless ignore_eos; sorted
-  std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect
+  std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect
   ContentFormat content_format{};      // contents in chat templates
   std::string root_path{};             // prefix of paths that a proxy leaves in place
   std::string version{};

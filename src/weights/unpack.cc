@@ -112,7 +112,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   if (nan_scale) return failure(ErrorCode::corrupt, "tensor {} holds NaN", m.scales.name);
   if (nan) return failure(ErrorCode::corrupt, "tensor {} holds NaN in fp8", m.codes.name);
   if (bad_zero != 0)
-    return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, it must lie in [0, 255]",
+    return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, it must be in [0, 255]",
                    m.zeros.name, bad_zero.load());
   out.set_part(tensor.encoding, rows, cols);
   return out;

@@ -176,10 +176,12 @@ std::string FlowGate::metrics(const std::string& pool) const {
                   "Time to enqueue a request.", counts_.enqueues);
   write_histogram(out, "llm_d_epp_flow_control_dispatch_cycle_duration_seconds",
                   "Time of one dispatch cycle.", counts_.dispatch_cycles);
-  write_counter(out, "octavo_pick_flow_control_evictions_total",
-                "Running requests that ended for those that waited.", counts_.evictions);
-  write_counters(out, "octavo_pick_flow_control_outcomes_total", "Outcomes of requests that waited.",
-                 "outcome", counts_.outcomes);
+  const auto own = [&](std::string_view what) {
+    return fmt::format("octavo_{}_flow_control_{}_total", program_, what);
+  };
+  write_counter(out, own("evictions"), "Running requests that ended for those that waited.",
+                counts_.evictions);
+  write_counters(out, own("outcomes"), "Outcomes of requests that waited.", "outcome", counts_.outcomes);
   return out;
 }
 

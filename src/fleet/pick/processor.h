@@ -49,8 +49,8 @@ struct ProcessorOptions {
   bool subset_filter = true;                            // the gateway's subset of endpoints counts
   bool emit_scores = false;                             // tell the gateway the scores of the endpoints picked
   RequestRules rules = {};                              // to begin with
-  std::optional<FlowGateOptions> flow = {};             // nothing: requests do not wait,
-  SaturationDetector shedding = UtilizationDetector{};  // and those of priorities below 0 are refused by this
+  std::optional<FlowGateOptions> flow = {};             // nullopt: requests do not wait
+  SaturationDetector shedding = UtilizationDetector{};  // without `flow`: refuses priorities below 0 when saturated
   int primary_port = 0;           // where the gateway sends all requests to; 0: as picked
   MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
   bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
@@ -155,10 +155,10 @@ class Processor {
   ModelRestorer restorer_;
   bool has_trailers_ = false;
   Wait waits_for_ = Wait::nothing;
-  FlowOutcome outcome_ = FlowOutcome::dispatched;  // of its wait for its turn
-  EndpointId burst_home_ = kNoEndpoint;            // of its wait for others
-  std::atomic<std::uint64_t> held_ = 0;            // at the gate; 0: it was never there
-  int priority_ = 0;                               // there
+  FlowOutcome outcome_ = FlowOutcome::dispatched;  // how the wait in the queue ended
+  EndpointId burst_home_ = kNoEndpoint;            // endpoint chosen for the burst of equal prompts
+  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0: the request never entered it
+  int priority_ = 0;                               // priority at the flow gate
   bool evictable_ = false;
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;

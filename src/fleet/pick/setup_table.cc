@@ -153,7 +153,7 @@ void read_file_discovery(Parameters& parameters, SetupTarget& target) {
 // The balancer counts requests in flight, with the output tokens that have come.
 void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   bool estimates = false, synced = false;
-  std::string prefixes;  // what any producer knows of them counts
+  std::string prefixes;  // accepted, not used: the balancer reads the prefixes of every producer
   parameters.read("prefixMatchInfoProducerName", prefixes);
   parameters.read("syncCrossReplicaState", synced);
   if (synced)

@@ -35,8 +35,8 @@ bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
 
 }  // namespace
 
-// Whether the groups that only some rows see are free of such values. Groups that every row sees need no
-// check.
+// Whether the groups that only some rows see are free of infinity and NaN. Groups that every row sees need
+// no check.
 bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   const KvLayout& layout = kv_.layout;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {

@@ -90,7 +90,7 @@ struct Quant {
     }
   }
 
-  // Four codes per lane: columns 4 step .. 4 step + 3 of one vector of rows.
+  // Four codes per lane: columns 4 * kStep to 4 * kStep + 3 of one vector of rows.
   template <int kStep>
   static Ints<S> codes(const std::byte* planes) {
     constexpr int kLow = kFormat.low_bits, kHigh = kFormat.high_bits;

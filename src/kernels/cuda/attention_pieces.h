@@ -74,7 +74,7 @@ __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)
   }
 }
 
-// Scores to probabilities: 2^(scale_of_2 * (score - most)). Gives each row's sum, of one part after the other.
+// Turns scores into probabilities: 2^(scale_of_2 * (score - most)). sum: each row's sum, added part by part.
 template <int kTiles>
 __device__ inline void make_probabilities(float (&scores)[kTiles][4], const float (&most)[2], float scale_of_2,
                                           float (&sum)[2]) {

@@ -1,4 +1,4 @@
-// Queries, keys and values into the paged cache, and attention over it.
+// Writes keys and values into the paged cache, and computes attention of queries over it.
 //
 // A block is laid out as kv_exchange.h says.
 #include <algorithm>

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// A table stored as the only one of a stack.
+// For a table that the checkpoint stores as a stack of one.
 void take_from_stack(MatrixParameter& table, const std::string& name) {
   table.parts[0] = {name, {1, table.rows, table.cols}};
   table.slice = 0;

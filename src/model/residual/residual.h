@@ -14,7 +14,7 @@ class ResidualSum {
     View delta = {};
     Norm norm = {};
     float scale = 1;
-    bool replaces = false;  // norm is of the residual with the delta, not of the delta
+    bool replaces = false;  // true: norm applies to residual + delta; false: to delta
     View residual_scale = {};
   };
 
