@@ -13,6 +13,7 @@ from test_embeddings import close, folder_of, golden, ids_of
 
 ROOT = Path(__file__).parents[2]
 os.environ.setdefault("OCTAVO_LIBRARY", str(ROOT / "build/release/liboctavo.so.1"))
+os.environ.setdefault("OCTAVO_GRAMMAR_LIBRARY", str(ROOT / "build/release/liboctavo_grammar.so.1"))
 sys.path.insert(0, str(ROOT / "bindings/python"))
 
 from octavo import LLM, PoolingParams, SamplingParams  # noqa: E402
@@ -119,4 +120,4 @@ def test_the_examples_of_the_pages_run(code, tmp_path, tmp_path_factory, monkeyp
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 7
