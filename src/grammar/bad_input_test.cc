@@ -3,7 +3,11 @@
 #include <pthread.h>
 
 #include <functional>
+#include <span>
+#include <string>
 
+#include "base/hash.h"
+#include "base/pack.h"
 #include "grammar/grammar_cache.h"
 #include "grammar/json_schema.h"
 #include "grammar/testing.h"
@@ -301,6 +305,42 @@ TEST(BadInput, TooManyReadings) {
     EXPECT_FALSE(matcher.accept('c'));
     EXPECT_TRUE(matcher.accept('a'));
   });
+}
+
+// Stored tables with the right hash, whose numbers lead astray.
+TEST(BadInput, StoredTablesThatNoGrammarHas) {
+  constexpr std::size_t kHash = 32, kTables = 48;  // the header's last field, and the bytes that it is of
+  const auto vocabulary = testing::byte_vocabulary();
+  const auto grammar = json_schema_grammar(R"({"type":"array","items":{"type":"object"}})");
+  ASSERT_TRUE(grammar);
+  const auto compiled = CompiledGrammar::compile(*grammar, vocabulary);
+  ASSERT_TRUE(compiled);
+  const std::string stored = (*compiled)->to_bytes();
+  const auto loads = [&](auto&& change) {
+    Tables tables;
+    Unpacker(std::as_bytes(std::span(stored)).subspan(kTables)).get(tables);
+    change(tables);
+    std::string text, hash;
+    Packer(text).put(tables);
+    Packer(hash).put(hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0));
+    return CompiledGrammar::from_bytes(stored.substr(0, kHash) + hash + text, vocabulary).has_value();
+  };
+  EXPECT_TRUE(loads([](Tables&) {}));
+  EXPECT_FALSE(loads([](Tables& t) {
+    for (Tables::StateRow& state : t.states) {
+      if (state.bytes_end == state.edges) continue;
+      t.edges[state.edges].ref = 1u << 30;
+      state.bytes_end = state.edges;
+      return;
+    }
+  })) << "a byte is read as a call";
+  EXPECT_FALSE(loads([](Tables& t) {
+    for (Edge& edge : t.edges) edge.target = static_cast<StateId>(t.states.size() - 1);
+  })) << "an edge leaves its automaton";
+  EXPECT_FALSE(loads([](Tables& t) {
+    for (Tables::RuleRow& rule : t.rules)
+      if (rule.kind == Tables::RuleRow::Kind::automaton) rule.start = static_cast<StateId>(t.states.size() - 1);
+  })) << "rules have one start";
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Compiled grammars as bytes: a header, then the tables.
 #include <algorithm>
+#include <vector>
 
 #include "base/pack.h"
 #include "grammar/compiled_grammar.h"
+#include "grammar/limits.h"
 
 namespace octavo::grammar {
 
@@ -29,6 +31,32 @@ Hash128 hash_of(const Vocabulary& vocabulary) {
   return hash_of(text);
 }
 
+// Whether the automata are one after the other, and so are the edges of their states: those of each state in
+// the order of their symbols, and to states of the same automaton.
+bool is_in_order(const Tables& t) {
+  std::vector<StateId> begins;
+  for (const Tables::RuleRow& rule : t.rules)
+    if (rule.kind == Tables::RuleRow::Kind::automaton) begins.push_back(rule.start);
+  begins.push_back(static_cast<StateId>(t.states.size()));
+  if (begins.front() != 0) return false;
+  std::uint32_t at = 0;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    if (begins[i] >= begins[i + 1]) return false;
+    for (StateId s = begins[i]; s < begins[i + 1]; ++s) {
+      const Tables::StateRow& row = t.states[s];
+      if (row.edges != at) return false;
+      for (; at < row.tokens_end; ++at) {
+        const Edge& edge = t.edges[at];
+        const Symbol symbol = at < row.bytes_end   ? Symbol::bytes
+                              : at < row.calls_end ? Symbol::call
+                                                   : Symbol::token;
+        if (edge.symbol != symbol || edge.target < begins[i] || edge.target >= begins[i + 1]) return false;
+      }
+    }
+  }
+  return at == t.edges.size();
+}
+
 // Whether every number leads to something that exists.
 bool is_complete(const Tables& t, const Vocabulary& vocabulary) {
   using Kind = Tables::RuleRow::Kind;
@@ -50,14 +78,14 @@ bool is_complete(const Tables& t, const Vocabulary& vocabulary) {
   };
   const auto parts = [&](const Tables::AnyOrder& a) {
     return std::ranges::all_of(a.parts, rule) && rule(a.separator) && (!a.others || rule(*a.others)) &&
-           a.required.size() == a.no_parts().size() && a.min > 0;
+           a.parts.size() <= kAnyOrderMax && a.required.size() == a.no_parts().size() && a.min > 0;
   };
   const auto token = [&](TokenId id) { return vocabulary.contains(id); };
   const auto byte_class = [&](std::uint8_t c) { return c < t.classes; };
   return rule(t.root) && std::ranges::all_of(t.rules, row) && std::ranges::all_of(t.states, state) &&
          std::ranges::all_of(t.edges, edge) && std::ranges::all_of(t.any_orders, parts) &&
          std::ranges::all_of(t.tokens, token) && std::ranges::all_of(t.byte_class, byte_class) &&
-         t.classes <= 256;
+         t.classes <= 256 && is_in_order(t);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Pausing an in-process engine.
 #include <chrono>
 #include <future>
+#include <utility>
 
 #include "engine/testing/rig.h"
 
@@ -59,14 +60,39 @@ TEST_P(PauseModes, WhatRunsIsFinishedAndWhatComesWaits) {
   rig.expect_empty();
 }
 
+// Asks for the pause at its first output, on the engine's thread: its request runs then, on machines of any speed.
+class AbortsAtFirstOutput final : public OutputSink {
+ public:
+  AbortsAtFirstOutput(EngineClient& engine, std::shared_ptr<Recorder> recorder)
+      : engine_(engine), recorder_(std::move(recorder)) {}
+  void deliver(Output&& output) noexcept override {
+    if (!std::exchange(asked_, true))
+      engine_.pause(PauseMode::abort, [this](Result<> result) { paused_.set_value(std::move(result)); });
+    recorder_->deliver(std::move(output));
+  }
+  std::future<Result<>> paused() { return paused_.get_future(); }
+
+ private:
+  EngineClient& engine_;
+  const std::shared_ptr<Recorder> recorder_;
+  bool asked_ = false;
+  std::promise<Result<>> paused_;
+};
+
 TEST_P(PauseModes, WhatRunsIsAborted) {
   Rig rig({.mode = GetParam()});
+  EXPECT_TRUE(pause(*rig.engine, PauseMode::keep).get());
   std::vector<std::shared_ptr<Recorder>> running;
-  for (unsigned i = 0; i < 8; ++i) running.push_back(submit(rig, i, 100'000));
-  EXPECT_TRUE(pause(*rig.engine, PauseMode::abort).get());
-  for (const auto& sink : running) {
-    ASSERT_TRUE(sink->wait_ended(1, std::chrono::seconds(0)));
-    EXPECT_EQ(sink->record().ends[0].finished, FinishReason::abort);
+  for (unsigned i = 0; i < 7; ++i) running.push_back(submit(rig, i, 100'000));
+  running.push_back(std::make_shared<Recorder>());
+  const auto sink = std::make_shared<AbortsAtFirstOutput>(*rig.engine, running.back());
+  auto paused = sink->paused();
+  EXPECT_TRUE(rig.engine->submit(request_for(some_prompt(8, 40), 100'000), sink));
+  rig.engine->resume();
+  EXPECT_TRUE(paused.get());
+  for (const auto& each : running) {
+    ASSERT_TRUE(each->wait_ended(1, std::chrono::seconds(0)));
+    EXPECT_EQ(each->record().ends[0].finished, FinishReason::abort);
   }
   rig.engine->resume();
   const auto next = submit(rig, 9, 20);

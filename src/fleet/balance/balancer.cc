@@ -79,6 +79,7 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   Cycle cycle{*view, request, inflight_, options_.clock(), Draws(options.draw ? *options.draw : draw())};
+  cycle.trial = true;
   decision_.explain = false;
   if (rank(pool(options.part), cycle, options)) return std::nullopt;
   return static_cast<std::int64_t>(request.tokens.size()) - cycle.cached_tokens(decision_.chosen());

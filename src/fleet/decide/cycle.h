@@ -27,6 +27,7 @@ struct Cycle {
   EndpointId burst_home = kNoEndpoint;
   // Who answers, while it is chosen who computes the prompt for it.
   EndpointId peer = kNoEndpoint;
+  bool trial = false;  // nothing is sent to the endpoint picked
   StepTimer* timer = nullptr;  // null: nobody asks how long plugins take
 
   // Tokens of the prompt that the endpoint need not compute, as far as any producer knows.

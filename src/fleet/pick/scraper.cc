@@ -47,8 +47,13 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
   const Member* member = view->find(asked.id);
   if (member && page && page->status == 200) {
     EnginePage read = read_engine_page(*member, page->body, engines_.of(*member->endpoint), now_us());
-    if ((read.ranks > 1 || member->endpoint->shares_port) && !has_port_of_own(*view, *member))
+    if ((read.ranks > 1 || member->endpoint->shares_port) && !has_port_of_own(*view, *member)) {
       balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
+      const auto now = balancer_.view();
+      const Member* first = member->endpoint->shares_port ? nullptr : now->find(asked.id);
+      if (first)  // its own rank's figures
+        read = read_engine_page(*first, page->body, engines_.of(*first->endpoint), now_us());
+    }
     scrape.state = std::move(read.state);
   }
   hand_over(std::move(scrape));

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "fleet/route/route_context.h"
+#include "fleet/route/usage_report.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {
@@ -35,6 +37,7 @@ class Attempt {
 
   Choice choice;
   http::Response answer = {};  // what has come of it and was not sent on
+  std::optional<UsageReport> usage = {};  // the last that its answer has reported
   const std::int64_t sent_us;
   bool hedges = false;     // the second of two
   bool forgotten = false;  // see Trouble

@@ -129,7 +129,8 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .rested = history_.refusal.has_value() || history_.prefill_is_busy,
           .computed = prefilled_ && part != Role::prefill,
           .worker = owner_,
-          .explain = in_.explains()};
+          .explain = in_.explains(),
+          .draw = part == Role::decode ? draw_ : std::nullopt};
 }
 
 // Sends the request to the best worker that has not had it yet. Null: no such worker exists.
@@ -137,6 +138,7 @@ Forwarding::AttemptPointer Forwarding::send() {
   const std::int64_t begun = now_us();
   const Role part = context_.options.pd.enabled ? Role::decode : Role::both;
   auto choice = balancer_.choose(in_.route(), choice_options(part));
+  draw_.reset();
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!choice) return nullptr;
   ++history_.tries;
@@ -171,7 +173,7 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
            [weak = weak_from_this()](Attempt& attempt, Trouble trouble) {
              if (const auto it = weak.lock()) it->on_trouble(attempt, trouble);
            }},
-      blind_wait());
+      std::min(blind_wait(), timeout_ms));  // its timer outlives the attempt
 }
 
 // An answer that comes whole takes the time of all its tokens.
@@ -244,12 +246,14 @@ void Forwarding::on_whole(Attempt& attempt) {
   if (is_event_stream(attempt.answer) && !back_.begun()) start_stream(attempt);
   if (back_.begun()) {
     if (!back_.end_events()) return on_lost(attempt, {ErrorCode::io, "it says so", ""});
+    check_usage(attempt);
     settle(attempt, Outcome::success);
     blame_suspects(200);
     return finish();
   }
   blame_suspects(attempt.answer.status);
-  check_usage(attempt, attempt.answer.body);
+  note_usage(attempt, attempt.answer.body);
+  check_usage(attempt);
   http::Response whole = for_client(attempt, std::move(attempt.answer));
   if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt.worker().name);
   settle(attempt, Outcome::success);

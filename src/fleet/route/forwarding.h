@@ -90,7 +90,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void wait_again();
   void leave_queue(FlowOutcome outcome);
   // The prompt at a prefill worker (forwarding_prefill.cc).
-  std::shared_ptr<const std::string> prefill_request() const;
+  std::shared_ptr<const std::string> prefill_request();
   void prefill(std::shared_ptr<const std::string> body);
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
@@ -124,7 +124,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // The client's answer (forwarding_answer.cc).
   http::Response for_client(const Attempt& attempt, http::Response answer) const;
   std::string_view response_of(std::string_view answer) const;
-  void check_usage(const Attempt& attempt, std::string_view bytes) const;
+  void note_usage(Attempt& attempt, std::string_view bytes) const;
+  void check_usage(const Attempt& attempt) const;
   void start_stream(Attempt& attempt);
   void send_back(Attempt& attempt, std::string_view piece);
   void answer(http::Response response);
@@ -145,6 +146,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   History history_;
   std::shared_ptr<const std::string> body_;  // null: the client's
   std::string owner_;       // name of the worker that has the stored response; "": none is known
+  std::optional<std::uint64_t> draw_ = {};  // of the next choice of a decode worker; nothing: a new one
   bool admitted_;           // counts in Admission
   bool prefilled_ = false;  // a prefill worker has computed the prompt
 };

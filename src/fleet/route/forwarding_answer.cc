@@ -3,7 +3,6 @@
 
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
-#include "fleet/route/usage_report.h"
 #include "openai/errors.h"
 
 namespace octavo::fleet {
@@ -19,10 +18,15 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   return out;
 }
 
-// Compares the usage that these bytes may report with what the router has assumed.
-void Forwarding::check_usage(const Attempt& attempt, std::string_view bytes) const {
+// Of a stream every event may report its usage so far.
+void Forwarding::note_usage(Attempt& attempt, std::string_view bytes) const {
   if (!in_.knows_length()) return;
-  const auto usage = read_usage(bytes);
+  if (const auto usage = read_usage(bytes)) attempt.usage = usage;
+}
+
+// Compares the usage of a whole answer with what the router has assumed.
+void Forwarding::check_usage(const Attempt& attempt) const {
+  const auto& usage = attempt.usage;
   if (!usage) return;
   const std::size_t tokens = in_.route().tokens.size();
   const bool same = context_.tokens ? context_.tokens->compare(tokens, usage->prompt_tokens)
@@ -43,7 +47,7 @@ void Forwarding::start_stream(Attempt& attempt) {
 
 void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   balancer_.grow(attempt.choice.booking, 1);
-  check_usage(attempt, piece);
+  note_usage(attempt, piece);
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 

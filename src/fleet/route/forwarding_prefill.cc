@@ -14,13 +14,14 @@
 namespace octavo::fleet {
 
 // Null: the request has no prompt to compute apart, or the decode worker has little of it to compute.
-std::shared_ptr<const std::string> Forwarding::prefill_request() const {
+std::shared_ptr<const std::string> Forwarding::prefill_request() {
   const http::Request& request = in_.request();
   if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
   if (!in_.route().stored_response.empty()) return nullptr;  // it continues what a decode worker has
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
   if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
+    draw_ = balancer_.draw();  // so that the worker asked about is the one that gets the request
     const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
     if (rest && *rest <= own_max) {
       context_.metrics.prefilled("local");
@@ -90,6 +91,7 @@ void Forwarding::decode(const std::optional<std::string>& params) {
   state_ = Sent{};
   history_.tried.clear();
   history_.prefill_is_busy = false;
+  history_.refusal.reset();  // a prefill worker's
   prefilled_ = params.has_value();
   if (params)
     body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));

@@ -91,6 +91,18 @@ TEST_F(RouterTest, ADecodeWorkerComputesTheLittleThatItLacks) {
   EXPECT_EQ(prefill.requests, 1);
 }
 
+TEST_F(RouterTest, LittlePromptsGoToEachDecodeWorkerInTurn) {
+  Replica prefill("p"), d("d"), e("e");
+  start({.pd = {.enabled = true,
+                .prefill_urls = {prefill.url()},
+                .decode_urls = {d.url(), e.url()},
+                .max_local_length = 100}});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post(R"({"prompt": "short"})").status, 200);
+  EXPECT_EQ(d.requests, 2);
+  EXPECT_EQ(e.requests, 2);
+  EXPECT_EQ(prefill.requests, 0);
+}
+
 TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
   std::atomic<int> status = 503;
   Replica prefill("p", [&](auto e) {
@@ -110,6 +122,24 @@ TEST_F(RouterTest, NoDecodeWorkerComputesAPromptThatPrefillWorkersMust) {
   EXPECT_EQ(post(R"({"prompt": "a"})").status, 503);
   EXPECT_EQ(decode.requests, 0);
   EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"refused\"} 3\n"));
+}
+
+TEST_F(RouterTest, ARefusalOfAPrefillWorkerIsNotTheDecodeWorkersAnswer) {
+  std::atomic<int> asked = 0;
+  const auto refuse_first = [&](auto e) {
+    if (asked++ == 0) return e->respond({.status = 503, .body = "full"});
+    e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  };
+  Replica p("p", refuse_first), q("q", refuse_first), decode("d");
+  start({.pd = {.enabled = true,
+                .prefill_urls = {p.url(), q.url()},
+                .decode_urls = {decode.url()},
+                .enforced = true}});
+  decode.stop();
+  const http::Response answer = post(R"({"prompt": "a"})");
+  EXPECT_EQ(asked, 2);
+  EXPECT_NE(answer.body, "full") << answer.status;
+  EXPECT_GE(answer.status, 500);
 }
 
 TEST_F(RouterTest, AgentsProtocolsAreComputedApartToo) {

@@ -104,6 +104,27 @@ TEST_F(RouterTest, StreamsPieceByPiece) {
   EXPECT_FALSE(client.read()->has_value());
 }
 
+TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
+  Replica a("a", [](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    const std::string event = "data: {\"usage\": {\"prompt_tokens\": 4}}\n\n";
+    for (int i = 0; i < 3; ++i) {  // "continuous_usage_stats"
+      e->write(event);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    e->finish();
+  });
+  route({a.url()});
+  const auto mismatches = [&](int n) {
+    return get("/metrics").body.contains(
+        fmt::format("\noctavo_route_prompt_length_mismatches_total {}\n", n));
+  };
+  post(R"({"prompt": [1, 2, 3], "stream": true})");
+  EXPECT_TRUE(mismatches(1));
+  post(R"({"prompt": [1, 2, 3], "stream": true, "truncate_prompt_tokens": 2})");
+  EXPECT_TRUE(mismatches(1)) << "it may have been cut";
+}
+
 TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
   Replica a("a", [&](auto e) {
     e->start_stream({.content_type = "text/event-stream"});

@@ -81,10 +81,14 @@ void Monitor::probe(const Member& member) {
 }
 
 void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
-  const auto view = balancer_.view();
-  const Member* member = view->find(asked.endpoint->name);
-  EnginePage page = read_engine_page(member ? *member : asked, answer.body, known_engines().any, now_us());
+  const auto read = [&] {
+    const auto view = balancer_.view();
+    const Member* member = view->find(asked.endpoint->name);
+    return read_engine_page(member ? *member : asked, answer.body, known_engines().any, now_us());
+  };
+  EnginePage page = read();
   balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
+  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();  // its own rank's figures
   if (!page.state) return;
   const auto restarted = balancer_.scraped(
       {{.endpoint = asked.id, .name = asked.endpoint->name, .state = std::move(page.state)}});

@@ -120,6 +120,7 @@ double checked_timeout(double seconds) {
 void read_body(const json::object& body, RouteRequest& route) {
   route.model = field_text(body, "model");
   route.cache_salt = field_text(body, "cache_salt");
+  if (const auto* most = body.if_contains("truncate_prompt_tokens")) route.truncated = !most->is_null();
   if (const auto* stream = body.if_contains("stream"); stream && stream->is_bool())
     route.stream = stream->get_bool();
   const auto integer = [&](std::string_view name, int& value) {

@@ -23,6 +23,12 @@ TEST(RequestScan, ReadsCompletions) {
   EXPECT_EQ(scan(R"({"prompt": ["a", "b"]})").text, "a");
 }
 
+TEST(RequestScan, SeesWhetherThePromptMayBeCut) {
+  EXPECT_TRUE(scan(R"({"prompt": "a", "truncate_prompt_tokens": 5})").truncated);
+  EXPECT_FALSE(scan(R"({"prompt": "a", "truncate_prompt_tokens": null})").truncated);
+  EXPECT_FALSE(scan(R"({"prompt": "a"})").truncated);
+}
+
 TEST(RequestScan, TakesTokenIdsAsTheyAre) {
   const RouteRequest r = scan(R"({"prompt": [1, 2, 3]})");
   EXPECT_TRUE(r.tokens_are_exact);

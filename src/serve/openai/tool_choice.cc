@@ -66,6 +66,8 @@ Result<std::string> read_allowed(const json::object& choice, const json::array& 
     return invalid(at + ".mode", "must be \"auto\" or \"required\", got \"{}\"", mode);
   TRY(const json::array* listed, allowed.array("tools"));
   if (!listed || listed->empty()) return invalid(at + ".tools", "must name at least one tool");
+  if (listed->size() > tools.size())
+    return invalid(at + ".tools", "at most {}, the number of tools, got {}", tools.size(), listed->size());
   std::vector<std::string> names;
   for (std::size_t i = 0; i < listed->size(); ++i) {
     const std::string item = fmt::format("{}.tools[{}]", at, i);

@@ -95,6 +95,7 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
   SharedFolder::Locked locked(*files->shared_);
   TRY_VOID(files->read_folder(locked));
   files->make_room(locked, files->most_, nullptr);
+  files->count_changes(locked, files->evicted());
   return files;
 }
 
@@ -197,9 +198,11 @@ void BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, cons
 }
 
 // Removes a block's file. True: the number of files falls, also if a program other than an engine removed it.
+// An engine that removed it, and has ended since then, has counted that.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
-  return fs::remove(path_of(key), stays) || (!stays && locked.alone());
+  const bool others = locked.state.changes != changes_read_ + own_changes_;
+  return fs::remove(path_of(key), stays) || (!stays && !others && locked.alone());
 }
 
 void BlockFiles::count_changes(SharedFolder::Locked& locked, std::int64_t count) {
@@ -220,7 +223,9 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
       if (!order_->remove(key)) continue;
       gone_.push_back(key);
     }
-    if (removes(locked, key)) --locked.state.files;
+    if (!removes(locked, key)) continue;
+    --locked.state.files;
+    count_changes(locked, 1);
   }
 }
 

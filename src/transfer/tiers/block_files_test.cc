@@ -396,6 +396,17 @@ TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
   for (int i = 12; i < 20; ++i) EXPECT_TRUE(f.one.get(i)) << i;
 }
 
+TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
+  constexpr int kMost = 64;  // the other engine changes too few files for the first one to read the folder
+  Files one(kMost);
+  for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
+  auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();
+  for (int i = kMost; i < kMost + 3; ++i) ASSERT_TRUE(Shared::put(*other, i));
+  other.reset();
+  for (int i = kMost + 3; i < 2 * kMost + 3; ++i) ASSERT_TRUE(one.put(i));
+  EXPECT_EQ(one.count_on_disk(), kMost);
+}
+
 TEST(BlockFiles, AnEngineThatComesLeavesWhatOthersWrite) {
   Shared f;
   ASSERT_TRUE(f.one.put(1));

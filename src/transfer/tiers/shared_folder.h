@@ -15,7 +15,7 @@ class SharedFolder {
  public:
   struct State {
     std::int64_t files = 0;    // those being written included
-    std::int64_t changes = 0;  // files that any engine has written or used, since the folder exists
+    std::int64_t changes = 0;  // files that any engine has written, used or removed, since it exists
   };
 
   // Creates the file if it is missing. Errors: io.

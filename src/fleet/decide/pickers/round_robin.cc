@@ -7,11 +7,11 @@ namespace {
 
 class RoundRobinPicker : public Picker {
  public:
-  void pick(Cycle&, std::vector<Score>& ranking) override {
+  void pick(Cycle& cycle, std::vector<Score>& ranking) override {
     std::ranges::sort(ranking, {}, &Score::endpoint);
     const auto next = std::ranges::upper_bound(ranking, last_, {}, &Score::endpoint);
     std::ranges::rotate(ranking, next != ranking.end() ? next : ranking.begin());
-    last_ = ranking.front().endpoint;
+    if (!cycle.trial) last_ = ranking.front().endpoint;
   }
 
  private:
