@@ -1,26 +1,18 @@
 #include "remote/engine_process.h"
 
-#include <poll.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/random.h"
 #include "request/check_request.h"
 
 namespace octavo::remote {
 namespace {
 
-constexpr int kStopMs = 5'000;
-constexpr int kMeetMs = 50;  // interval to check if an engine of another host has connected
-
 Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks on other hosts", {}}; }
 
-Error asleep() { return {ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it", {}}; }
-
 }  // namespace
+
+Error asleep() { return {ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it", {}}; }
 
 EngineProcess::EngineProcess(EngineProcessOptions options)
     : options_(std::move(options)), requests_([this](int answers) {

@@ -51,6 +51,9 @@ struct EngineProcessOptions {
   std::function<Result<>(const std::string&)> check_weights{};
 };
 
+// The error of calls that need an engine that is awake.
+Error asleep();
+
 class EngineProcess final : public EngineClient {
  public:
   // Returns when the engine is ready. Errors: the engine's error if it cannot load, or that it died.

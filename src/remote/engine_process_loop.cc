@@ -7,10 +7,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "remote/engine_process.h"
 
 namespace octavo::remote {
+namespace {
+
+constexpr int kStopMs = 5'000;
+constexpr int kMeetMs = 50;  // interval to check if an engine of another host has connected
+
+}  // namespace
 
 void EngineProcess::run() {
   while (!std::holds_alternative<state::Stopped>(state_)) state_ = after(state_, next_event());
@@ -141,7 +146,10 @@ EngineEvent EngineProcess::after_death(const Error& death) {
   const bool young =
       was_up != nullptr && now_us() - was_up->since_us < std::int64_t{options_.young_ms} * 1000;
   const auto wait = restarts_.died(was_up != nullptr && (was_up->produced || !young));
-  if (!wait) return event::Died{.restart = false};
+  if (!wait) {
+    end_commands_of_callers(death);
+    return event::Died{.restart = false};
+  }
   if (was_up != nullptr) requests_.engine_died(death, young);
   std::this_thread::sleep_for(*wait);
   log_warning("starting the engine again");

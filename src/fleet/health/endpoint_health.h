@@ -13,12 +13,13 @@ struct ProbeOptions {
   int failure_threshold = 3;  // failed probes in a row: unhealthy
   int success_threshold =
       2;  // successful ones in a row: healthy again; the first ever is enough to begin with
+  bool needed = true;  // false: nobody probes, and endpoints are taken for healthy
 };
 
 class EndpointHealth {
  public:
   EndpointHealth(const ProbeOptions& probes, const BreakerOptions& breaker)
-      : probes_(probes), breaker_(breaker) {}
+      : probes_(probes), breaker_(breaker), probed_(probes.needed ? Probed::never : Probed::healthy) {}
 
   void probed(bool success);
   void answered(bool success, std::int64_t now_us) { breaker_.record(success, now_us); }
@@ -37,7 +38,7 @@ class EndpointHealth {
 
   ProbeOptions probes_;
   CircuitBreaker breaker_;
-  Probed probed_ = Probed::never;
+  Probed probed_;
   int in_a_row_ = 0;  // probes that contradict probed_
   std::int64_t paused_until_us_ = 0;
   bool draining_ = false;

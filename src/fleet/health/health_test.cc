@@ -62,6 +62,11 @@ TEST(CircuitBreaker, CanBeOff) {
   EXPECT_EQ(breaker.state(0), State::closed);
 }
 
+TEST(EndpointHealth, WithoutProbesItIsTakenForHealthy) {
+  EXPECT_EQ(EndpointHealth({.needed = false}, kBreaker).availability(0), Availability::available);
+  EXPECT_EQ(EndpointHealth({}, kBreaker).availability(0), Availability::unprobed);
+}
+
 TEST(EndpointHealth, ProbesDecideAfterSeveralInARow) {
   EndpointHealth health({.failure_threshold = 3, .success_threshold = 2}, kBreaker);
   EXPECT_EQ(health.availability(0), Availability::unprobed);
