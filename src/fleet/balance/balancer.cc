@@ -61,7 +61,7 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   Pool& from = pool(options.part);
   if (auto refusal = rank(from, cycle, options)) return std::unexpected(*std::move(refusal));
   const Member& chosen = *view->find(decision_.chosen());
-  // Without a good prefill worker a decode worker computes the prompt.
+  // If no prefill worker is healthy, a decode worker computes the prompt.
   if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
     return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();

@@ -1,6 +1,6 @@
-// The endpoint of each request: `octavo route`, `octavo pick` and the simulator choose with this class. It
-// owns the fleet, its health, the policies, and the load in flight. Safe from any thread; decisions are
-// serial, so that each one sees the load of those before it.
+// Chooses the endpoint of each request for `octavo route`, `octavo pick` and the simulator. The balancer owns
+// the fleet, its health, the policies and the load in flight. Safe from any thread. Decisions are serial, so
+// that each one sees the load of the earlier ones.
 #pragma once
 
 #include <atomic>
@@ -159,7 +159,7 @@ class Balancer {
     bool answered = false;
   };
   struct Slot {
-    std::unique_ptr<EndpointHealth> health = {};  // null: no endpoint
+    std::unique_ptr<EndpointHealth> health = {};  // null if the slot is free
     std::shared_ptr<const Endpoint> endpoint = {};
     std::string source = {};                      // see set_endpoints()
     std::map<std::uint64_t, Watch> watches = {};  // by the booking's number

@@ -22,7 +22,7 @@ using Subset = std::optional<std::vector<std::string>>;
 struct ChoiceOptions {
   Role part = Role::both;  // of the request's work
   std::span<const EndpointId> excluded = {};
-  const Subset* subset = nullptr;       // null: all endpoints
+  const Subset* subset = nullptr;       // null for all endpoints
   int priority = 0;                     // for the policy's admitters
   EndpointId burst_home = kNoEndpoint;  // where the request was placed together with others
   bool bodiless = false;                // a request without a prompt: load is no reason to refuse it
@@ -30,7 +30,7 @@ struct ChoiceOptions {
   bool computed = false;                // another endpoint has computed the prompt
   std::string_view worker = {};         // name of the endpoint to take while it is available; "": any
   bool explain = false;
-  StepTimer* timer = nullptr;              // of plugins; null: none
+  StepTimer* timer = nullptr;              // measures the plugins; may be null
   std::optional<std::uint64_t> draw = {};  // random bits in place of the balancer's
 };
 

@@ -22,8 +22,8 @@ namespace octavo::fleet {
 struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
-  std::function<double()> saturation = {};  // in place of the detector; empty: the detector's
-  bool evicts = false;                      // requests that run may end for those that wait
+  std::function<double()> saturation = {};  // replaces the detector unless empty
+  bool evicts = false;                      // running requests may be ended for waiting ones
   std::string_view program = "pick";        // in the names of metrics that llm-d does not have
 };
 

@@ -18,9 +18,9 @@ struct BurstOptions {
   std::int64_t window_ms = 100;          // time for which a request waits for others
   std::int64_t per_endpoint_max = kAll;  // of the requests with one prompt
   std::int64_t block_size = 64;          // tokens
-  std::int64_t tokens_max = 0;           // of a prompt that are compared; 0: 2048 blocks of them
-  std::int64_t shared_blocks_min = 0;    // from which on different prompts go together, too; 0: they do not
-  std::int64_t requests_max = 1000;      // of a window; further ones are placed as if alone
+  std::int64_t tokens_max = 0;           // compared per prompt; 0 for 2048 blocks
+  std::int64_t shared_blocks_min = 0;    // that place different prompts together; 0 for never
+  std::int64_t requests_max = 1000;      // of a window; further requests are placed one by one
   bool by_tokens = false;                // endpoints get equal numbers of blocks, not of requests
 };
 

@@ -1,4 +1,4 @@
-// What one decision is made from. Everything a plugin may look at; it lives as long as the decision.
+// The inputs of one decision: everything that a plugin may read. A cycle lives as long as the decision.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Cycle {
   std::span<const Overlap> overlaps = {};  // one of each producer, see Plugins::produce
   // Where it was placed together with others, see burst.h.
   EndpointId burst_home = kNoEndpoint;
-  // Who answers, while it is chosen who computes the prompt for it.
+  // The decode endpoint, while the endpoint that computes its prompt is chosen.
   EndpointId peer = kNoEndpoint;
   bool trial = false;  // nothing is sent to the endpoint picked
   StepTimer* timer = nullptr;  // null: nobody asks how long plugins take

@@ -14,7 +14,7 @@ struct Score {
 };
 
 struct Decision {
-  std::vector<Score> ranking = {};  // all remaining endpoints, best first; empty: none
+  std::vector<Score> ranking = {};  // all remaining endpoints, best first; may be empty
   std::size_t picked = 0;           // number of the ranking's first: the chosen one and its fallbacks
   // For /explain: how each step of the profile saw it, filled when explain is set.
   struct Step {

@@ -1,4 +1,4 @@
-// A plugin that keeps the blocks that endpoints report. For who takes a copy of it, or brings one.
+// A plugin that keeps the blocks that endpoints report, for code that saves or restores them.
 #pragma once
 
 #include "fleet/index/held_blocks.h"

@@ -21,7 +21,7 @@ struct Load {
   bool operator==(const Load&) const = default;
 };
 
-// One request's share of its endpoint's load. Its owner gives it back with Inflight::free().
+// One request's share of its endpoint's load. The owner releases the share with Inflight::free().
 struct Booking {
   EndpointId endpoint = kNoEndpoint;
   std::int64_t prefill_tokens = 0;

@@ -40,7 +40,7 @@ struct LatencyInputs {
 
 struct Latency {
   double ttft_ms = 0;
-  double tpot_ms = 0;  // from a token to the next; 0: nothing of that is known, or asked for
+  double tpot_ms = 0;  // time per output token; 0 if unknown or not requested
 };
 
 // Limits in the request's headers minus the prediction; 0 without a prediction.

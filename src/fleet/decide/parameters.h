@@ -39,7 +39,7 @@ class Parameters {
   // The fields of an object, by `read_fields`; strict like all others.
   void read_object(std::string_view name, const std::function<void(Parameters& fields)>& read_fields);
 
-  // The field itself, for structures; null when absent. It counts as read.
+  // The field itself, for structures; null if absent. The call marks the field as read.
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 

@@ -1,5 +1,5 @@
-// A policy at work: its plugins, and the profile that chooses with them. What `octavo route`, `octavo pick`
-// and the simulator ask.
+// A policy at work: its plugins, and the profile that chooses with them. `octavo route`, `octavo pick` and the
+// simulator use it.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ class HeldBlocks;
 class KvSource;
 class LatencyPredictor;
 
-// Prompts that another endpoint computes before the chosen one answers: those of at least so many tokens, of
-// which the chosen one does not hold at least so many.
+// Prompts that another endpoint computes before the chosen one answers: prompts of at least `prompt_tokens`
+// tokens, at least `new_tokens` of which the chosen endpoint does not hold.
 struct PrefillRule {
-  std::vector<StepConfig> steps = {};  // the profile that chooses who computes
+  std::vector<StepConfig> steps = {};  // the profile that chooses the prefill endpoint
   std::int64_t prompt_tokens = 0;
   std::int64_t new_tokens = 0;
 };
 
-// One profile of several, by what a header of the request names.
+// One profile of several, selected by a header of the request.
 struct ProfilesByHeader {
   std::string header = "epp-profile";
-  std::string unnamed = "decode";  // of requests whose header names none
+  std::string unnamed = "decode";  // for requests whose header names no profile
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles = {};
 };
 
@@ -41,7 +41,7 @@ struct PipelineConfig {
   std::vector<StepConfig> steps = {};
   std::optional<PrefillRule> prefill = {};
   std::optional<std::vector<StepConfig>> encode =
-      {};  // the profile that chooses who encodes images and sound
+      {};  // the profile that chooses the endpoint that encodes images and sound
   std::optional<ProfilesByHeader> by_header = {};  // in place of `steps`
 };
 
@@ -52,31 +52,31 @@ class Pipeline {
   static Result<Pipeline> make(PipelineConfig config);
 
   // Ranks the endpoints that may do this part of the request's work (see eligible()). decision.explain says
-  // whether the steps are told. The request is not booked yet: the caller sends it, then calls sent().
+  // whether the steps are recorded. The request is not booked yet: the caller sends it, then calls sent().
   void choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision);
 
-  // Why a request of this priority is refused, before rank(); nothing: it is not. candidates: at least one.
+  // The reason to refuse a request of this priority, if any. Called before rank() with at least one candidate.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) {
     return plugins_->refusal(cycle, priority, candidates);
   }
-  // What the plugins read of a request's headers, beside what every request is read with.
+  // Names of further request headers that the plugins read.
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
   // The same for candidates that the caller has found; they are used up. An empty ranking: nobody is left, or
   // the request's header names no profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Who of the candidates, which are used up, computes the prompt that `answering` answers; to be asked after
-  // rank(). An empty ranking: that one itself.
+  // Ranks the candidates (which are used up) that may compute the prompt for `answering`. Call it after rank().
+  // If the ranking is empty, `answering` computes the prompt itself.
   void rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision);
 
-  // Who of the candidates, which are used up, encodes the images and sound of a prompt that has any; to be
-  // asked after rank(). An empty ranking: who computes the prompt.
+  // Ranks the candidates (which are used up) that may encode the prompt's images and sound. Call it after
+  // rank(). If the ranking is empty, the endpoint that computes the prompt encodes them.
   void rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision);
 
   // The request of the last choose() goes to `endpoint`: caches are taken to hold its prompt from now on.
   void sent(const Cycle& cycle, EndpointId endpoint) { plugins_->sent(cycle, endpoint); }
-  // On any thread, beside everything but forget().
+  // On any thread, concurrently with all calls except forget().
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
     plugins_->cache_changed(endpoint, events);
   }
@@ -86,15 +86,15 @@ class Pipeline {
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   bool prefills() const { return prefill_.has_value(); }
   bool encodes() const { return encode_.has_value(); }
-  // Who learns from how long answers took; null: nobody does.
+  // The plugin that learns from latencies; may be null.
   LatencyPredictor* predictor() const;
-  // Who places requests that come at the same moment; null: nobody does.
+  // The plugin that places simultaneous requests together; may be null.
   const BurstPrefixProducer* burst() const;
-  // Who knows whose blocks may be fetched; null: nobody does.
+  // The plugin that names the endpoint to fetch blocks from; may be null.
   KvSource* kv_source() const;
-  // Where agents' sessions stand; null: nobody asks.
+  // The state of the agents' sessions; null if no plugin uses it.
   const AgentIdentity* agents() const;
-  // What endpoints have told of their caches; null: nobody keeps it.
+  // The blocks that endpoints have reported; null if no plugin keeps them.
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
   std::vector<IndexedPrefixes> indexed_prefixes() const { return plugins_->indexed_prefixes(); }

@@ -1,4 +1,4 @@
-// What the steps of a decision are made of. A plugin is one small file in admitters/, filters/, scorers/,
+// The plugins are the steps of a decision. A plugin is one small file in admitters/, filters/, scorers/,
 // pickers/ or producers/ and one row in plugin_table.cc. Plugins hold no thread, clock or socket: one thread
 // at a time calls them, time and randomness come with the cycle.
 #pragma once
@@ -36,10 +36,10 @@ class Plugin {
   virtual void cache_changed(EndpointId, std::span<const CacheEvent>) {}
   // The endpoint has left the fleet, or has lost its caches.
   virtual void forget(EndpointId) {}
-  // The endpoint has started anew: what it was sent before is not in its cache. What its KV cache events say
-  // stays: they tell by themselves.
+  // The endpoint has restarted: its cache no longer holds the earlier prompts. Blocks known from its KV cache
+  // events stay, since the events themselves report the loss.
   virtual void restarted(EndpointId) {}
-  // Called about once a second, to let go of what is too old.
+  // Called about once a second, to drop expired entries.
   virtual void expire(std::int64_t /*now_us*/) {}
 };
 
@@ -70,14 +70,14 @@ class Picker : public virtual Plugin {
 class Producer : public virtual Plugin {
  public:
   virtual void produce(const Cycle& cycle, Overlap& overlap) = 0;
-  // Blocks of its index; nothing: it has none.
+  // Number of blocks in its index, if it has one.
   virtual std::optional<IndexSize> index_size() const { return std::nullopt; }
 };
 
 // Refuses requests before any profile runs.
 class Admitter : public Plugin {
  public:
-  // Why; nothing: it does not. candidates: at least one.
+  // The reason to refuse, if any. Called with at least one candidate.
   virtual std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) = 0;
 };
 

@@ -29,7 +29,7 @@ struct PluginRow {
 
 std::span<const PluginRow> plugin_table();
 
-const PluginRow* find_plugin(std::string_view type);  // null: no plugin has this type
+const PluginRow* find_plugin(std::string_view type);  // null if no plugin has this type
 
 #define OCTAVO_DECLARE(type, make, stability) std::unique_ptr<Plugin> make(Parameters&, Plugins&);
 OCTAVO_PLUGINS(OCTAVO_DECLARE)

@@ -23,7 +23,7 @@ struct PluginConfig {
   boost::json::object parameters = {};
 };
 
-// What a producer knows of prefixes: which endpoint holds which blocks.
+// A producer's index of prefixes: the blocks that each endpoint holds.
 struct IndexedPrefixes {
   StepName producer;
   IndexSize size;
@@ -35,8 +35,8 @@ class Plugins {
   // path).
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
-  Plugin* find(std::string_view name) const;  // null: there is none
-  const StepName* step(std::string_view name) const;  // null: there is none
+  Plugin* find(std::string_view name) const;  // may be null
+  const StepName* step(std::string_view name) const;  // may be null
   std::span<const std::string> names() const { return names_; }
   std::vector<IndexedPrefixes> indexed_prefixes() const;  // of each producer with an index
 
@@ -57,7 +57,7 @@ class Plugins {
   // For make functions: the plugin of that name, made with its defaults when no one has configured it. Null:
   // there can be none, and the mistake is left in `parameters`.
   Plugin* find_or_add(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: requests are to be read with this header. Its name as it stands in requests.
+  // For make functions: adds a header to read from requests. Returns its name as requests spell it.
   std::string reads_header(std::string_view name);
   std::span<const std::string> headers() const { return headers_; }
 

@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// What a plugin cannot do without.
+// The required parameters of each plugin type.
 const std::map<std::string_view, boost::json::object> kNeeded{
     {"endpoint-attribute-filter",
      {{"attribute", "GPUUtilization"},

@@ -48,7 +48,7 @@ class SessionAffinity : public virtual Plugin {
   void expire(std::int64_t now_us) override { keys_.expire(now_us); }
 
  protected:
-  // The candidate with the request's session; null: none.
+  // The candidate that has the request's session; may be null.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
 
  private:

@@ -15,7 +15,7 @@ class StepTimer {
  public:
   virtual ~StepTimer() = default;
   virtual std::int64_t now_ns() const = 0;
-  // point: llm-d's name of what the plugin did, like "Scorer".
+  // point: llm-d's name of the plugin's extension point, like "Scorer".
   virtual void took(std::string_view point, const StepName& step, std::int64_t ns) = 0;
 };
 

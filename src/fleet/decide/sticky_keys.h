@@ -1,4 +1,4 @@
-// Which endpoint a key stays with: the last used keys, as many as there may be.
+// The endpoint that each key stays with, for the last used keys, at most keys_max.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace octavo::fleet {
 class StickyKeys {
  public:
   std::int64_t idle_max_us = std::int64_t{4} * 3600 * 1'000'000;
-  std::int64_t keys_max = 1 << 20;  // beyond, the one that was used longest ago is forgotten
+  std::int64_t keys_max = 1 << 20;  // more: the least recently used key is forgotten
 
-  EndpointId find(std::string_view key) const;  // kNoEndpoint: with nobody
+  EndpointId find(std::string_view key) const;  // kNoEndpoint if unknown
   void put(std::string_view key, EndpointId endpoint, std::int64_t now_us);
   void forget(EndpointId endpoint);
   void expire(std::int64_t now_us);

@@ -26,7 +26,7 @@ class TopologyExtractor : public Plugin {
   Nearness between(const Endpoint& a, const Endpoint& b) const;
 };
 
-// The plugin with that name; null: none, so that no endpoint is near another.
+// The plugin with that name. If it is null, no endpoint is near another.
 const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

@@ -25,7 +25,7 @@ enum class Role : std::uint8_t { both, prefill, decode };
 struct Endpoint {
   std::string name = {};                   // "host:port", unique in the fleet
   std::string url = {};                    // "http://host:port"
-  std::vector<std::string> models = {};    // base models that it serves; empty: not known, taken for any
+  std::vector<std::string> models = {};    // base models that it serves; empty if unknown: any model
   std::vector<std::string> adapters = {};  // LoRA adapters, called by name like a model
   Role role = Role::both;
   std::map<std::string, std::string> labels = {};
@@ -33,13 +33,13 @@ struct Endpoint {
   std::string kv_replay_endpoint = {};  // where they can be asked for again
   int priority = 0;  // of SRV records: while one with a lower number is available, it gets no request
   int weight = 1;    // of SRV records: among those of its priority
-  int bootstrap_port = 0;  // of a prefill endpoint that speaks SGLang's transfer; 0: none
+  int bootstrap_port = 0;  // of a prefill endpoint with SGLang's transfer; otherwise 0
   std::string pod = {};    // the name of its pod; "": not known
   std::string node = {};   // the address of the machine it is on; "": not known
   int rank = 0;            // among the endpoints of its address, one for each data-parallel rank
   bool shares_port = false;  // with the other ranks: requests say which they are for
 
-  // What logs and metrics call it: its URL, with its rank where that does not tell it apart.
+  // The name in logs and metrics: the URL, with the rank if ranks share the URL.
   std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
 
   bool operator==(const Endpoint&) const = default;
@@ -67,26 +67,26 @@ struct AdapterState {
   int active_max = 0;
 };
 
-// Numbers that policies may be told to read: by name and by who found them (see decide/attribute.h).
+// Numbers that policies can read, keyed by name and by source (see decide/attribute.h).
 using AttributeKey = std::pair<std::string, std::string>;
 using Attributes = std::map<AttributeKey, double>;
 inline constexpr double kAttributeMax = 1e300;  // of their absolute values: differences are numbers
 
 inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();
 
-// What it last said of itself.
+// The endpoint's last report.
 struct EndpointState {
   Availability availability = Availability::unprobed;
   std::int64_t observed_us = kNeverObserved;  // when the fields below were read
   int waiting = 0;                            // requests
   int running = 0;
   double kv_usage = 0;  // of its KV cache, 0 to 1
-  int block_size = 0;   // tokens; 0: not known
+  int block_size = 0;   // tokens; 0 if unknown
   std::int64_t num_blocks = 0;
-  double started_s = 0;        // its process, in seconds since 1970; 0: not told
-  double prompt_tokens = -1;   // in all requests since then; negative: not told
-  std::shared_ptr<const AdapterState> adapters = {};  // null: not known
-  std::shared_ptr<const Attributes> attributes = {};  // null: there are none
+  double started_s = 0;        // start of the process, in seconds since 1970; 0 if not reported
+  double prompt_tokens = -1;   // in all requests since then; negative if not reported
+  std::shared_ptr<const AdapterState> adapters = {};  // null if unknown
+  std::shared_ptr<const Attributes> attributes = {};  // null if it has none
 
   std::optional<double> attribute(const AttributeKey& key) const {
     if (!attributes) return std::nullopt;

@@ -20,7 +20,7 @@ struct FleetView {
   std::vector<Member> members = {};  // by id, ascending; ids may have gaps
   std::size_t id_limit = 0;          // all ids are below: the size of tables by endpoint
 
-  const Member* find(EndpointId id) const;          // null: not in the fleet
+  const Member* find(EndpointId id) const;          // null if not in the fleet
   const Member* find(std::string_view name) const;  // linear
 };
 

@@ -12,7 +12,7 @@ std::vector<std::uint32_t> estimated_tokens(std::string_view text) {
 
 void estimate_media(RouteRequest& request, const MediaTokens& tokens) {
   if (request.tokens_are_exact || request.media_places.empty()) return;
-  constexpr std::size_t kTokensMax = 1 << 20;  // of all media: bodies name as many as they like
+  constexpr std::size_t kTokensMax = 1 << 20;  // of all media: a body may name any number of them
   const std::string_view text = request.text;
   std::vector<std::uint32_t> all;
   std::size_t from = 0, left = kTokensMax;

@@ -18,9 +18,9 @@ struct RouteRequest {
   std::string body_error = {};  // why the body is no JSON object; "": it is one
   bool unreadable = false;      // body_error says that it is no JSON at all
   std::string stored_response = {};  // id of the stored response that it continues or asks for; "": none
-  double timeout_s = 0;              // the client's own deadline, since arrival; 0: none
+  double timeout_s = 0;              // the client's own deadline, since arrival; 0 if not set
 
-  // The prompt, of a chat its tools, roles and contents one after the other. Of several prompts the first.
+  // The prompt; for a chat the tools, roles and contents in order; the first one of several prompts.
   std::string text = {};
   // The prompt's token ids where the router knows them, else its text with four bytes to each number: what
   // prefix keys are made of.

@@ -39,9 +39,9 @@ class ProcessConnector final : public Connector {
     int port;
     OwnedProcess process;
     Phase phase = Phase::starting;
-    std::int64_t since_us = 0;  // the phase began
-    std::int64_t asked_us = 0;  // how it does
-    std::int64_t quiet_us = 0;  // draining: since when it has no requests; 0: it has
+    std::int64_t since_us = 0;  // start of the phase
+    std::int64_t asked_us = 0;  // last request for its health
+    std::int64_t quiet_us = 0;  // draining: time since which it has no requests; 0 while it has some
 
     std::string url() const;
   };

@@ -1,5 +1,5 @@
-// latency-slo-admitter: requests of priorities below 0 are refused where every endpoint is busy and predicted
-// to take longer than the request's headers allow. Of an empty KV cache predictions say little.
+// latency-slo-admitter: refuses requests of priorities below 0 if every endpoint is busy and its predicted
+// latency is above the limits in the request's headers. Predictions for an empty KV cache are unreliable.
 #include <algorithm>
 
 #include "fleet/decide/latency.h"

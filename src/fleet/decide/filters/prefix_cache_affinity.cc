@@ -53,8 +53,8 @@ class PrefixCacheAffinityFilter : public Filter {
     return least_holder - least > penalty_tokens_max;
   }
 
-  // Predicted time to the first token. Without a prediction for the endpoint: the tokens to compute before
-  // it, at the highest speed.
+  // Predicted time to the first token. If the endpoint has no prediction, the time is estimated from the
+  // tokens to compute before it, at the highest speed.
   double ttft_ms(const Cycle& cycle, const Overlap& overlap, const Member& member) const {
     if (const auto predicted = predictor ? predictor->ttft_ms(cycle, member) : std::nullopt) return *predicted;
     const auto prompt = static_cast<double>(cycle.request.tokens.size());

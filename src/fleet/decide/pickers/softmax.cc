@@ -1,5 +1,5 @@
 // softmax-picker: a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)), as NVIDIA
-// Dynamo's router does with costs; the others follow by score. Temperature 0: the best.
+// Dynamo's router does with costs; the others follow by score. Temperature 0 picks the best endpoint.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"

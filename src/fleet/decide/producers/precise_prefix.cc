@@ -1,7 +1,7 @@
 // precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of the prompt each endpoint holds. Of endpoints that tell their KV
 // cache events, what they told; of the others, and of prompts whose tokens are not known here, what they were
-// lately sent (NVIDIA Dynamo's fallback). Under speculativeIndexing a prompt counts as held from when it is
-// sent on, for speculativeTTL: engines tell of blocks only when they are computed.
+// lately sent (NVIDIA Dynamo's fallback). With speculativeIndexing a prompt counts as held for speculativeTTL
+// from the moment it is sent: engines report blocks only once they are computed.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -23,7 +23,7 @@ constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
 struct Options {
   std::int64_t block_size = 16, blocks_max = 4 << 20, recent_blocks_max = 31250, ttl_us = 120'000'000;
-  std::optional<std::int64_t> expected_us = {};  // speculativeTTL; nothing: it is off
+  std::optional<std::int64_t> expected_us = {};  // speculativeTTL, unless speculativeIndexing is off
   double host_weight = 1, disk_weight = 1;
 };
 
@@ -113,14 +113,14 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
 
   const Options options_;
   HeldBlocks held_;
-  int keyed_size_;  // tokens of a block that has a key: as it was asked for until an endpoint has told its
-                    // own
+  int keyed_size_;  // tokens of a block that has a key: the configured number until an endpoint reports
+                    // another
   RecentPrefixes recent_;
-  std::optional<RecentPrefixes> expected_;  // of endpoints that tell, what they will tell of soon
+  std::optional<RecentPrefixes> expected_;  // blocks that reporting endpoints are expected to report soon
   Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
   Overlap told_;
-  // Engines differ in how they tell of salts and adapters: where nothing is told, what was sent counts.
+  // Engines report salts and adapters differently: without a report, the prompts sent count.
   bool private_ = false;
 };
 
@@ -151,7 +151,7 @@ void read_token_processor(Parameters& fields, std::int64_t& block_size) {
     fields.fail("hashAlgorithm", "must be \"cbor-fnv\" or \"xxh64\"");
 }
 
-// What blocks in each tier are worth: [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.8}].
+// Reads the weight of a block in each tier: [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.8}].
 void read_tiers(Parameters& fields, Options& options) {
   constexpr std::string_view kField = "kvCacheBackendConfigs";
   const auto* list = fields.get(kField);
@@ -177,7 +177,7 @@ void read_indexer(Parameters& fields, Options& options) {
   fields.read_object("kvBlockIndexConfig", [&](Parameters& index) {
     bool metrics = false;
     index.read("enableMetrics", metrics);
-    index.get("metricsLoggingInterval");  // of metrics of the index, of which there are none
+    index.get("metricsLoggingInterval");  // accepted and ignored: the index logs no metrics
     index.read_object("inMemoryConfig", [&](Parameters& memory) {
       std::int64_t pods = 10;
       memory.read("size", options.blocks_max, 1, kMany);

@@ -18,7 +18,7 @@ struct Settings {
   std::string role_label = {};
 };
 
-// The request's limit in milliseconds; 0: none.
+// The request's limit in milliseconds; 0 if it has no limit.
 double allowed(const RouteRequest& request, std::string_view name, std::string_view old_name) {
   const auto found = request.header(name) ? request.header(name) : request.header(old_name);
   const std::string_view text = found.value_or("");

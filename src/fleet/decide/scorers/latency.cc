@@ -1,5 +1,5 @@
 // latency-scorer: headroom between the request's limits and the predicted latency (llm-d's, without the
-// rounding). Without a prediction: free KV cache, queue and cached prefix together.
+// rounding). If there is no prediction, the score combines free KV cache, queue and cached prefix.
 #include <algorithm>
 #include <cmath>
 #include <vector>
