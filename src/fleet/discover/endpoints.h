@@ -12,11 +12,11 @@
 
 namespace octavo::fleet {
 
-// "10.0.0.1:8000" or "[::1]:8000": a gateway is told addresses, never names. Errors: invalid_argument, no
-// field.
+// "10.0.0.1:8000" or "[::1]:8000": a gateway needs an address and accepts no host name. Errors:
+// invalid_argument, without a field.
 Result<Endpoint> endpoint_of_address(std::string_view address);
 
-// What the label llm-d.ai/role says: "prefill", "decode", or both.
+// The role that the label llm-d.ai/role names: "prefill", "decode", or both.
 Role role_of_labels(const std::map<std::string, std::string>& labels);
 
 // The endpoints of one address are its ranks, in the order of the list.
@@ -29,7 +29,7 @@ void number_ranks(std::vector<Endpoint>& endpoints);
 //
 // An entry may have kvEvents, see read_event_addresses().
 //
-// Their ranks are numbered. Errors name the field, like "endpoints[0].port".
+// The result has numbered ranks. Errors name the field, like "endpoints[0].port".
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path);
 
 }  // namespace octavo::fleet

@@ -16,7 +16,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kSaidMax = 200;
 
-// Behind all keys that begin with the prefix: its last byte that can be raised, raised.
+// The first key after all keys with the prefix: the last byte below 0xff is incremented.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (prefix.empty()) return std::string(1, '\0');  // all keys
@@ -92,13 +92,13 @@ Result<bool> EtcdMirror::line(std::string_view text) {
   if (result == nullptr || !result->is_object())
     return failure(ErrorCode::io, "the watch has ended: {}", quoted_text(text.substr(0, kSaidMax)));
   const json::object& answer = result->get_object();
-  // Its revision has been compacted away, or the server gives up the watch.
+  // etcd cancels a watch whose revision has been compacted away, or for reasons of its server.
   if (const json::value* canceled = answer.if_contains("canceled");
       canceled != nullptr && canceled->is_bool() && canceled->get_bool())
     return failure(ErrorCode::io, "the watch was canceled");
   TRY(revision_, revision_of(answer));
   const json::value* events = answer.if_contains("events");
-  if (events == nullptr) return false;  // it is created, or nothing has happened for a while
+  if (events == nullptr) return false;  // the watch was created, or etcd reports progress
   if (!events->is_array()) return failure(ErrorCode::corrupt, "events is no list");
   for (const json::value& item : events->get_array()) {
     const json::value* kv = item.is_object() ? item.get_object().if_contains("kv") : nullptr;

@@ -19,7 +19,7 @@ namespace json = boost::json;
 constexpr int kTurnMs = 50;
 constexpr int kTimeoutMs = 10'000;
 constexpr int kGlanceMs = 100;  // how soon a watch sees that it is to stop
-// etcd tells of its progress every ten minutes: a connection that says less is dead.
+// etcd reports its progress every ten minutes: a connection that is silent for longer is dead.
 constexpr std::int64_t kSilenceUs = 1'500'000'000;
 constexpr std::uint64_t kBodyBytesMax = 64 << 20;
 constexpr std::size_t kLineBytesMax = 16 << 20;

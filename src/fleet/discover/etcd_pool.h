@@ -25,8 +25,8 @@ Result<Endpoint> endpoint_of_value(std::string_view value);
 
 class EtcdPool {
  public:
-  // Called on a thread of its own: once all keys are known, then with each change. A value that is no
-  // endpoint is left out, with a line in the log. While etcd does not answer, what was told stays told.
+  // Called on a separate thread: once all keys are known, then with each change. A value that is no
+  // endpoint is skipped, with a line in the log. While etcd does not answer, the last endpoints stay valid.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   EtcdPool(EtcdOptions options, Endpoints endpoints);
 

@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// Ports of the first endpoint of an address; each further one, a rank, has the next port. 0: none.
+// Ports of the first endpoint of an address; each further rank has the next port. 0 if not configured.
 struct EventPorts {
   int live = 0, replay = 0;
 };

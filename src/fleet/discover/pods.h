@@ -28,7 +28,7 @@ struct Pod {
   std::string ip = {};
   std::string node = {};  // the address of its machine; "": not told
   std::map<std::string, std::string> labels = {};
-  int bootstrap_port = 0;  // the annotation sglang.ai/bootstrap-port; 0: none
+  int bootstrap_port = 0;  // the annotation sglang.ai/bootstrap-port; 0 if missing
 };
 
 // A pod that takes requests: it has an address, is ready and is not on its way out.

@@ -110,7 +110,7 @@ class Questions {
  private:
   explicit Questions(ares_channel channel) : channel_(channel, ares_destroy) {}
 
-  // Not select(): it cannot handle as many open files as a router may have.
+  // Not select(): it handles fewer open files than a router may have.
   void finish() {
     ares_channel channel = channel_.get();
     while (true) {

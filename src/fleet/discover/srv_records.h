@@ -1,5 +1,5 @@
-// SRV records (RFC 2782): the workers of a service, each with a port, a priority and a weight of its own, as
-// DNS has them, Consul's and that of Kubernetes' headless services among others.
+// SRV records (RFC 2782): DNS records of a service's workers, each with its port, priority and weight. Consul
+// and headless services of Kubernetes publish them.
 #pragma once
 
 #include <string>

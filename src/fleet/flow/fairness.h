@@ -44,7 +44,7 @@ struct FairnessRow {
 const FairnessRow* find_fairness(std::string_view type);  // null: unknown type
 // Null: unknown type.
 std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
-std::shared_ptr<FairnessPolicy> default_fairness();  // whoever is first of all flows
+std::shared_ptr<FairnessPolicy> default_fairness();  // the first request of all flows, by their order
 
 std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
 std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);  // the same with strategy turn-priority

@@ -29,7 +29,7 @@ struct BandOptions {
 };
 
 struct FlowOptions {
-  std::uint64_t bytes_max = 0;     // of all bands; 0: no limit
+  std::uint64_t bytes_max = 0;     // of all bands; 0 for no limit
   std::uint64_t requests_max = 0;  // the same
   std::int64_t ttl_us = 60'000'000;  // how long a request waits; 0: for ever
   std::optional<std::int64_t> no_endpoint_ttl_us = {};              // without endpoints; nullopt: the same
@@ -62,11 +62,11 @@ class FlowControl {
     FlowItem item;
     FlowOutcome outcome;
   };
-  // Those that have waited for too long, oldest first.
+  // Removes the requests that have waited for too long, oldest first.
   std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
   // nullopt: it does not wait any more.
   std::optional<Ended> cancel(std::uint64_t id);
-  // All that wait: the program stops.
+  // Removes all waiting requests, when the program stops.
   std::vector<Ended> drain();
 
   std::size_t waiting() const { return places_.size(); }

@@ -24,7 +24,7 @@ struct UsageLimitRow {
   bool alpha = false;  // llm-d calls it so
 };
 
-const UsageLimitRow* find_usage_limit(std::string_view type);  // null: there is none
+const UsageLimitRow* find_usage_limit(std::string_view type);  // null if the type is unknown
 std::shared_ptr<UsageLimit> static_usage_limit(double threshold);
 
 }  // namespace octavo::fleet

@@ -60,7 +60,7 @@ class BlockIndex {
   }
   std::size_t find(PrefixKey key) const;  // the key's slot, or the empty one where it would be
   std::span<const std::uint32_t> holders(const Slot& slot) const;
-  std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null: not a holder
+  std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null if it does not hold the block
   bool same_holders(const Slot& a, const Slot& b) const;
   void add_holder(Slot& slot, std::uint32_t holder);
   void erase(std::size_t place);

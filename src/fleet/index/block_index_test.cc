@@ -94,7 +94,7 @@ TEST(BlockIndex, AgreesWithANaiveModel) {
         index.store(endpoint, prompt[i]);
         held[prompt[i]] = 1;
       }
-    } else {  // everything behind `length` that no other prompt stands on
+    } else {  // all blocks after `length` that no other prompt needs
       std::set<PrefixKey> needed;
       for (const auto& other : prompts)
         for (std::size_t i = 0; &other != &prompt && i < other.size() && held.contains(other[i]); ++i)

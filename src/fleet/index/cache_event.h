@@ -31,8 +31,8 @@ struct CacheEvent {
 
 // How far the messages of an endpoint, which bring events and are numbered, have been followed.
 struct CachePosition {
-  std::uint64_t next = 0;    // the message to come; 0: none has been followed
-  std::uint64_t digest = 0;  // XXH64 of the one before it: tells one run of the engine from another
+  std::uint64_t next = 0;    // number of the next message; 0 before the first
+  std::uint64_t digest = 0;  // XXH64 of the message before it: distinguishes runs of the engine
 
   bool operator==(const CachePosition&) const = default;
 };

@@ -100,7 +100,7 @@ void HeldBlocks::clear_held(EndpointId endpoint) {
 }
 
 std::optional<HeldDump> HeldBlocks::dump(EndpointId endpoint) const {
-  const std::lock_guard writer(writers_);  // who reads does not wait: nobody changes the table now
+  const std::lock_guard writer(writers_);  // excludes writers; readers do not wait
   if (endpoint >= held_.size() || !held_[endpoint].group) return std::nullopt;
   const Held& held = held_[endpoint];
   HeldDump dump{.block_size = block_size_, .group = *held.group};

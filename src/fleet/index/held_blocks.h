@@ -1,10 +1,10 @@
-// Which endpoint holds which prefixes, as their engines tell it: exact as far as their events are complete.
+// Which endpoint holds which prefixes, as the engines report it: exact if their events are complete.
 //
 // Keys are made here from the tokens that events carry; an engine's own names of blocks only say which block
 // follows or goes, so engines with different hashes and seeds share one index.
 //
-// Safe from any thread. Who writes hashes tokens beside those who read, and keeps them waiting only while the
-// blocks of one event go into the table.
+// Safe from any thread. Writers hash tokens while others read; readers wait only while the blocks of one
+// event are put into the table.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -24,7 +24,7 @@ namespace octavo::fleet {
 
 class HeldBlocks {
  public:
-  // blocks_max: remembered of one endpoint; those that come beyond them are not.
+  // blocks_max: limit per endpoint; further blocks are not remembered.
   explicit HeldBlocks(std::size_t blocks_max);
 
   // Skips blocks that it cannot use: those after an unknown one, groups of layers other than the
@@ -34,18 +34,18 @@ class HeldBlocks {
 
   // The blocks that an endpoint holds now, without a position; nullopt: it has reported none. Writers wait.
   std::optional<HeldDump> dump(EndpointId endpoint) const;
-  // Puts that in place of what is known of an endpoint, up to blocks_max. False: its blocks are of another
-  // size than those of others here, and nothing is known of it now.
+  // Replaces the blocks of an endpoint by the dump's, up to blocks_max. False if the dump's block size differs
+  // from that of the other endpoints; the endpoint has no blocks then.
   bool restore(EndpointId endpoint, const HeldDump& dump);
 
-  // What is held at one moment: nothing changes as long as one of these lives, on this thread.
+  // A consistent view: the table does not change while a Reading exists. One thread only.
   class Reading {
    public:
     explicit Reading(const HeldBlocks& held) : held_(held), lock_(held.table_) {}
     void match(std::span<const PrefixKey> keys, Overlap& overlap) const { held_.index_.match(keys, overlap); }
     // Whether the endpoint has reported a block since it was last cleared.
     bool tells(EndpointId endpoint) const { return endpoint < held_.tells_.size() && held_.tells_[endpoint]; }
-    // Tokens of a block; 0: no endpoint has reported one yet.
+    // Tokens of a block; 0 until an endpoint has reported a block.
     int block_size() const { return held_.block_size_; }
 
    private:

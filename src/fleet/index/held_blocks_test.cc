@@ -248,7 +248,7 @@ TEST(HeldDump, WhatIsNoDumpIsRefused) {
   EXPECT_FALSE(read_held_dump(no_tier));
 }
 
-// What stays is found whole at any moment, whatever comes and goes beside it.
+// Blocks that stay are found at any moment, while others are added and removed.
 TEST(HeldBlocks, IsReadWhileItIsWritten) {
   HeldBlocks held(1000);
   held.apply(1, stored(5, 0, 40));

@@ -1,5 +1,5 @@
-// Which endpoint was lately sent which prefixes: an estimate of what their caches hold, learned from the
-// router's own decisions where engines publish no events.
+// The prefixes lately sent to each endpoint: an estimate of its cache, learned from the router's own
+// decisions, for engines that publish no events.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace octavo::fleet {
 
 class RecentPrefixes {
  public:
-  // blocks_max: remembered of one endpoint, the least recently sent are forgotten first.
-  // ttl_us: forgotten when not sent again for so long; 0: kept.
+  // blocks_max: limit per endpoint; the least recently sent blocks are forgotten first.
+  // ttl_us: a block is forgotten when it was not sent again for this time; 0 for no expiry.
   RecentPrefixes(std::size_t blocks_max, std::int64_t ttl_us);
 
   void sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us);

@@ -131,7 +131,7 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
     path_.push_back(next);
     place = next;
   }
-  // From the end to the root, so that each node is newer than its children.
+  // Visits nodes from the end to the root, so that each node is newer than its children.
   for (auto node = path_.rbegin(); node != path_.rend(); ++node) {
     Place holding = find(*node, endpoint);
     if (holding != kNone) {

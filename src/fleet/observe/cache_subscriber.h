@@ -24,11 +24,11 @@ class CacheSubscriber {
   // An event `lost`, without a position, comes when a connection begins or ends, and when events are missing.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
   // Returns the position up to which the endpoint's events are already known from another source.
-  // Called on the same thread before the subscriber connects to an endpoint that replays. It continues
-  // from there, unless the replay shows that the endpoint has restarted or no longer holds the next events.
+  // Called on the same thread before the subscriber connects to an endpoint that replays. The subscriber
+  // continues from there, unless the replay shows a restart of the endpoint or a loss of the next events.
   using Known = std::function<CachePosition(const Member&)>;
 
-  // The fleet outlives this. Its members may change; the subscriber listens to those that answer probes.
+  // The fleet outlives this. The subscriber listens to the members that answer probes; members may change.
   CacheSubscriber(const Fleet& fleet, Deliver deliver, Known known = {});
   ~CacheSubscriber();
 

@@ -131,7 +131,7 @@ class PageReader {
   }
 
  private:
-  // Its value is a time: the latest series counts.
+  // The metric's value is a time: the latest series counts.
   void read_adapters(const MetricLine& line) {
     if (line.value < adapters_since_) return;
     adapters_since_ = line.value;

@@ -60,7 +60,7 @@ inline constexpr int kRanksMax = 64;  // of one server
 
 struct EnginePage {
   std::optional<EndpointState> state =
-      {};  // the member's from now on; nothing: the page has none of the metrics
+      {};  // the member's new state; nullopt if the page has no known metric
   int ranks =
       1;  // data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax
 };

@@ -28,8 +28,8 @@ std::string without_ranks(std::string names) {
   return names;
 }
 
-// The addresses of the endpoints picked, each once. primary_port: the gateway's port for all ranks of a pod;
-// 0: none.
+// The addresses of the endpoints picked, each once. primary_port: the gateway's port for all ranks of a pod,
+// or 0.
 std::string destinations(const Choice& choice, int primary_port) {
   std::vector<std::string> addresses;
   for (const Choice::Picked& picked : choice.picked) {

@@ -1,4 +1,4 @@
-// What the gateway is told of a choice.
+// The answer that reports a choice to the gateway.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
 constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";  // deprecated: both in one
 constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
-// Gates of older versions. Their features are always on, or have no other form here.
+// Gates of older versions: their features are always on here, or have only one form.
 constexpr std::array<std::string_view, 4> kOldGates{"dataLayer", "enableLegacyMetrics",
                                                     "haPopulateNonLeaderDatastore", "prepareDataPlugins"};
 constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
@@ -188,7 +188,7 @@ class Reader {
     return {};
   }
 
-  // Its index is fed by this room; the rest is the plugin's own.
+  // The picker subscribes to the events; the plugin reads the other parameters.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
     config_.events.emplace();
     if (!config_.models) config_.models = kModelsPage;  // the blocks of adapters bear their names

@@ -38,12 +38,12 @@ struct PageSource {
 
 // Source of the engines' prefix cache events.
 struct CacheEventsSource {
-  std::string bind = {};  // engines connect to this address; "": none do
+  std::string bind = {};  // engines connect to this address, unless it is ""
   std::string topic = "kv@";
-  bool discover = true;     // each endpoint is listened to at
-  int port = 5557;          // its address and this port plus its rank,
-  int replay_port = 0;      // and asked for what was missed at this one plus its rank; 0: not asked
-  LabelSelector pods = {};  // of those with these labels
+  bool discover = true;     // subscribes at each endpoint's address
+  int port = 5557;          // port of its events, plus its rank
+  int replay_port = 0;      // port for missed events, plus its rank; 0 for no replay
+  LabelSelector pods = {};  // only endpoints with these labels
 };
 
 // Defaults: queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3 and max-score-picker.
@@ -54,13 +54,13 @@ struct EndpointPickerConfig {
   PageSource metrics = {.path = "/metrics"};
   bool reads_metrics = true;              // dataLayer.injectDefaults: false turns it off
   EngineKinds engines;                    // how to read it
-  std::optional<PageSource> gpus = {};    // dcgm-exporter; nothing: nobody asks how busy GPUs are
-  std::optional<PageSource> models = {};  // nothing: which adapters endpoints serve is not asked
+  std::optional<PageSource> gpus = {};    // dcgm-exporter, for the load of GPUs
+  std::optional<PageSource> models = {};  // for the adapters that endpoints serve
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
-  std::optional<RenderSource> tokens = {};              // nothing: they are estimated
+  std::optional<RenderSource> tokens = {};              // if unset, tokens are estimated
   MediaTokens media_tokens = {};                        // of an estimate
-  std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
+  std::optional<CacheEventsSource> events = {};         // if unset, no events are read
   std::optional<FlowGateOptions> flow = {};             // empty if the feature gate flowControl is off,
   SaturationDetector shedding = UtilizationDetector{};  // then this decides when requests are refused
   int primary_port = 0;       // where the gateway sends all requests to, whatever rank is picked; 0: there

@@ -19,8 +19,8 @@ class FlowControlConfig {
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
   static bool is_alpha(std::string_view type);
 
-  // The section `flowControl`, behind all plugins: it names them. Those that have no parameters need not be
-  // among them.
+  // The section `flowControl`. Read it after all plugins: it names them. Plugins without parameters may be
+  // missing there.
   Result<> read_section(const boost::json::value& section);
 
   // The deprecated section `saturationDetector`: a plugin, or the thresholds themselves.

@@ -104,7 +104,7 @@ void take_out(json::object& scorer, std::string_view type, std::string_view refe
   added.push_back(json::object{{"name", name}, {"type", type}, {"parameters", std::move(taken)}});
 }
 
-// The versions before latency-scorer had one plugin, or a scorer with a profile handler of its own.
+// Versions before latency-scorer had one plugin, or a scorer with a separate profile handler.
 void update_latency(json::object& plugin, json::array& added) {
   set_type(plugin, "latency-scorer");
   json::object producer{{"type", "predicted-latency-producer"}};
@@ -151,7 +151,7 @@ void update_plugin(json::object& plugin, json::array& added) {
              added);
 }
 
-// The first plugin of a type; null: there is none.
+// The first plugin of a type, or null.
 json::object* find_type(json::array& plugins, std::string_view type) {
   for (json::value& plugin : plugins)
     if (plugin.is_object() && text_in(plugin.get_object(), "type") == type) return &plugin.get_object();

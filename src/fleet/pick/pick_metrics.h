@@ -19,12 +19,12 @@ namespace octavo::fleet {
 struct PickedRequest {
   std::string model = {};          // as the client named it
   std::string target_model = {};   // as it was sent
-  int status = 200;                // what the client got; 0: the gateway went away before
+  int status = 200;                // the client's; 0 if the gateway disconnected before
   std::uint64_t request_bytes = 0, response_bytes = 0;  // of the bodies
   std::string_view split = {};  // disaggregation, as llm-d names it; "": no endpoint was picked
   bool counted = false;         // PickMetrics::began() was called
   bool streamed = false;        // the answer came as events
-  double ttft_slo_seconds = 0, tpot_slo_seconds = 0;  // as the request's headers say; 0: it has none
+  double ttft_slo_seconds = 0, tpot_slo_seconds = 0;  // from the request's headers; 0 if missing
   double seconds = 0;              // from its headers to the answer's end
   double first_byte_seconds = -1;  // -1: there was none
   std::int64_t input_tokens = -1;  // as the answer's usage says; -1: it does not

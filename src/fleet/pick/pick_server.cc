@@ -117,8 +117,8 @@ struct PickServer::State {
   std::optional<PolledOptions> watched;  // the configuration's file
   std::vector<std::unique_ptr<EndpointSource>> sources;
   std::unique_ptr<KubeLease> lease;
-  std::unique_ptr<CacheSubscriber> subscriber;  // null: no endpoint is listened to
-  std::unique_ptr<CacheCollector> collector;    // null: none connects
+  std::unique_ptr<CacheSubscriber> subscriber;  // null unless it subscribes to endpoints
+  std::unique_ptr<CacheCollector> collector;    // null unless engines connect to it
 };
 
 void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints, const std::string& source) {

@@ -32,7 +32,7 @@ class PrefillConfig {
   Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                            PipelineConfig& pipeline) const;
 
-  int primary_port() const { return primary_port_; }  // that the handler names; 0: none
+  int primary_port() const { return primary_port_; }  // from the handler; 0 if not set
 
  private:
   bool handled_ = false;

@@ -139,7 +139,7 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
     pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
-    answers.emplace_back().mutable_request_headers();  // the gateway sends the body behind this
+    answers.emplace_back().mutable_request_headers();  // the gateway sends the body after this
   }
   return {};
 }

@@ -157,7 +157,7 @@ class Processor {
   Wait waits_for_ = Wait::nothing;
   FlowOutcome outcome_ = FlowOutcome::dispatched;  // how the wait in the queue ended
   EndpointId burst_home_ = kNoEndpoint;            // endpoint chosen for the burst of equal prompts
-  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0: the request never entered it
+  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0 if the request never entered it
   int priority_ = 0;                               // priority at the flow gate
   bool evictable_ = false;
   std::atomic<bool> cancelled_ = false;

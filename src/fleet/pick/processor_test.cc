@@ -410,7 +410,6 @@ TEST_F(ProcessorTest, AClientThatSendsTheAnswersTokenStaysThere) {
   }
 }
 
-// Who has answered is known to keep a limit that everybody keeps, who has not is not.
 TEST_F(ProcessorTest, AModelGoesOutUnderAnotherNameAndComesBackUnderItsOwn) {
   begin(1, {.rules = {.rewrites = {{.created = "1", .name = "r", .rules = {{{"m"}, {{"tuned", 1}}}}}}}});
   ASSERT_TRUE(send(request_headers()));

@@ -70,7 +70,7 @@ void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page)
 void Scraper::hand_over(Scrape scrape) {
   scrapes_.push_back(std::move(scrape));
   if (scrapes_.size() > 1) return;
-  // Behind the answers that have arrived with this one.
+  // Runs after the answers that have arrived with this one, so that they are handed over together.
   loop_.post([this] { balancer_.scraped(std::exchange(scrapes_, {})); });
 }
 

@@ -30,7 +30,7 @@ struct SetupRow {
 };
 
 std::span<const SetupRow> setup_table();
-const SetupRow* find_setup(std::string_view type);  // null: no row has this type
+const SetupRow* find_setup(std::string_view type);  // null if no row has this type
 
 extern const PageSource kModelsPage;
 

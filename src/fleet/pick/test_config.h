@@ -15,7 +15,7 @@ inline EndpointPickerConfig read(const std::string& yaml) {
   return parsed ? *std::move(parsed) : EndpointPickerConfig();
 }
 
-// Its steps and their weights.
+// The configuration's steps and their weights.
 inline std::string steps(const EndpointPickerConfig& config) {
   std::string text;
   for (const StepConfig& step : config.pipeline.steps)

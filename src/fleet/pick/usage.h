@@ -15,8 +15,8 @@ struct Usage {
 // Number of bytes at the end of a response that contain its usage.
 inline constexpr std::size_t kUsageTailBytes = 4096;
 
-// From the last `"usage": {...}` in the end of an answer's body, whole or as events; OpenAI's names and
-// Anthropic's.
+// Reads the last `"usage": {...}` in the tail of an answer's body, whole or as events. Accepts OpenAI's and
+// Anthropic's names.
 Usage find_usage(std::string_view tail);
 
 }  // namespace octavo::fleet

@@ -25,7 +25,7 @@ class Comparison {
 
   Result<Contender> oracle(const CapacityTable& capacity) {
     TRY(const std::vector<double> loads, window_loads(trace_, scaling().window_us));
-    // Tokens a second that a replica is trusted with: as many as will do.
+    // Load per replica in tokens a second; the search finds the highest one that meets the SLO.
     double trusted = capacity.rows().back().load / capacity.rows().back().replicas;
     double enough = 0, too_many = 0;
     Contender best{.name = "oracle", .trial = {}};

@@ -34,7 +34,7 @@ class Kind {
     return trial.meets_slo;
   }
 
-  // Above `floor`, which is served; 0: none is.
+  // The highest rate that is served. `floor` is known to be served, or 0. Returns 0 if no rate is.
   Result<double> highest_rate(const SimulationOptions& options, double floor) {
     double served = floor, refused = 0;
     for (double rate = std::max(floor * 2, 1.0); refused == 0 && rate < kRateMax; rate *= 2) {

@@ -20,7 +20,7 @@ struct PoolMapRules {
 
 struct PoolCell {
   int prompt_tokens = 0, answer_tokens = 0;
-  // The highest rates of requests a second within the SLO; 0: no rate is.
+  // The highest rates in requests a second that meet the SLO; 0 if no rate does.
   double together = 0, apart = 0;
   int prefill_replicas = 0;  // of the best split
 

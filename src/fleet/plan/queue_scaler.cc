@@ -6,8 +6,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr double kTolerance = 0.1;  // so far from the target nothing changes
-constexpr int kAddedMax = 4;        // at a reading, or as many as there are
+constexpr double kTolerance = 0.1;  // relative distance from the target without a change
+constexpr int kAddedMax = 4;        // replicas added at a reading, unless doubling adds more
 
 }  // namespace
 

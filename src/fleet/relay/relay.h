@@ -24,8 +24,7 @@ std::string target_of(const http::Request& request);
 bool asks_for_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);
-// A response whose pieces the client wants at once: events, lines of JSON, sound. Its length is unknown
-// beforehand.
+// A response of unknown length whose pieces the client wants at once: events, lines of JSON, audio.
 bool is_stream(const http::Response& answer);
 
 }  // namespace octavo::fleet

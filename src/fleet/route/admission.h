@@ -7,7 +7,7 @@ namespace octavo::fleet {
 
 class Admission {
  public:
-  explicit Admission(int limit) : limit_(limit) {}  // below 0: none
+  explicit Admission(int limit) : limit_(limit) {}  // negative for no limit
   // After true, call leave() at the end.
   bool admit() {
     if (++requests_ <= limit_ || limit_ < 0) return true;

@@ -67,7 +67,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   }
   bool waits() const { return is<Sent>() && !back_.begun(); }  // the client has seen nothing of an answer
 
-  // What the attempts so far have shown.
+  // Results of the attempts so far.
   struct History {
     int sent = 0;                  // attempts
     int tries = 0;                 // since the request came or its stream broke
@@ -144,9 +144,9 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   StreamBack back_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
-  std::shared_ptr<const std::string> body_;  // null: the client's
-  std::string owner_;       // name of the worker that has the stored response; "": none is known
-  std::optional<std::uint64_t> draw_ = {};  // of the next choice of a decode worker; nothing: a new one
+  std::shared_ptr<const std::string> body_;  // null for the client's
+  std::string owner_;       // name of the worker that has the stored response; "" if unknown
+  std::optional<std::uint64_t> draw_ = {};  // of the next choice of a decode worker, if reused
   bool admitted_;           // counts in Admission
   bool prefilled_ = false;  // a prefill worker has computed the prompt
 };

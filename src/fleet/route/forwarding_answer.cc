@@ -18,13 +18,13 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   return out;
 }
 
-// Of a stream every event may report its usage so far.
+// Every event of a stream may report the usage so far.
 void Forwarding::note_usage(Attempt& attempt, std::string_view bytes) const {
   if (!in_.knows_length()) return;
   if (const auto usage = read_usage(bytes)) attempt.usage = usage;
 }
 
-// Compares the usage of a whole answer with what the router has assumed.
+// Compares the usage of a whole answer with the router's assumptions.
 void Forwarding::check_usage(const Attempt& attempt) const {
   const auto& usage = attempt.usage;
   if (!usage) return;

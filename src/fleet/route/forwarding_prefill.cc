@@ -86,7 +86,7 @@ void Forwarding::spill(const std::string& reason) {
   refuse(503, "no prefill worker could compute the prompt, and --enforce-disagg is set: " + reason);
 }
 
-// params: where the prompt's blocks are; nothing: the decode worker computes it.
+// params: location of the prompt's blocks; without them the decode worker computes the prompt.
 void Forwarding::decode(const std::optional<std::string>& params) {
   state_ = Sent{};
   history_.tried.clear();

@@ -31,7 +31,7 @@ class Incoming {
   // again: earlier attempts have taken part of the client's own deadline.
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
                                  int timeout_ms, bool again) const;
-  std::shared_ptr<const std::string> body() const;  // the client's; null: none
+  std::shared_ptr<const std::string> body() const;  // the client's; may be null
 
   bool past_own_deadline() const;
   int left_ms() const;  // of the router's limit for the request, or of the client's own

@@ -25,8 +25,8 @@ class Monitor {
   // GET /v1/models of all endpoints together; of equal ids the first one found.
   std::string models_json() const;
 
-  // Asks all available endpoints for their models now, unless that has just been done; calls `done` once, on
-  // any thread, when they have answered or a second has passed. From any thread.
+  // Requests the models of all available endpoints, unless that has just been done. Calls `done` once, on
+  // any thread, when they have answered or a second has passed. Safe from any thread.
   void refresh_models(std::function<void()> done);
 
  private:

@@ -25,7 +25,7 @@ class PromptTokens {
 
   // A replica has counted a prompt of this number of tokens. After several prompts in a row that it counted
   // otherwise, the tokenizer or its template is not the replicas': prompts keep their estimates from then on.
-  // False: another count. From any thread.
+  // False: another count. Safe from any thread.
   bool compare(std::size_t tokens, std::int64_t reported) const;
 
  private:

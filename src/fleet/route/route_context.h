@@ -24,7 +24,7 @@ struct RouteContext {
   RetryBudget& retries;
   StoredResponses& stored;
   Admission& admission;
-  RouteQueue* queue;                  // null: no request waits
+  RouteQueue* queue;                  // null if requests do not wait
   boost::asio::thread_pool& readers;  // of long bodies
 };
 

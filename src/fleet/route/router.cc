@@ -195,7 +195,7 @@ struct Router::State {
   RetryBudget retries;
   StoredResponses stored;
   Admission admission;
-  const std::unique_ptr<RouteQueue> queue;  // null: no request waits
+  const std::unique_ptr<RouteQueue> queue;  // null if requests do not wait
   boost::asio::thread_pool readers{2};
   const RouteContext context;
   std::unique_ptr<http::Server> server;

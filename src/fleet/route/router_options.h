@@ -60,12 +60,12 @@ struct RouterOptions {
   std::vector<std::string> kv_events = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
   PeerOptions peers = {};                           // other routers of the same workers
-  std::optional<http::Url> warm_from = {};          // one of them, which is asked what workers hold
+  std::optional<http::Url> warm_from = {};          // a router to request the index of held blocks from
   std::string policy = "kv_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
-  int slow_start_secs = 0;  // in which a worker that comes gets its share by and by; 0: at once
-  int hedge_after_ms = 0;   // without an answer's head: another worker is asked, too; 0: none ever is
+  int slow_start_secs = 0;  // time in which a new worker's share rises; 0: at once
+  int hedge_after_ms = 0;   // wait for an answer's head before a second worker gets the request; 0: off
   int migration_limit = 0;  // times that a stream may continue at another replica when its own fails
   BreakerOptions breaker = {};
   ProbeOptions probes = {};
@@ -75,8 +75,8 @@ struct RouterOptions {
   int startup_check_interval_ms = 500;  // while an endpoint has not answered a probe yet, or is unhealthy
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // of a request with all its attempts
-  // Without a first byte from a worker that reports no load: as if its metrics showed no request. Longer for
-  // long prompts, and for answers that come whole.
+  // Wait for a first byte from a worker that reports no load; then it counts as a worker without requests.
+  // The wait is longer for long prompts and for answers that are not streamed.
   int blind_wait_ms = 10'000;
   int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};

@@ -16,8 +16,8 @@ class StreamBack {
  public:
   explicit StreamBack(std::shared_ptr<http::Exchange> exchange) : exchange_(std::move(exchange)) {}
 
-  // Another worker may continue the stream, where it can. Returns the body for the first one; null: the
-  // client's.
+  // Lets another worker continue the stream, if the request allows it. Returns the body for the first worker,
+  // or null for the client's.
   std::shared_ptr<const std::string> make_resumable();
 
   bool begun() const { return begun_; }  // the client has seen the head
@@ -37,7 +37,7 @@ class StreamBack {
   // The stream broke: what is left of it where the answer itself was complete.
   std::optional<std::string> rest() const;
   void write_rest(const std::string& rest) { exchange_->write(rest); }
-  // The body for another worker; null: none can continue, or `limit` have done so.
+  // The body for another worker; null if no worker can continue, or `limit` workers have.
   std::shared_ptr<const std::string> migrate(int limit);
 
  private:

@@ -78,7 +78,7 @@ class Tenants {
  public:
   explicit Tenants(const std::vector<TenantOptions>& options);
 
-  // The tenant of a key. `authorization`: "Bearer KEY". null: none.
+  // The tenant of a key, or null. `authorization`: "Bearer KEY".
   Tenant* find(std::string_view authorization);
 
   // octavo_route_tenant_* in Prometheus' text format.

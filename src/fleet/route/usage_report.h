@@ -1,4 +1,4 @@
-// What an answer's usage says of its prompt, beside what the router has assumed.
+// Compares the prompt's usage in an answer with the router's assumptions.
 #pragma once
 
 #include <cstdint>

@@ -13,11 +13,11 @@
 
 namespace octavo::fleet {
 
-// Memory for one parsed body: so many times its size, since a body of a few bytes for each value would take
-// much more. Beyond that: bad_alloc.
+// Memory for one parsed body, limited to a multiple of its size: a body with a few bytes per value would need
+// much more. Throws bad_alloc above the limit.
 class BodyMemory : public boost::container::pmr::memory_resource {
  public:
-  // parsed: given and true, there is no limit any more; what is added to a body is not its sender's.
+  // parsed: once it is true, the limit is off: later additions are not from the sender.
   explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})
       : bytes_max_(kBytesAtLeast + kBytesForEach * body_bytes), parsed_(std::move(parsed)) {}
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Those that policies read.
+// Headers that policies read.
 constexpr std::array<std::string_view, 11> kHeaders{"x-smg-target-worker",
                                                     "x-smg-routing-key",
                                                     "authorization",
@@ -39,11 +39,11 @@ std::string_view field_text(const json::object& object, std::string_view name) {
   return found ? text_of(*found) : std::string_view();
 }
 
-// Of OpenAI's, Anthropic's and vLLM's messages.
+// Types of media parts in OpenAI's, Anthropic's and vLLM's messages.
 constexpr std::array<std::string_view, 6> kMediaParts{"image_url", "input_image", "image",
                                                       "video_url", "audio_url",   "input_audio"};
 
-// A number for what an image, video or sound is read from; its address, where it has one, however it is
+// A hash of the source of an image, video or audio: of its URL if it has one, in whichever form the URL is
 // given.
 std::uint64_t key_of_media(const json::value& source) {
   if (source.is_object())
@@ -111,7 +111,7 @@ void read_prompt(const json::value& prompt, RouteRequest& route) {
   }
 }
 
-// 0: none that an engine takes.
+// Returns 0 for a timeout that engines do not accept.
 double checked_timeout(double seconds) {
   constexpr double kMost = 86'400;
   return seconds > 0 && seconds <= kMost ? seconds : 0;
@@ -164,7 +164,7 @@ void read_json(const std::string& text, RouteRequest& route) {
   read_body(body->get_object(), route);
 }
 
-// Of a multipart form the fields that other bodies name, too.
+// Reads the fields of a multipart form that other bodies have, too.
 void read_form(std::string_view content_type, const std::string& body, RouteRequest& route) {
   route.body_error = "a form";
   const auto parts = http::parse_form(content_type, body);
@@ -173,7 +173,7 @@ void read_form(std::string_view content_type, const std::string& body, RouteRequ
     if (part.name == "model" && !part.filename) route.model = part.data;
 }
 
-// What the path names: "/v1/models/{model}", "/v1/responses/{id}" and what is below it.
+// Reads ids from the path: "/v1/models/{model}", "/v1/responses/{id}" and the paths below it.
 void read_path(std::string_view path, RouteRequest& route) {
   const openai::Route* known = openai::find_route(path);
   if (!known || !known->path.ends_with('/')) return;

@@ -9,10 +9,9 @@
 
 namespace octavo::fleet {
 
-// Understands the bodies of OpenAI's and Anthropic's routes and of SGLang's /generate. A body that is none of
-// them, or no JSON, makes a request without model and text: the endpoint it goes to says what is wrong with
-// it.
-// headers: to be read beside those that all policies read, in lower case.
+// Reads the bodies of OpenAI's and Anthropic's routes and of SGLang's /generate. Any other body makes a
+// request without model and text: the endpoint reports the mistake.
+// headers: further header names to read, in lower case.
 RouteRequest scan_request(const http::Request& request, std::span<const std::string> headers = {});
 
 }  // namespace octavo::fleet

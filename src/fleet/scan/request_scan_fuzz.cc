@@ -1,5 +1,5 @@
-// Bodies that a router sees: any bytes give what routing needs or none of it, never a crash, and never a
-// body's worth of memory many times over.
+// Request bodies of a router: arbitrary bytes must not crash the scan, and its memory must stay below a small
+// multiple of the body.
 #include <cstddef>
 #include <cstdint>
 #include <string>

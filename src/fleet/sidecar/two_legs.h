@@ -34,14 +34,14 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   const http::Address& prefiller() const { return *prefiller_; }
   std::uint64_t draw() const { return draw_; }
 
-  // The request with this body at the engine that prefills; again after a lost connection or a status worth a
-  // retry, as often as options say. A client that goes away does not end it when `to_its_end`; all others
-  // end, too, when that engine answers nothing and has nothing to do, or reports no load for too long.
+  // Sends this body to the prefill engine; retries after a lost connection or a retryable status, as options
+  // say. If `to_its_end`, the request continues when the client disconnects. Otherwise it also ends when the
+  // engine is silent and idle, or reports no load for too long.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
-  // The same beside decode(): of its reply only a failure counts, for the log. Not ended with the client's:
-  // the engine that decodes would wait for blocks that never come.
+  // The same, concurrent with decode(). Only a failure is used, for the log. The request continues when the
+  // client disconnects: the decode engine would wait for blocks that never come.
   void prefill_meanwhile(std::string body, http::Headers more = {});
-  // GET from another port of it.
+  // GET from another port of the prefill engine.
   void ask_prefiller(int port, std::string target, Then then);
 
   // Sends the request to the local engine, and its response to the client. cached_tokens, if set, replaces

@@ -9,7 +9,7 @@ namespace octavo::fleet {
 
 // Sets the number of cached tokens in the usage of a response or stream event; no change without a usage.
 // The decode engine reports the whole prompt as cached, because it receives it from the prefill engine.
-// Its own number does not show which tokens the prefill engine had in its cache.
+// The decode engine does not know which tokens the prefill engine had in its cache.
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens);
 
 // An answer that ends with finish_reason "cache_threshold": too little of the prompt was cached, nothing was

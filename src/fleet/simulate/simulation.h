@@ -20,7 +20,7 @@
 
 namespace octavo::fleet {
 
-// From this time on, this number of replicas takes requests.
+// The number of replicas that take requests, beginning at a time.
 struct FleetSize {
   std::int64_t time_us = 0;  // of the trace
   int replicas = 0;          // 1 or more
@@ -53,8 +53,8 @@ struct SimulationOptions {
   // Later sizes, by time. Added replicas have empty caches. The newest are removed first: they get no new
   // requests and finish their running ones.
   std::vector<FleetSize> sizes = {};
-  ScalingLoop scaling = {};         // in place of these; empty: the number does not change by itself
-  std::int64_t startup_us = 0;      // that an added replica has been there when it takes its first requests
+  ScalingLoop scaling = {};         // replaces `sizes`; if empty, the number is not scaled
+  std::int64_t startup_us = 0;      // from the addition of a replica to its first requests
   SchedulerOptions scheduler = {};  // of each
   StepTiming timing = {};
   PrefillPool prefill = {};  // beside the replicas above, whose number then does not change

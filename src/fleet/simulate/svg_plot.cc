@@ -60,7 +60,7 @@ struct Axis {
   }
 };
 
-// Over all points of a chart, x or y of each; y begins at 0.
+// The x or y axis over all points of a chart; y begins at 0.
 Axis axis_over(const Chart& chart, bool x) {
   Axis axis{.log = x && chart.log_x};
   double low = std::numeric_limits<double>::infinity(), high = -low;

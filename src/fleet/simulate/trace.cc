@@ -57,7 +57,7 @@ class LineReader {
   std::size_t number_;
 };
 
-// A block as a number that no other block of any copy has, as long as there are fewer than 2^64.
+// A number of the block that is unique over all copies, for fewer than 2^64 blocks.
 std::uint64_t content_of(const Trace& trace, const TraceRequest& request, std::size_t block) {
   return trace.blocks[request.first_block + block] + std::uint64_t{request.copy} * trace.block_limit;
 }

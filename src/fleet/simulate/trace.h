@@ -42,7 +42,7 @@ Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens);
 Result<Trace> read_mooncake_trace(const std::string& path, int block_tokens);
 
 struct TraceChanges {
-  std::size_t requests_max = 0;  // number of first requests; 0: all
+  std::size_t requests_max = 0;  // number of first requests; 0 for all
   double speedup = 1;            // factor of the rate
   // Number of copies of the traffic: each has its own prompts, and starts up to a minute later, drawn from
   // the seed.

@@ -16,7 +16,7 @@ struct TrafficShape {
   double burstiness = 1;        // shape of the gamma distribution of the gaps: 1 is Poisson, less is burstier
   double daily_swing = 0;       // the rate swings by this share, lowest at the beginning of a day
   double day_seconds = 86'400;  // length of a day
-  double burst_every = 0;       // seconds from one burst to the next; 0: no bursts
+  double burst_every = 0;       // seconds from one burst to the next; 0 for no bursts
   double burst_seconds = 60;    // length of one
   double burst_factor = 2;      // of the rate in it
 

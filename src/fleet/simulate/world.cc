@@ -110,9 +110,9 @@ World::Event World::pop() {
   return event;
 }
 
-// Of many replicas nothing stays in the processor's caches from one step to the next: what the next ones
-// touch is fetched while this one is computed. The next events are near the front of the heap; further behind
-// stands what the fetches that follow have to read.
+// The state of many replicas does not fit the processor's caches: the data of the next events is prefetched
+// while this one is computed. The next events are near the front of the heap. Entries further back are
+// prefetched earlier, since the later prefetches read their pointers.
 void World::read_ahead() const {
   const auto each = [this](std::size_t first, auto&& bring) {
     for (std::size_t i = first; i < std::min(2 * first + 1, events_.size()); ++i)

@@ -32,18 +32,18 @@ using Handed = std::pair<std::size_t, PrefixHold*>;  // a request's prompt
 
 struct SimulatedReplica {
   Role role = Role::both;
-  std::unique_ptr<KvEventLog> events;    // null: it tells none
-  std::unique_ptr<Scheduler> scheduler;  // null: gone, its id is free
+  std::unique_ptr<KvEventLog> events;    // null if it reports no events
+  std::unique_ptr<Scheduler> scheduler;  // null once removed; its id is free
   std::int64_t started_us = 0;
-  StepPlan step = {};  // that runs
+  StepPlan step = {};  // the running step
   bool busy = false;
   bool draining = false;  // takes no requests any more
   // Requests whose prompts were computed elsewhere, and whose KV waits for free blocks here.
   std::deque<std::size_t> no_room = {};
-  // Those whose KV has come or is coming, until their first token.
+  // Requests whose KV has arrived or is in transfer, until their first token.
   std::vector<Handed> handed = {};
-  int transfers = 0;              // that are on their way here
-  std::int64_t link_free_us = 0;  // when the last of them is over
+  int transfers = 0;              // running transfers to this replica
+  std::int64_t link_free_us = 0;  // end of the last transfer
   ReplicaUse use = {};
   ReplicaMeter meter = {};  // where someone reads it
 };

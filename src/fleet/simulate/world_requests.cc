@@ -9,7 +9,7 @@ constexpr std::size_t kProgressEvery = 256;
 
 }  // namespace
 
-// What the router does with a request, and then the replica.
+// Routes a request to a replica and adds it there.
 void World::arrive(std::size_t number) {
   const TraceRequest& request = trace_.requests[number];
   traffic::AnswerTimes& answer = result_.answers[number];
@@ -62,7 +62,7 @@ bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   return true;
 }
 
-// A prompt is computed in a pool of its own: who decodes takes it over.
+// A prefill pool has computed a prompt: a replica of the decode pool takes it over.
 void World::prefilled(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica) {
   const TraceRequest& request = trace_.requests[number];
   replica.scheduler->finish(planned.sequence);
@@ -82,7 +82,7 @@ void World::prefilled(std::size_t number, const PlannedSequence& planned, Simula
   begin_transfers(id);
 }
 
-// Of those who wait for it, as far as there are blocks to take them.
+// Begins the waiting transfers for which the replica has free blocks.
 void World::begin_transfers(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   const int block_size = decoding().scheduler.block_size;
@@ -120,7 +120,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   begin_transfers(id);
 }
 
-// What was taken over for a request is the cache's from now on.
+// The blocks received for a request belong to the cache from now on.
 void World::let_go(SimulatedReplica& replica, std::size_t number) {
   const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
   if (handed == replica.handed.end()) return;
@@ -167,7 +167,7 @@ void World::plan_followers() {
                                       : void(requests_.follower[requests[i].follows] = i);
 }
 
-// A request has its answer, or is refused: who has asked thinks about the next one.
+// A request has its answer, or is refused: its client thinks about the next one.
 void World::ended(std::size_t number) {
   if (trace_.closed && requests_.follower[number] != kNoRequest)
     requests_.thoughts.push(
