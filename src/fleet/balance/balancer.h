@@ -44,7 +44,7 @@ struct BalancerOptions {
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
   std::int64_t slow_start_us = 0;  // until a new endpoint has its full share
-  bool learn_places = false;       // how many requests an endpoint takes, from its refusals
+  bool learn_places = false;       // learn an endpoint's request limit from its refusals
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();
   // An endpoint has left the fleet and its last request has ended. Must not call back.
@@ -55,8 +55,8 @@ struct BalancerOptions {
 // One reading of an endpoint's metrics.
 struct Scrape {
   EndpointId endpoint = kNoEndpoint;
-  std::string name = {};  // of the endpoint that was read: another one may have its id now; "": not checked
-  std::optional<bool> answered = {};        // counts as a probe; nothing: another server was read
+  std::string name = {};  // of the endpoint read: its id may belong to another one now; "" skips the check
+  std::optional<bool> answered = {};        // counts as a probe; unset if another server was read
   std::optional<EndpointState> state = {};  // its availability is ignored
   Attributes attributes = {};               // replace those of the same names
 };
@@ -77,37 +77,36 @@ class Balancer {
   void ended(Booking& booking, Outcome outcome);
   // The latencies of an answer in ms, negative where unknown; before ended(). inputs: as chosen with.
   void took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms);
-  // An earlier request failed here that another endpoint has answered.
+  // A request that failed here was answered by another endpoint.
   void failed(const Endpoint& endpoint);
   // The endpoint has sent Retry-After.
   void pause(const Endpoint& endpoint, std::int64_t seconds);
   // The endpoint has no capacity for a request (429, 503); before ended(). seconds: its Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
-  // Requests that the available endpoints can take now, with learn_places; Places::kUnknown where one has
-  // never refused any, or none is available.
+  // Requests that the available endpoints can take now, with learn_places. Places::kUnknown if one of
+  // them has never refused a request, or none is available.
   int room() const;
 
   // Whether an endpoint, available or not, serves this model. True while no endpoint exists.
   bool knows(std::string_view model) const;
   // Headers that the policies read, see scan_request().
   std::span<const std::string> headers() const { return pools_.back().pipeline.headers(); }
-  // The agent's session of the request; "": none.
+  // The agent's session of the request, or "".
   std::string_view agent(const RouteRequest& request) const;
-  // Null: no plugin places bursts.
+  // Null if no plugin places bursts.
   const BurstPrefixProducer* burst() const { return pools_.back().pipeline.burst(); }
   std::vector<BurstEndpoint> burst_endpoints(const RouteRequest& request, const Subset& subset) const;
   double saturation(const SaturationDetector& detector) const;
-  // URL of a random available endpoint; "": none.
+  // URL of a random available endpoint, or "".
   std::string any_url();
   std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }  // unpredictable random bits
 
   Result<EndpointId> add(Endpoint endpoint);
-  // The endpoints of a source from now on. Models and adapters that were found out stay where the list has
-  // none.
+  // Replaces the endpoints of a source. Discovered models and adapters stay if the list names none.
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   // Makes an endpoint of each data-parallel rank at the endpoint's port.
   void set_ranks(EndpointId id, const Endpoint& endpoint, int ranks);
-  // The models and adapters that the endpoint serves; nothing: unchanged.
+  // The models and adapters that the endpoint serves; unset fields do not change.
   void set_models(const Member& member, std::optional<std::vector<std::string>> models,
                   std::vector<std::string> adapters);
   // No new requests for the endpoint and the other ranks of its port; requests in flight end.

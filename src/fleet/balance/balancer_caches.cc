@@ -4,7 +4,7 @@
 
 namespace octavo::fleet {
 
-// Under caches_. Null: the endpoint has left the fleet.
+// Requires the lock caches_. Null if the endpoint has left the fleet.
 CachePosition* Balancer::position_of(const Member& member) {
   const auto view = fleet_.view();
   const Member* now = view->find(member.id);

@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{1};  // one request goes in each, and one with each arrival
+constexpr std::chrono::milliseconds kTick{1};  // one request is dispatched per tick, and one per arrival
 const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5,
                                        1,    2,    5,    10,  20,  30,  60, 120};
 const std::vector<double> kWorkSeconds{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, .1};
@@ -112,7 +112,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   for (const auto& ended : flow_.expire(now_us(), balancer_.view()->members.empty()))
     settle(ended.item, ended.outcome, told);
   std::vector<std::function<void()>> evicted;
-  if (!balancer_.view()->members.empty()) {  // without endpoints nothing goes, however little is taken
+  if (!balancer_.view()->members.empty()) {  // without endpoints no request is dispatched
     const double taken = saturation();
     if (const auto item = flow_.next(taken, now_us()))
       settle(*item, FlowOutcome::dispatched, told);
@@ -121,7 +121,7 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   }
   counts_.dispatch_cycles.observe(seconds_since(begun));
   lock.unlock();
-  tell(told);  // who goes is booked before the next one's turn
+  tell(told);  // the dispatched request is booked before the next one is considered
   for (const auto& evict : evicted) evict();
   lock.lock();
 }

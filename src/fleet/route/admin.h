@@ -16,7 +16,7 @@ Result<Endpoint> endpoint_of_url(std::string_view url);
 // with the replay address, or "none". Errors: on `field`.
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// nullopt: none of the router's own.
+// nullopt if the route is not the router's own.
 std::optional<http::Response> admin_answer(const RouteContext& context, const http::Request& request);
 
 }  // namespace octavo::fleet

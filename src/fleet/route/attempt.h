@@ -36,8 +36,8 @@ class Attempt {
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
-  http::Response answer = {};  // what has come of it and was not sent on
-  std::optional<UsageReport> usage = {};  // the last that its answer has reported
+  http::Response answer = {};  // the part received and not forwarded yet
+  std::optional<UsageReport> usage = {};  // the last usage that the answer reported
   const std::int64_t sent_us;
   bool hedges = false;     // the second of two
   bool forgotten = false;  // see Trouble

@@ -20,7 +20,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kReadHereMax = 16 << 10;     // of a body: read in less than a millisecond
-constexpr std::size_t kRefusalBytesMax = 1 << 20;  // of an error's body; what follows is cut off
+constexpr std::size_t kRefusalBytesMax = 1 << 20;  // of an error's body; the rest is cut off
 
 // A POST whose engine reads JSON.
 bool has_json(const http::Request& request) {
@@ -65,7 +65,7 @@ Forwarding::~Forwarding() {
   if (admitted_) context_.admission.leave();
 }
 
-// Long bodies are read beside the loop, whose streams would stand still meanwhile.
+// Long bodies are read on other threads, so that the loop's streams do not stall.
 void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
   context_.retries.earn();
   exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
@@ -173,10 +173,10 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
            [weak = weak_from_this()](Attempt& attempt, Trouble trouble) {
              if (const auto it = weak.lock()) it->on_trouble(attempt, trouble);
            }},
-      std::min(blind_wait(), timeout_ms));  // its timer outlives the attempt
+      std::min(blind_wait(), timeout_ms));  // the timer outlives the attempt
 }
 
-// An answer that comes whole takes the time of all its tokens.
+// An answer that is not streamed takes the time of all its tokens.
 int Forwarding::blind_wait() const {
   constexpr int kTokenMs = 30, kTokens = 2'000, kTokensMax = 1'000'000;
   const int ms = blind_wait_ms(context_.options.blind_wait_ms, in_.request().body.size());
@@ -185,7 +185,7 @@ int Forwarding::blind_wait() const {
   return ms + kTokenMs * (tokens > 0 ? std::min(tokens, kTokensMax) : kTokens);
 }
 
-// Another worker gets the request, too: the first whose answer begins counts.
+// A second worker gets the request, too: the first answer to begin wins.
 void Forwarding::hedge() {
   if (!waits() || under_way().size() != 1 || !context_.retries.take(now_us())) return;
   const AttemptPointer second = send();
@@ -261,7 +261,7 @@ void Forwarding::on_whole(Attempt& attempt) {
 }
 
 void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
-  // An idle engine says nothing of a request whose tools run: it ends with its worker or its connection.
+  // While a request's tools run, its engine is idle: the request ends only with its worker or its connection.
   const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
   if (idle && in_.route().server_tools && !is<Prefilling>()) return;
   if (trouble == Trouble::forgotten && !is<Prefilling>()) {
@@ -270,17 +270,17 @@ void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
     if (!in_.route().tokens.empty()) hedge();
     return;
   }
-  // The client does not read, so that what the worker has sent may not have come here.
+  // The client does not read, so the worker's data may wait in the connection.
   if (trouble == Trouble::stalled && back_.is_full()) return;
   attempt.forgotten = trouble == Trouble::forgotten;
   on_lost(attempt, {ErrorCode::io, fmt::format("{} {}", attempt.worker().url, text_of(trouble)), ""});
 }
 
-// The first bytes of an answer that is no refusal: it is the one. False: it cannot be.
+// The first bytes of an answer that is no refusal: this attempt wins. False if it cannot.
 bool Forwarding::lead(Attempt& attempt) {
   if (back_.begun() && !back_.continued_by(attempt.answer)) {
     settle(attempt, Outcome::neither);
-    if (!migrate()) break_off();  // another one may know how to
+    if (!migrate()) break_off();  // another worker may support it
     return false;
   }
   AttemptPointer leader;
@@ -296,7 +296,7 @@ bool Forwarding::lead(Attempt& attempt) {
   return true;
 }
 
-// Another worker could answer: the failures before speak of their workers.
+// Another worker could answer: the earlier failures were the fault of their workers.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
@@ -331,8 +331,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (is<Prefilling>()) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
   const bool late = in_.left_ms() == 0;
-  // That nothing listens there, or nothing came in all the time, is the worker's; a connection that ends
-  // later, the request may have caused.
+  // A refused connection or a timeout is the worker's fault. If the connection ends later, the request may be
+  // the cause.
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
   const bool cut = back_.begun() && !late;
@@ -348,8 +348,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
     balancer_.failed(*worker);
     return break_off();
   }
-  // A worker that dies or freezes loses many requests at once: each may go to another one. What is lost there
-  // as well takes from the budget.
+  // A worker that dies or freezes loses many requests at once: the first retry of each is free. Further
+  // retries are charged to the budget.
   const bool free = unreachable || ++history_.losses == 1;
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
@@ -386,7 +386,7 @@ void Forwarding::give_up(const std::string& reason) {
          fmt::format("no replica could answer: {}", reason));
 }
 
-// The stream continues at another worker. False: it cannot.
+// Continues the stream at another worker. False if none can.
 bool Forwarding::migrate() {
   if (const auto rest = back_.rest()) {
     back_.write_rest(*rest);

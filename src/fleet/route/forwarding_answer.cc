@@ -51,7 +51,7 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
-// "": the request is none that stores a response.
+// "" if the request stores no response.
 std::string_view Forwarding::response_of(std::string_view answer) const {
   const http::Request& request = in_.request();
   return request.method == "POST" && request.path == "/v1/responses" ? response_id(answer)
@@ -63,7 +63,7 @@ void Forwarding::answer(http::Response response) {
   back_.respond(std::move(response));
 }
 
-// Tells the client that there is no answer, or no more of it. The exchange of a stream is dropped unfinished,
+// Reports to the client that the answer failed or ends early. The exchange of a stream is dropped unfinished,
 // so that the client does not take the stream for complete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   if (!back_.begun()) return answer(openai::error_response(status, message, param));

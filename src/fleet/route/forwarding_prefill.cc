@@ -1,5 +1,5 @@
-// The prompt at a prefill worker, before a decode worker answers. Where none computes it, the decode worker
-// does all of the work, or --enforce-disagg refuses the request.
+// Sends the prompt to a prefill worker, before a decode worker answers. If no prefill worker computes it, the
+// decode worker does all of the work, or --enforce-disagg refuses the request.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace octavo::fleet {
 
-// Null: the request has no prompt to compute apart, or the decode worker has little of it to compute.
+// Null if the request has no prompt to prefill elsewhere, or the decode worker holds most of it.
 std::shared_ptr<const std::string> Forwarding::prefill_request() {
   const http::Request& request = in_.request();
   if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
-  if (!in_.route().stored_response.empty()) return nullptr;  // it continues what a decode worker has
+  if (!in_.route().stored_response.empty()) return nullptr;  // it continues a decode worker's response
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
   if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
-    draw_ = balancer_.draw();  // so that the worker asked about is the one that gets the request
+    draw_ = balancer_.draw();  // so that this worker gets the request later
     const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
     if (rest && *rest <= own_max) {
       context_.metrics.prefilled("local");
@@ -31,7 +31,7 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
   return std::make_shared<const std::string>(*std::move(body));
 }
 
-// At the best prefill worker that has not had it yet.
+// Sends the prompt to the best prefill worker that has not had it yet.
 void Forwarding::prefill(std::shared_ptr<const std::string> body) {
   auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
   if (!choice) return spill("no prefill worker is left");

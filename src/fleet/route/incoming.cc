@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's
 constexpr int kOwnDeadlineGraceMs = 2'000;  // the worker itself says that the client's deadline has passed
 
-// Tenants' keys are for the router: workers get the router's own, if it has one.
+// Tenants' keys are for the router only: workers get the router's own key, if configured.
 http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came) {
   http::Headers headers;
   const bool own_key = !options.tenants.empty();

@@ -1,4 +1,4 @@
-// A request as the router has received it, and the calls to workers that are made of it.
+// A request as the router has received it; builds the calls to workers.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ class Incoming {
 
   const http::Request& request() const { return exchange_->request(); }
   const RouteRequest& route() const { return route_; }
-  const std::string& tenant() const { return tenant_; }  // "": none
-  bool explains() const;                                 // the client wants to know how workers were chosen
+  const std::string& tenant() const { return tenant_; }  // "" without a tenant
+  bool explains() const;                                 // the client requests the reasons for the choice
   std::int64_t arrived_us() const { return arrived_us_; }
   double seconds() const;  // since its arrival
 
-  // Scans the body, and finds the prompt's exact tokens where the router can know them: up to a second for a
-  // prompt of a megabyte. On any thread.
+  // Scans the body, and tokenizes the prompt if the router has the model's tokenizer: up to a second for a
+  // prompt of 1 MiB. On any thread.
   void read();
-  bool knows_length() const;  // the replica must count as many tokens of the prompt
+  bool knows_length() const;  // the replica must count the same number of prompt tokens
   void name_no_model();       // any worker may say that it does not serve it
 
   // again: earlier attempts have taken part of the client's own deadline.

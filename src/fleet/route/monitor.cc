@@ -57,7 +57,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.probed_us, answers ? options_.health_check_interval_ms : options_.startup_check_interval_ms))
     probe(member);
   if (!answers) {
-    known.models_us = 0;  // it may return with other models
+    known.models_us = 0;  // the worker may return with other models
     return;
   }
   if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
@@ -67,8 +67,8 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
 }
 
-// After a failed probe the next one follows as soon as at the start: a frozen worker is known after the time
-// of three, not after three intervals.
+// After a failed probe the next one follows at the startup interval, so that a frozen worker is found sooner
+// than after three intervals.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health_check_endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;

@@ -1,4 +1,4 @@
-// Asks every endpoint from time to time how it is: health, metrics, models.
+// Polls the health, metrics and models of every endpoint.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Monitor {
   void refresh_models(std::function<void()> done);
 
  private:
-  struct Known {  // of an endpoint; times of the last questions
+  struct Known {  // of an endpoint; times of the last requests
     std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
@@ -50,7 +50,7 @@ class Monitor {
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;   // by the endpoint's name
   std::vector<std::function<void()>> refreshing_;  // callers that wait for models
-  int models_open_ = 0;                            // questions of that refresh
+  int models_open_ = 0;                            // open requests of that refresh
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model

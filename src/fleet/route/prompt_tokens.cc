@@ -10,7 +10,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // of a body: up to a second
-constexpr int kMismatchesMax = 8;                    // in a row, of a tokenizer that is the replicas'
+constexpr int kMismatchesMax = 8;                    // in a row, before the tokenizer is taken as wrong
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A prompt's tokens as its replica has them, to find it in the index of KV events.
+// The token ids of a prompt, equal to the replica's, to look the prompt up in the index of KV events.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@ namespace octavo::fleet {
 
 class PromptTokens {
  public:
-  // The tokenizer of the replicas' model, with its own chat template. Errors: a template that is none.
+  // The tokenizer of the replicas' model, with its own chat template. Errors: an invalid template.
   static Result<PromptTokens> make(std::shared_ptr<const Tokenizer> tokenizer);
 
-  // Writes the ids of /v1/completions and /v1/chat/completions into `route`. What is none, or longer than a
-  // megabyte, or wrong in any way keeps its estimate: the replica says what is wrong.
+  // Writes the ids of /v1/completions and /v1/chat/completions into `route`. Other requests, bodies above
+  // 1 MiB and invalid bodies keep their estimate: the replica reports the mistake.
   void write(const http::Request& request, RouteRequest& route) const;
 
-  // A replica has counted a prompt of this number of tokens. After several prompts in a row that it counted
-  // otherwise, the tokenizer or its template is not the replicas': prompts keep their estimates from then on.
-  // False: another count. Safe from any thread.
+  // Compares the number of tokens with the replica's. After several different counts in a row, the tokenizer
+  // or its template is wrong for the replicas: prompts keep their estimates from then on. Returns whether
+  // the counts are equal. Safe from any thread.
   bool compare(std::size_t tokens, std::int64_t reported) const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kEventBytesMax = 16 << 20;  // one that is longer is no event
+constexpr std::size_t kEventBytesMax = 16 << 20;  // limit of an event
 
 bool is_true(const json::object& body, std::string_view name) {
   const json::value* value = body.if_contains(name);
@@ -32,7 +32,7 @@ bool asks_for_one_answer(const json::object& body) {
   return (!n || n->is_null() || (n->is_int64() && n->get_int64() == 1)) && !has_several_prompts(body);
 }
 
-// Whether a choice of a chunk says anything of the answer.
+// Whether a choice of a chunk has a part of the answer.
 bool says_something(const json::object& choice) {
   const auto text = [](const json::value* value) {
     return value && value->is_string() && !value->get_string().empty();
@@ -45,7 +45,7 @@ bool says_something(const json::object& choice) {
   return false;
 }
 
-// The replica's own fault, as far as it says: an error that names a field ("timeout") is the request's.
+// Whether the error is the replica's fault. An error that names a field ("timeout") is the request's.
 bool server_failed(const json::object& chunk) {
   const json::value* code = find_path(chunk, {"error", "code"});
   const json::value* param = find_path(chunk, {"error", "param"});
@@ -58,7 +58,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !asks_for_one_answer(*request)) return std::nullopt;
-  // Hidden thoughts have hidden tokens; with the other two, another program drives the engine.
+  // Hidden reasoning has hidden tokens; with the other two fields, another program drives the engine.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;

@@ -27,8 +27,8 @@ class ResumableStream {
 
   // The whole events for the client that these bytes complete; empty after an end or a failure.
   std::string push(std::string_view bytes);
-  // The same where the replica's answer ends as it should: of an event that nothing ends. Not all servers say
-  // [DONE].
+  // The same when the replica's answer ends normally: returns a last event without a terminator. Not all
+  // servers send [DONE].
   std::string finish();
   bool ended() const { return ended_; }    // the last event has come
   bool failed() const { return failed_; }  // the replica has reported that it cannot continue
@@ -47,11 +47,11 @@ class ResumableStream {
 
   std::string body_;
   EventCutter events_;
-  bool shows_ids_ = false;    // the client has asked for them
+  bool shows_ids_ = false;    // the client requested them
   bool shows_usage_ = false;  // at the end
   std::vector<std::int64_t> tokens_;
   std::size_t prompt_tokens_ = 0;
-  std::string id_;  // of all events; "": none has come
+  std::string id_;  // of all events; "" before the first
   std::int64_t created_ = 0;
   std::string head_;  // of the last event, as JSON: all but choices and usage
   bool migrated_ = false;

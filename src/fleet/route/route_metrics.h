@@ -18,16 +18,16 @@ class RouteMetrics {
   void selected(const std::string& worker);
   void worker_failed(const std::string& worker);
   void cache_changed(const std::string& worker, std::size_t events);
-  void restored(const std::string& worker, std::size_t blocks);  // another router knew of them
+  void restored(const std::string& worker, std::size_t blocks);  // copied from another router
   void retried();
   void retries_exhausted();
   void rate_limited();
   void prefilled(std::string_view outcome);  // "handed_over", "local", "busy", "failed" or "refused"
-  void forget(const std::string& worker);    // it has left
+  void forget(const std::string& worker);    // the worker has left
   void migrated(bool goes_on);               // a stream of events has broken
-  void hedged(bool won);                     // another replica was asked, too
-  void peer_told(bool understood);           // another router, what it has in flight
-  void peers(int now);                       // other routers that are heard
+  void hedged(bool won);                     // a second replica got the request
+  void peer_told(bool understood);           // sent the load in flight to another router
+  void peers(int now);                       // number of other routers that report their load
   // A prompt whose tokens are known, at a replica that reports them.
   void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);
   void answered(int status, double seconds);

@@ -54,7 +54,7 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
   return keys;
 }
 
-// What is the operator's alone: tenants neither see nor change the fleet.
+// Routes for the operator only: tenants neither see nor change the fleet.
 bool is_operators(std::string_view path) {
   constexpr std::array<std::string_view, 8> kOwn{"/add_worker",   "/get_loads", "/kv_index",
                                                  "/list_workers", "/metrics",   "/remove_worker",
@@ -175,7 +175,7 @@ struct Router::State {
     server.reset();  // no new requests,
     if (queue) queue->stop();
     readers.join();
-    client.reset();  // then nothing under way, and only then what those refer to
+    client.reset();  // then no calls in flight, then the objects they refer to
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
@@ -183,7 +183,7 @@ struct Router::State {
   const RouterOptions options;
   std::unique_ptr<RouteMetrics> metrics;
   std::unique_ptr<Balancer> balancer;
-  std::unique_ptr<PeerSync> peers;  // null: this router is alone
+  std::unique_ptr<PeerSync> peers;  // null without other routers
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   Tenants tenants;

@@ -1,4 +1,4 @@
-// Everything that `octavo route` can be told. Names and defaults of SGLang's launch_router where it has them.
+// Options of `octavo route`, with the names and defaults of SGLang's launch_router where it has them.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +35,12 @@ struct RetryOptions {
 
 // A list of workers that changes.
 struct DiscoveredWorkers {
-  std::optional<Role> role = {};  // of all of them; nothing: each says its own
+  std::optional<Role> role = {};  // of all its workers; if unset, each names its own
   EndpointSourceOptions from = {};
-  EventPorts event_ports = {};  // of workers that name no address of their events
+  EventPorts event_ports = {};  // for workers that name no event address
 };
 
-// Prefill and decode apart: two pools of workers.
+// Disaggregated prefill: separate pools of prefill and decode workers.
 struct DisaggregationOptions {
   bool enabled = false;
   std::vector<std::string> prefill_urls = {};
@@ -54,9 +54,9 @@ struct DisaggregationOptions {
 
 struct RouterOptions {
   std::vector<std::string> worker_urls = {};
-  std::vector<DiscoveredWorkers> discovered = {};  // beside those
+  std::vector<DiscoveredWorkers> discovered = {};  // in addition
   DisaggregationOptions pd = {};
-  // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
+  // Address of each worker's KV cache events, see read_kv_events(); empty if no worker publishes them.
   std::vector<std::string> kv_events = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
   PeerOptions peers = {};                           // other routers of the same workers
@@ -83,7 +83,7 @@ struct RouterOptions {
   bool page = true;  // a web page at `/`
   std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
   std::vector<std::string> api_keys = {};
-  std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
+  std::vector<TenantOptions> tenants = {};  // further clients of the router, with limits
   http::ServerOptions http = {};
   http::ClientTlsOptions worker_tls = {};  // of workers at https://
 };

@@ -15,7 +15,7 @@ class StoredResponses {
   static constexpr std::size_t kResponsesMax = 100'000;
 
   void learn(std::string_view id, const std::string& worker);
-  // The worker's name; "": not known.
+  // The worker's name; "" if unknown.
   std::string worker_of(std::string_view id) const;
 
  private:

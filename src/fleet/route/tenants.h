@@ -37,7 +37,7 @@ class Tenant;
 // A request's slot among its tenant's requests, freed by the destructor.
 class TenantShare {
  public:
-  TenantShare() = default;  // of nobody
+  TenantShare() = default;  // of no tenant
   explicit TenantShare(Tenant& tenant);
   TenantShare(TenantShare&& other) noexcept;
   TenantShare& operator=(TenantShare&&) = delete;
@@ -56,7 +56,7 @@ class Tenant {
   struct Answer {
     TenantShare share = {};
     std::int64_t retry_after_s = 0;  // 0: it may
-    std::string message = {};        // which limit stands against it
+    std::string message = {};        // names the limit that was reached
   };
   Answer admit(std::int64_t now_us);
 
@@ -89,7 +89,7 @@ class Tenants {
 
   const std::uint64_t seed_;
   std::vector<std::unique_ptr<Tenant>> all_;
-  std::map<Hash128, Tenant*> by_key_;  // by digest: looking one up tells nothing of the keys
+  std::map<Hash128, Tenant*> by_key_;  // by digest: the time of a look-up reveals nothing about the keys
 };
 
 }  // namespace octavo::fleet

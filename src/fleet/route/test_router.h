@@ -17,7 +17,7 @@
 
 namespace octavo::fleet {
 
-// A replica that answers with its name, or as a test tells it to.
+// A replica that answers with its name, or as a test configures it.
 class Replica {
  public:
   using Behaviour = std::function<void(std::shared_ptr<http::Exchange>)>;
@@ -36,9 +36,9 @@ class Replica {
   std::uint16_t port() const { return port_; }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
-  std::atomic<int> pages = 0;       // of metrics, that were read
+  std::atomic<int> pages = 0;       // number of reads of its metrics
   std::atomic<int> waiting = 3;     // requests, by its metrics
-  std::atomic<int> started_s = 10;  // its process
+  std::atomic<int> started_s = 10;  // start of its process
   std::atomic<int> engines = 1;     // ranks, by its metrics
   std::atomic<bool> well = true;
   std::atomic<bool> has_metrics = true;
@@ -121,7 +121,7 @@ class RouterTest : public testing::Test {
   std::unique_ptr<Router> router_;
 };
 
-// Keeps what it is asked until a test lets go of it.
+// Holds requests until a test releases them.
 class Keeper {
  public:
   void operator()(std::shared_ptr<http::Exchange> exchange) {

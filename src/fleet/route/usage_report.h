@@ -9,7 +9,7 @@ namespace octavo::fleet {
 
 struct UsageReport {
   std::int64_t prompt_tokens = 0;
-  std::int64_t cached_tokens = 0;  // 0 where the replica does not tell
+  std::int64_t cached_tokens = 0;  // 0 if not reported
 };
 
 // The usage in a whole answer of a completion or chat, or in an event of its stream; nothing without one.

@@ -20,8 +20,8 @@ class WarmStart {
   WarmStart(Balancer& balancer, RouteMetrics& metrics, const RouterOptions& options)
       : balancer_(balancer), metrics_(metrics), options_(options), peer_(options.warm_from) {}
 
-  // Waits for the peer's answer, once for each worker, and takes it over. For the thread that is about to
-  // listen to the worker. Nothing is known: the peer is not there, or does not know the worker.
+  // Waits for the peer's answer, once for each worker, and applies it. Call it on the thread that will
+  // subscribe to the worker. Returns an empty position if the peer is unreachable or lacks the worker.
   CachePosition operator()(const Member& member);
 
  private:
@@ -30,7 +30,7 @@ class WarmStart {
   Balancer& balancer_;
   RouteMetrics& metrics_;
   const RouterOptions& options_;
-  std::optional<http::Url> peer_;  // nothing from when it has failed
+  std::optional<http::Url> peer_;  // reset when it has failed
   std::set<std::string> asked_;
 };
 

@@ -1,7 +1,8 @@
-// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of the prompt each endpoint holds. Of endpoints that tell their KV
-// cache events, what they told; of the others, and of prompts whose tokens are not known here, what they were
-// lately sent (NVIDIA Dynamo's fallback). With speculativeIndexing a prompt counts as held for speculativeTTL
-// from the moment it is sent: engines report blocks only once they are computed.
+// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of
+// the prompt each endpoint holds. The blocks come from the endpoint's KV cache events. If it publishes
+// none, or the prompt's tokens are unknown, the prompts lately sent to it count (NVIDIA Dynamo's fallback).
+// With speculativeIndexing a prompt counts as held for speculativeTTL from the moment it is sent: engines
+// report blocks only once they are computed.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
