@@ -27,10 +27,10 @@ struct BurstOptions {
 struct BurstEndpoint {
   EndpointId id = kNoEndpoint;
   std::string name = {};
-  int running = 0;  // requests, as its metrics say
+  int running = 0;  // requests, from its metrics
 };
 
-// The endpoint for each request; kNoEndpoint: any, because the request shares nothing with the others.
+// The endpoint for each request; kNoEndpoint for a request that shares no prefix with the others.
 // prompts[i]: prefix_keys() of request i. Shared prompts are placed first, long ones before short ones. Each
 // goes to the endpoint with the least of this burst; with shared_blocks_min, to one that has the same prefix
 // and has not reached its share.

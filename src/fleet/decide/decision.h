@@ -16,11 +16,11 @@ struct Score {
 struct Decision {
   std::vector<Score> ranking = {};  // all remaining endpoints, best first; may be empty
   std::size_t picked = 0;           // number of the ranking's first: the chosen one and its fallbacks
-  // For /explain: how each step of the profile saw it, filled when explain is set.
+  // For /explain: the result of each step of the profile, filled if explain is set.
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // of a scorer; of a filter: who was left, total 0
+    std::vector<Score> scores;  // a scorer's scores, or a filter's remaining endpoints with total 0
   };
   bool explain = false;
   std::vector<Step> steps = {};

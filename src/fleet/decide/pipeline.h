@@ -1,5 +1,5 @@
-// A policy at work: its plugins, and the profile that chooses with them. `octavo route`, `octavo pick` and the
-// simulator use it.
+// A policy at work: its plugins, and the profile that chooses with them. `octavo route`, `octavo pick` and
+// the simulator use it.
 #pragma once
 
 #include <cstdint>
@@ -48,26 +48,26 @@ struct PipelineConfig {
 // One thread at a time.
 class Pipeline {
  public:
-  // max-score-picker is added where no picker is named.
+  // Adds max-score-picker if the configuration names no picker.
   static Result<Pipeline> make(PipelineConfig config);
 
   // Ranks the endpoints that may do this part of the request's work (see eligible()). decision.explain says
   // whether the steps are recorded. The request is not booked yet: the caller sends it, then calls sent().
   void choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision);
 
-  // The reason to refuse a request of this priority, if any. Called before rank() with at least one candidate.
+  // The reason to refuse a request of this priority, if any. Call it before rank(), with a candidate or more.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) {
     return plugins_->refusal(cycle, priority, candidates);
   }
   // Names of further request headers that the plugins read.
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
-  // The same for candidates that the caller has found; they are used up. An empty ranking: nobody is left, or
-  // the request's header names no profile.
+  // The same for candidates from the caller; they are used up. The ranking is empty if no candidate is left,
+  // or the request's header names no profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates (which are used up) that may compute the prompt for `answering`. Call it after rank().
-  // If the ranking is empty, `answering` computes the prompt itself.
+  // Ranks the candidates (which are used up) that may compute the prompt for `answering`. Call it after
+  // rank(). If the ranking is empty, `answering` computes the prompt itself.
   void rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision);
 
   // Ranks the candidates (which are used up) that may encode the prompt's images and sound. Call it after
@@ -82,7 +82,7 @@ class Pipeline {
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
   void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
-  // Fields for the header of the answer that `endpoint` gives, for the client to send again.
+  // Header fields for the endpoint's answer, which the client sends with its next request.
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   bool prefills() const { return prefill_.has_value(); }
   bool encodes() const { return encode_.has_value(); }

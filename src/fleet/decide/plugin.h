@@ -1,6 +1,6 @@
 // The plugins are the steps of a decision. A plugin is one small file in admitters/, filters/, scorers/,
 // pickers/ or producers/ and one row in plugin_table.cc. Plugins hold no thread, clock or socket: one thread
-// at a time calls them, time and randomness come with the cycle.
+// at a time calls them, and the cycle has the time and random numbers.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class Plugin {
   Plugin& operator=(const Plugin&) = delete;
   virtual ~Plugin() = default;
 
-  // The request of this cycle goes to `endpoint` now. For those who learn from decisions.
+  // The request of this cycle goes to `endpoint` now. For plugins that learn from decisions.
   virtual void sent(const Cycle&, EndpointId /*endpoint*/) {}
-  // Adds what the header of the answer that `endpoint` gives is to have, for the client to send again.
+  // Adds header fields to the endpoint's answer, which the client sends with its next request.
   virtual void add_answer_headers(const Member& /*endpoint*/, HeaderFields&) const {}
-  // The endpoint tells what came into its prefix cache and what went. On any thread, beside everything but
-  // forget().
+  // The endpoint reports blocks added to its prefix cache and removed from it. On any thread, concurrently
+  // with all calls except forget().
   virtual void cache_changed(EndpointId, std::span<const CacheEvent>) {}
   // The endpoint has left the fleet, or has lost its caches.
   virtual void forget(EndpointId) {}
@@ -43,30 +43,29 @@ class Plugin {
   virtual void expire(std::int64_t /*now_us*/) {}
 };
 
-// Takes candidates away. One that would leave nobody leaves everybody, unless it says otherwise.
+// Removes candidates. A filter that would remove all of them removes none, unless configured otherwise.
 class Filter : public virtual Plugin {
  public:
   virtual void filter(Cycle& cycle, Candidates& candidates) = 0;
 };
 
-// Gives each candidate a number in [0, 1], higher is better; what is outside is clamped. scores is as long as
-// candidates.
+// Gives each candidate a score in [0, 1], higher is better; other values are clamped. `scores` has the length
+// of `candidates`.
 class Scorer : public virtual Plugin {
  public:
   virtual void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) = 0;
 };
 
-// Puts the candidates in the order in which they are tried. `ranking` comes with all of them and their
-// totals, at least one.
+// Orders the candidates for the attempts. `ranking` has all of them with their totals, at least one.
 class Picker : public virtual Plugin {
  public:
   std::int64_t endpoints_max =
-      1;  // how many of the ranking's first are picked: one, and those to fall back on
+      1;  // number of the first entries picked: the chosen one and its fallbacks
 
   virtual void pick(Cycle& cycle, std::vector<Score>& ranking) = 0;
 };
 
-// Finds out, before any profile runs, what others need: how much of the prompt each endpoint holds.
+// Computes data for other plugins before any profile runs: the part of the prompt that each endpoint holds.
 class Producer : public virtual Plugin {
  public:
   virtual void produce(const Cycle& cycle, Overlap& overlap) = 0;

@@ -16,14 +16,14 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// `plugins`: to find what this one builds on, see Plugins::producer.
+// `plugins`: for look-ups of the plugins that this one uses, see Plugins::producer.
 using MakePlugin = std::unique_ptr<Plugin> (*)(Parameters& parameters, Plugins& plugins);
 
 enum class Stability : std::uint8_t { beta, alpha };  // llm-d's levels
 
 struct PluginRow {
   std::string_view type;  // llm-d's name where it has one
-  MakePlugin make;        // never null; mistakes are left in the parameters
+  MakePlugin make;        // never null; errors are stored in the parameters
   Stability stability = Stability::beta;
 };
 

@@ -1,4 +1,4 @@
-// The router's policies by name: each is a pipeline over the plugin table, and nothing else.
+// The router's policies by name: each is a pipeline over the plugin table.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,6 @@ struct Policy {
 };
 
 std::span<const Policy> policies();
-const Policy* find_policy(std::string_view name);  // null: unknown name
+const Policy* find_policy(std::string_view name);  // null if unknown
 
 }  // namespace octavo::fleet

@@ -21,7 +21,7 @@ class Profile {
   static Result<Profile> make(const Plugins& plugins, std::span<const StepConfig> steps,
                               std::string_view where);
 
-  // Ranks `candidates`, which are used up. An empty ranking: nobody was left, or there was nobody.
+  // Ranks `candidates`, which are used up. The ranking is empty if no candidate is left.
   void run(Cycle& cycle, Candidates& candidates, Decision& decision);
 
  private:

@@ -1,5 +1,5 @@
-// Load of the endpoints as a share of their capacity, 1 and more: saturated. Also tells which endpoints have
-// no room.
+// Load of the endpoints as a share of their capacity; from 1 on they are saturated. Also reports the endpoints
+// without free capacity.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class Parameters;
 struct UtilizationDetector {
   double queue_depth_threshold = 5;
   double kv_usage_threshold = 0.8;
-  std::int64_t staleness_us = 200'000;  // what is older says nothing: taken for all
-  double headroom = 0;                  // by this share an endpoint may be beyond, where it is chosen
+  std::int64_t staleness_us = 200'000;  // older metrics count as a full endpoint
+  double headroom = 0;                  // share above the threshold at which an endpoint may still be chosen
 
   static UtilizationDetector read(Parameters& parameters);
-  // The mean of all endpoints' max(queue / threshold, KV use / threshold); without endpoints 1.
+  // The mean of all endpoints' max(queue / threshold, KV use / threshold); 1 without endpoints.
   double saturation(const FleetView& view, std::int64_t now_us) const;
   bool full(const Member& member, std::int64_t now_us) const;
 };
@@ -33,7 +33,7 @@ struct ConcurrencyDetector {
   double headroom = 0;
 
   static ConcurrencyDetector read(Parameters& parameters);
-  // The mean of all endpoints' shares; without endpoints 1.
+  // The mean of all endpoints' shares; 1 without endpoints.
   double saturation(const FleetView& view, const Inflight& inflight) const;
   bool full(const Load& load) const { return share(load) >= 1 + headroom; }
 

@@ -1,4 +1,4 @@
-// How long plugins take, for metrics. Rooms that decide hold no clock: the timer brings one.
+// Measures the time of plugins, for metrics. Decisions use no clock of their own; the timer has one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// For tests of deciding rooms: a fleet of named endpoints and a policy over it, with time at hand.
+// For tests of decisions: a fleet of named endpoints with a policy, and a clock that tests set.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class TestFleet {
     fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
   }
 
-  // Who is asked first, then second, ...; nobody is sent anything.
+  // The ranking of the endpoints, best first; no request is sent.
   std::vector<EndpointId> rank(Pipeline& policy, const RouteRequest& request,
                                std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();

@@ -24,7 +24,8 @@ class LeaseElection {
   LeaseElection(std::string identity, std::string name)
       : identity_(std::move(identity)), name_(std::move(name)) {}
 
-  // The lease to write in place of `seen`, the current one (null if missing). nullopt: another picker holds it.
+  // The lease to write in place of `seen`, the current one (null if missing); nullopt if another picker holds
+  // it.
   // `wall`: now, in RFC 3339 with microseconds.
   std::optional<boost::json::object> claim(const boost::json::object* seen, std::int64_t now_us,
                                            std::string_view wall);

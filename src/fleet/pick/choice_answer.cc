@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
 constexpr std::string_view kLoadBalancer = "envoy.lb";
-// Read by sidecars, and not the client's to say.
+// Read by sidecars; the client's own values are removed.
 constexpr std::string_view kPrefiller = "x-prefiller-host-port";
 constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
 constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";

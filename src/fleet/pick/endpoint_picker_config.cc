@@ -191,7 +191,7 @@ class Reader {
   // The picker subscribes to the events; the plugin reads the other parameters.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
     config_.events.emplace();
-    if (!config_.models) config_.models = kModelsPage;  // the blocks of adapters bear their names
+    if (!config_.models) config_.models = kModelsPage;  // blocks of adapters have the adapter's name
     const auto* section = config.parameters.if_contains("kvEventsConfig");
     if (!section) return {};
     if (!section->is_object()) return invalid(where + ".kvEventsConfig", "must be an object");
@@ -228,7 +228,7 @@ class Reader {
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
 
-  // Parsers that are named have no fallback, where passthrough-parser is not among them.
+  // Named parsers have no fallback unless passthrough-parser is one of them.
   Result<> read_request_handler(const json::value& handler) {
     if (!handler.is_object()) return invalid("requestHandler", "must be an object");
     Parameters fields(handler.get_object(), "requestHandler");
@@ -239,7 +239,7 @@ class Reader {
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
-  // Deprecated: one parser, beside which requestHandler's count.
+  // Deprecated: one parser, in addition to requestHandler's.
   Result<> read_old_parser(const json::value& parser) {
     if (!parser.is_object()) return invalid("parser", "must be an object");
     config_.parsers = kNoParsers;
@@ -340,8 +340,8 @@ class Reader {
 
 }  // namespace
 
-// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load from
-// metrics alone: between two reads of them a shared prefix draws every request to one endpoint.
+// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load only
+// from metrics: between two readings a shared prefix sends every request to one endpoint.
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {

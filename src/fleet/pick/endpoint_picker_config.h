@@ -1,5 +1,5 @@
-// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and the versions before them): the YAML that says how an
-// endpoint is picked.
+// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and earlier versions): the YAML that configures the
+// endpoint picker.
 #pragma once
 
 #include <cstdint>
@@ -63,11 +63,11 @@ struct EndpointPickerConfig {
   std::optional<CacheEventsSource> events = {};         // if unset, no events are read
   std::optional<FlowGateOptions> flow = {};             // empty if the feature gate flowControl is off,
   SaturationDetector shedding = UtilizationDetector{};  // then this decides when requests are refused
-  int primary_port = 0;       // where the gateway sends all requests to, whatever rank is picked; 0: there
+  int primary_port = 0;       // port to which the gateway sends all requests, for any rank; 0: the rank's
   bool tells_served = false;  // answers name the endpoint that served them
 };
 
-// Strict: a field that is unknown, or known to llm-d and not done here, is an error that names it.
+// Strict: an unknown field, or a field of llm-d that is not supported, is an error that names it.
 // experimental: plugins that llm-d calls alpha may be named.
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental = false);
 

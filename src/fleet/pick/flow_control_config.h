@@ -1,4 +1,4 @@
-// The part of an EndpointPickerConfig that is flow control's.
+// The part of an EndpointPickerConfig for flow control.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -15,7 +15,7 @@ class Parameters;
 
 class FlowControlConfig {
  public:
-  // A plugin of flow control. False: the type is none of its. Mistakes are left in the parameters.
+  // Reads a plugin of flow control; false for other types. Errors are stored in the parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
   static bool is_alpha(std::string_view type);
 

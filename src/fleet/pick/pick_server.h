@@ -17,10 +17,10 @@ namespace octavo::fleet {
 
 struct PickOptions {
   EndpointPickerConfig config = {};
-  std::vector<Endpoint> endpoints = {};             // used where nobody else keeps the list:
+  std::vector<Endpoint> endpoints = {};             // used if no source below is set:
   std::optional<KubePoolOptions> kubernetes = {};   // not ready before its pods are known
-  std::vector<EndpointSourceOptions> sources = {};  // beside those
-  std::string lease = {};                           // a Lease there, whose holder alone is ready; "": all are
+  std::vector<EndpointSourceOptions> sources = {};  // further sources
+  std::string lease = {};                           // a Lease there: only its holder is ready; "" if all are
   ProcessorOptions processor = {};
   GrpcOptions grpc = {};
   http::ServerOptions metrics = {};  // GET /metrics, /health

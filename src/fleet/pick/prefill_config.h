@@ -19,7 +19,7 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // One for each type of plugin. Mistakes are left in the parameters.
+  // One function for each type of plugin. Errors are stored in the parameters.
   void read_handler(Parameters& parameters);         // disagg-profile-handler
   void read_old_handler(Parameters& parameters);     // pd-profile-handler, for prefill alone
   void read_header_handler(Parameters& parameters);  // header-profile-handler
@@ -27,8 +27,9 @@ class PrefillConfig {
   void always_prefill(const std::string& name) { deciders_[name] = {}; }
   void always_encode(const std::string& name) { encode_deciders_.insert(name); }
 
-  // The profiles of the file by name: with the first handler that of decoding and, where a decider is named,
-  // those of prefill and of encoding; with the second any of them; without either there must be one.
+  // The profiles of the file by name. disagg-profile-handler needs the decode profile and, with a decider,
+  // the prefill and encode profiles. header-profile-handler takes any. Without a handler there must be one
+  // profile.
   Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                            PipelineConfig& pipeline) const;
 
@@ -41,7 +42,7 @@ class PrefillConfig {
   std::string decode_ = "decode";
   std::string prefill_ = "prefill";
   std::string encode_ = "encode";
-  std::string decider_;                                          // of prefill; "": each prompt stays
+  std::string decider_;                                          // of prefill; "" if each prompt stays
   std::map<std::string, PrefillRule, std::less<>> deciders_ = {  // by the names of their plugins
       {"always-disagg-pd-decider", PrefillRule{}}};
   std::string encode_decider_;  // "": images are encoded where the prompt is computed

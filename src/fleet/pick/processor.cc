@@ -166,7 +166,7 @@ void Processor::on_request_trailers(Answers& answers) {
   if (!over_) answers.emplace_back().mutable_request_trailers();
 }
 
-// Where the gateway knows each pod by one port, that port means all of the pod's ranks.
+// If the gateway knows each pod by one port, that port means all of the pod's ranks.
 void Processor::learn_subset(const ProcessingRequest& message) {
   Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
   if (!allowed) return;
@@ -301,7 +301,7 @@ void Processor::rewrite_model() {
   route_.model = *std::move(target);
 }
 
-// Without flow control requests of priorities below 0 go while there is room, and never wait.
+// Without flow control, requests of priorities below 0 are sent while there is room, else refused.
 bool Processor::sheds() const {
   const auto view = context_.balancer.view();
   return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
@@ -344,7 +344,7 @@ void Processor::hold(std::function<void()> resume) {
     outcome_ = outcome;
     resume();
   });
-  if (cancelled_) context_.gate->cancel(held_);  // cancel() may have come before there was anything to cancel
+  if (cancelled_) context_.gate->cancel(held_);  // cancel() may have been called before held_ was set
 }
 
 void Processor::cancel() {
@@ -387,7 +387,7 @@ void Processor::take_turn(Answers& answers) {
   }
 }
 
-// A request without a body: its headers alone say where it goes.
+// Picks for a request without a body, from its headers alone.
 void Processor::pick_any(Answers& answers) {
   decided_ = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),

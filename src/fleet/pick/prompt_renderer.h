@@ -23,7 +23,7 @@ struct RenderSource {
 // Must outlive the client whose loop it runs on. Safe from any thread.
 class PromptRenderer {
  public:
-  // Nothing: there is no answer, or none with tokens.
+  // nullopt if the answer is missing or has no tokens.
   using Then = std::function<void(std::optional<std::vector<std::uint32_t>> tokens)>;
 
   // any_endpoint: the address of an available endpoint, if any.

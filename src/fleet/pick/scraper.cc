@@ -51,7 +51,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
       balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
       const auto now = balancer_.view();
       const Member* first = member->endpoint->shares_port ? nullptr : now->find(asked.id);
-      if (first)  // its own rank's figures
+      if (first)  // the figures of its rank
         read = read_engine_page(*first, page->body, engines_.of(*first->endpoint), now_us());
     }
     scrape.state = std::move(read.state);
@@ -59,7 +59,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
   hand_over(std::move(scrape));
 }
 
-// A missing page leaves the last reading: exporters do not show whether engines answer.
+// If a page is missing, the last reading stays: an exporter's failure says nothing about its engine.
 void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page) {
   if (!page || page->status != 200) return;
   if (const auto busy = read_gpu_utilization(page->body, asked.endpoint->pod))
@@ -75,7 +75,7 @@ void Scraper::hand_over(Scrape scrape) {
 }
 
 void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {
-  if (!page || page->status != 200) return;  // what it served last
+  if (!page || page->status != 200) return;  // keeps the last models
   if (auto found = read_model_cards(page->body))
     balancer_.set_models(asked, std::nullopt, std::move(found->adapters));
 }

@@ -22,7 +22,7 @@ namespace json = boost::json;
 
 constexpr std::int64_t kRenderUsMax = 600'000'000;
 
-// A plugin whose work is always done.
+// A plugin whose function is always on.
 void accept(Parameters&, SetupTarget&) {}
 
 void read_page_source(Parameters& parameters, PageSource& source) {
@@ -150,7 +150,7 @@ void read_file_discovery(Parameters& parameters, SetupTarget& target) {
   target.config.discovery = discovery;
 }
 
-// The balancer counts requests in flight, with the output tokens that have come.
+// The balancer counts requests in flight, with the output tokens received.
 void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   bool estimates = false, synced = false;
   std::string prefixes;  // accepted, not used: the balancer reads the prefixes of every producer
@@ -164,7 +164,7 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
 }
 
-// Prompts given as tokens are used as they are; others are asked for, or four bytes count as one.
+// Prompts given as tokens are used as they are. Others are tokenized by a server, or 4 bytes count as a token.
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);
@@ -185,7 +185,7 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
       *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
     }
   });
-  // llm-d's deprecated tokenizer on a Unix socket, whose place endpoints of the pool take.
+  // llm-d's deprecated tokenizer on a Unix socket: endpoints of the pool tokenize instead.
   std::string socket;
   bool tcp = false;
   parameters.read_object("udsTokenizerConfig", [&](Parameters& fields) {
@@ -278,11 +278,11 @@ void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
   std::int64_t concurrency = 4, port = source.port, replay_port = source.replay_port;
   parameters.read("zmqEndpoint", source.bind);
   parameters.read("topicFilter", source.topic);
-  parameters.read("concurrency", concurrency, 1, 1024);  // one thread does
+  parameters.read("concurrency", concurrency, 1, 1024);  // not used: one thread is enough
   parameters.read("engineType", engine);
   if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
   parameters.read("discoverPods", source.discover);
-  std::string space;  // that of the pool counts
+  std::string space;  // not used: the pool's counts
   parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
     fields.read("podNamespace", space);
     fields.read("podLabelSelector", selector);

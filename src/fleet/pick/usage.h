@@ -1,4 +1,4 @@
-// How many tokens an answer says that it took.
+// Numbers of tokens that an answer reports.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace octavo::fleet {
 
 struct Usage {
-  std::int64_t input_tokens = -1;  // -1: it does not say
+  std::int64_t input_tokens = -1;  // -1 if not reported
   std::int64_t output_tokens = -1;
   std::int64_t cached_tokens = -1;  // of the input
 };

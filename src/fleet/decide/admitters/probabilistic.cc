@@ -1,5 +1,5 @@
-// probabilistic-admitter: requests of priorities below 0 are refused the likelier the more of the candidates'
-// room is taken: min(1, k saturation^power).
+// probabilistic-admitter: refuses requests of priorities below 0 with a probability that grows with the
+// candidates' saturation: min(1, k saturation^power).
 #include <fmt/format.h>
 
 #include <algorithm>

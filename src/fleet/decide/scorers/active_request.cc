@@ -28,7 +28,7 @@ std::unique_ptr<Plugin> make_active_request_scorer(Parameters& parameters, Plugi
   auto plugin = std::make_unique<ActiveRequestScorer>();
   parameters.read("idleThreshold", plugin->idle_threshold, 0, 1'000'000);
   parameters.read("maxBusyScore", plugin->busy_score_max, 0, 1);
-  parameters.get("inFlightLoadProducerName");  // requests in flight are counted in one place
+  parameters.get("inFlightLoadProducerName");  // not used: the balancer counts requests in flight
   parameters.get("requestTimeout");  // a request counts until its stream ends
   return plugin;
 }

@@ -1,5 +1,5 @@
-// endpoint-attribute-scorer: prefers a low, or a high, attribute within a range, which is given or is that of
-// the candidates. Endpoints without the attribute get 0.
+// endpoint-attribute-scorer: prefers a low (or high) attribute, scaled by a given range or by the candidates'
+// range. Endpoints without the attribute get 0.
 #include <algorithm>
 #include <limits>
 #include <optional>

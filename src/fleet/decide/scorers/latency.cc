@@ -22,7 +22,7 @@ class LatencyScorer : public Scorer {
   const LatencyPredictor* predictor = nullptr;
   std::size_t prefixes = 0;  // place in Cycle::overlaps
   Weights weights;
-  bool most = false;  // the most headroom, not the least
+  bool most = false;  // prefers the most headroom instead of the least
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
     std::vector<std::optional<Headroom>> rooms;
@@ -64,7 +64,7 @@ class LatencyScorer : public Scorer {
     const auto [tpot, tpot_differs] = spread(&Headroom::tpot_ms);
     const double sum = weights.ttft + weights.tpot;
     double first = sum > 0 ? weights.ttft / sum : 1;
-    if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;  // what is alike says nothing
+    if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;  // equal values do not distinguish
     for (std::size_t i = 0; i < members.size(); ++i) {
       const double far = first * ttft[i] + (1 - first) * tpot[i];
       scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);  // above those of other classes

@@ -1,4 +1,4 @@
-// The score of "the less, the better" among the candidates: (most - x) / (most - least), all equal: 1.
+// Scores candidates with low values higher: (most - x) / (most - least), or 1 if all values are equal.
 #pragma once
 
 #include <algorithm>

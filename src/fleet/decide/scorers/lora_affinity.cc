@@ -1,5 +1,5 @@
-// lora-affinity-scorer: the request's adapter is loaded at the endpoint, or there is room for it, or it waits
-// there already.
+// lora-affinity-scorer: prefers endpoints that have loaded the request's adapter, then endpoints with a free
+// adapter slot, then endpoints where the adapter already waits.
 #include <algorithm>
 #include <utility>
 

@@ -58,7 +58,7 @@ class NoHitLruScorer : public Scorer {
 std::unique_ptr<Plugin> make_no_hit_lru_scorer(Parameters& parameters, Plugins& plugins) {
   auto plugin = std::make_unique<NoHitLruScorer>();
   std::string producer = "approx-prefix-cache-producer";
-  std::string old_type, old_name;  // deprecated: the scorer that uses the producer, or has it within itself
+  std::string old_type, old_name;  // deprecated: the scorer that uses or contains the producer
   parameters.read("prefixPluginType", old_type);
   parameters.read("prefixPluginName", old_name);
   if (dynamic_cast<Producer*>(plugins.find(old_name))) producer = old_name;
