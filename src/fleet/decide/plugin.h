@@ -59,8 +59,7 @@ class Scorer : public virtual Plugin {
 // Orders the candidates for the attempts. `ranking` has all of them with their totals, at least one.
 class Picker : public virtual Plugin {
  public:
-  std::int64_t endpoints_max =
-      1;  // number of the first entries picked: the chosen one and its fallbacks
+  std::int64_t endpoints_max = 1;  // number of the first entries picked: the chosen one and its fallbacks
 
   virtual void pick(Cycle& cycle, std::vector<Score>& ranking) = 0;
 };

@@ -35,7 +35,7 @@ class Plugins {
   // path).
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
-  Plugin* find(std::string_view name) const;  // may be null
+  Plugin* find(std::string_view name) const;          // may be null
   const StepName* step(std::string_view name) const;  // may be null
   std::span<const std::string> names() const { return names_; }
   std::vector<IndexedPrefixes> indexed_prefixes() const;  // of each producer with an index

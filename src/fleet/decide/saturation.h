@@ -1,5 +1,5 @@
-// Load of the endpoints as a share of their capacity; from 1 on they are saturated. Also reports the endpoints
-// without free capacity.
+// Load of the endpoints as a share of their capacity; from 1 on they are saturated. Also reports the
+// endpoints without free capacity.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,10 @@ class Reclamation {
   void ended(std::uint64_t id, std::int64_t now_us);
 
   // The requests to end now, at most two, each returned once. Their priority is below 0 and below that of the
-  // first (highest) blocked band; the lowest priority goes first, then the newest request. Their number covers
-  // the saturation above the ceiling, if each has the mean size of all running requests. Returns none until
-  // the last victims have ended (or 10 s have passed) and 0.5 s later, when metrics show the freed memory.
+  // first (highest) blocked band; the lowest priority goes first, then the newest request. Their number
+  // covers the saturation above the ceiling, if each has the mean size of all running requests. Returns none
+  // until the last victims have ended (or 10 s have passed) and 0.5 s later, when metrics show the freed
+  // memory.
   std::vector<std::uint64_t> victims(double saturation, std::span<const BlockedBand> blocked,
                                      std::int64_t now_us);
 

@@ -34,8 +34,8 @@ class HeldBlocks {
 
   // The blocks that an endpoint holds now, without a position; nullopt: it has reported none. Writers wait.
   std::optional<HeldDump> dump(EndpointId endpoint) const;
-  // Replaces the blocks of an endpoint by the dump's, up to blocks_max. False if the dump's block size differs
-  // from that of the other endpoints; the endpoint has no blocks then.
+  // Replaces the blocks of an endpoint by the dump's, up to blocks_max. False if the dump's block size
+  // differs from that of the other endpoints; the endpoint has no blocks then.
   bool restore(EndpointId endpoint, const HeldDump& dump);
 
   // A consistent view: the table does not change while a Reading exists. One thread only.

@@ -59,8 +59,7 @@ bool read_engine_metrics(std::string_view page, EndpointState& state,
 inline constexpr int kRanksMax = 64;  // of one server
 
 struct EnginePage {
-  std::optional<EndpointState> state =
-      {};  // the member's new state; nullopt if the page has no known metric
+  std::optional<EndpointState> state = {};  // the member's new state; nullopt if the page has no known metric
   int ranks =
       1;  // data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax
 };

@@ -164,7 +164,8 @@ void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
 }
 
-// Prompts given as tokens are used as they are. Others are tokenized by a server, or 4 bytes count as a token.
+// Prompts given as tokens are used as they are. Others are tokenized by a server, or 4 bytes count as a
+// token.
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);

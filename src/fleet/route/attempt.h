@@ -36,7 +36,7 @@ class Attempt {
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
-  http::Response answer = {};  // the part received and not forwarded yet
+  http::Response answer = {};             // the part received and not forwarded yet
   std::optional<UsageReport> usage = {};  // the last usage that the answer reported
   const std::int64_t sent_us;
   bool hedges = false;     // the second of two

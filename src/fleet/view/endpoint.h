@@ -83,8 +83,8 @@ struct EndpointState {
   double kv_usage = 0;  // of its KV cache, 0 to 1
   int block_size = 0;   // tokens; 0 if unknown
   std::int64_t num_blocks = 0;
-  double started_s = 0;        // start of the process, in seconds since 1970; 0 if not reported
-  double prompt_tokens = -1;   // in all requests since then; negative if not reported
+  double started_s = 0;       // start of the process, in seconds since 1970; 0 if not reported
+  double prompt_tokens = -1;  // in all requests since then; negative if not reported
   std::shared_ptr<const AdapterState> adapters = {};  // null if unknown
   std::shared_ptr<const Attributes> attributes = {};  // null if it has none
 

@@ -4,11 +4,11 @@
 //   cost    = prefillLoadScale x prefill + blocks in flight there, with those of this request
 //           + delayWeight x requests in flight there x max(0, prompt - hits)
 //
-// The last line is not in Dynamo's cost (set delayWeight 0 for that): recomputing a block delays every request
-// at the endpoint, not only its own. Blocks that several requests share count once, so that requests with one
-// prefix meet at one endpoint. Dynamo counts distinct blocks; here a request counts the blocks that the
-// endpoint did not hold when the request was sent. The cheapest endpoint scores 1, the most expensive 0: with
-// softmax-picker this is Dynamo's choice by temperature.
+// The last line is not in Dynamo's cost (set delayWeight 0 for that): recomputing a block delays every
+// request at the endpoint, not only its own. Blocks that several requests share count once, so that requests
+// with one prefix meet at one endpoint. Dynamo counts distinct blocks; here a request counts the blocks that
+// the endpoint did not hold when the request was sent. The cheapest endpoint scores 1, the most expensive 0:
+// with softmax-picker this is Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>
 
