@@ -16,7 +16,7 @@ struct PolledOptions {
   std::function<Result<std::vector<Endpoint>>()> read = {};
 };
 
-// A file as read_endpoints_file() takes it, read again every second. Errors: what is wrong with it now.
+// A file as read_endpoints_file() takes it, read again every second. Errors: the file is invalid now.
 Result<PolledOptions> poll_file(const std::string& path);
 
 // The addresses (A and AAAA) of "host:port", such as a headless service, resolved every interval_ms. Errors:

@@ -17,8 +17,8 @@ namespace octavo::fleet {
 
 struct AutoscalerRules {
   ScalingRules scaling = {};
-  double ttft_ms = 0, tpot_ms = 0;  // the SLO; 0: any time will do
-  double down_sensitivity = 0.8;    // below so large a share of it a replica is well within
+  double ttft_ms = 0, tpot_ms = 0;  // the SLO; 0 for no limit
+  double down_sensitivity = 0.8;    // a replica below this fraction of the SLO is well within
 };
 
 // Last inputs and decision, for observers.
@@ -26,7 +26,7 @@ struct AutoscalerState {
   double load = 0, predicted = 0;     // tokens a second of the last window, and of this one
   int floor = 0;                      // needed by the capacity table
   int replicas = 0;                   // decided
-  int ready = 0;                      // that were read
+  int ready = 0;                      // replicas that were read
   double ttft_ms = -1, tpot_ms = -1;  // of the latest replica
   std::string_view reason = "start";  // of the last decision that changed the number
 };
@@ -37,8 +37,8 @@ class Autoscaler {
   Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, const Predictor& predictor, int replicas,
              std::int64_t now_us);
 
-  // replicas: all that take requests. silent: number of others that did not answer; their load is unknown, so
-  // none is removed. Times ascend.
+  // replicas: all replicas that take requests. silent: number of replicas that did not answer; their load is
+  // unknown, so no replica is removed. Times ascend.
   const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent);
   const AutoscalerState& state() const { return state_; }
 
@@ -57,12 +57,12 @@ class Autoscaler {
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;
-  bool unknown_ = false;  // someone was silent in it
+  bool unknown_ = false;  // a replica was silent in the window
 
-  int extra_ = 0;  // replicas beyond the floor, by latencies
+  int extra_ = 0;  // replicas above the floor, added because of latencies
   double tokens_per_request_ = 0;
-  std::vector<double> loads_;     // of the windows before
-  std::int64_t not_idle_us_ = 0;  // when not all were well within the SLO
+  std::vector<double> loads_;     // of earlier windows
+  std::int64_t not_idle_us_ = 0;  // last time when not all replicas were well within the SLO
 };
 
 }  // namespace octavo::fleet

@@ -17,7 +17,7 @@ struct Contender {
 };
 
 struct ComparisonRules {
-  AutoscalerRules autoscaler = {};  // its limits of time are the SLO's
+  AutoscalerRules autoscaler = {};  // its time limits are replaced by the SLO's
   std::int64_t interval_us = 5'000'000;
 };
 

@@ -12,10 +12,10 @@
 namespace octavo::fleet {
 
 struct PoolMapRules {
-  int replicas = 8;  // altogether, 2 or more
+  int replicas = 8;  // in total, 2 or more
   std::vector<int> prompt_tokens = {256, 1024, 4096, 16384};
   std::vector<int> answer_tokens = {16, 64, 256, 1024};
-  double seconds = 30;  // that each rate is tried for: long beside the limits of the SLO
+  double seconds = 30;  // simulated time of each rate: long compared with the SLO's limits
 };
 
 struct PoolCell {
@@ -35,7 +35,7 @@ Result<std::vector<PoolCell>> map_pools(
 
 std::string pool_map_text(const std::vector<PoolCell>& cells);
 boost::json::object pool_map_json(const std::vector<PoolCell>& cells, const PoolMapRules& rules);
-// As a picture: throughput of separate replicas divided by that of common ones.
+// As a picture: throughput with separate prefill replicas, divided by the throughput without.
 std::string pool_map_svg(const std::string& title, const std::vector<PoolCell>& cells,
                          const PoolMapRules& rules);
 

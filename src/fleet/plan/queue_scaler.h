@@ -28,7 +28,7 @@ class QueueScaler {
   };
   ScalingRules rules_;
   double target_;
-  int replicas_ = 0;  // decided before
+  int replicas_ = 0;  // the last decision
   std::deque<Wish> wishes_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace octavo::fleet {
 
-// At least this share of all requests is within the limits. Refused requests are not.
+// At least this share of all requests must be within the limits. Refused requests count as outside.
 struct Slo {
   traffic::Goodput limits;
   double share = 0.99;
@@ -21,14 +21,14 @@ bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 // One simulation of the traffic.
 struct Trial {
   int replicas = 0;     // at the beginning
-  int least = 0, most = 0;  // that took requests at a time
+  int least = 0, most = 0;  // replicas that took requests at a time
   double attained = 0;  // share of the requests within the limits
   bool meets_slo = false;
   // fleet/simulate/report.h, with slo_attainment and tokens_per_replica_second: prompts and answers.
   boost::json::object figures = {};
 };
 
-// progress: replicas of the trial under way, requests ended, of how many.
+// progress: replicas of the current trial, finished requests, all requests.
 using TrialProgress = std::function<void(int, std::size_t, std::size_t)>;
 
 // Errors: those of simulate().
@@ -36,7 +36,7 @@ Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, co
                         const TrialProgress& progress);
 
 struct Sizing {
-  int replicas = 0;  // the answer: meets the SLO, one less was tried and does not, or is below the least
+  int replicas = 0;  // the smallest number tried that meets the SLO
   std::vector<Trial> trials;  // by replicas
   const Trial& answer() const;
 };

@@ -10,12 +10,12 @@ namespace octavo::fleet {
 
 class ReplicaMeter {
  public:
-  // A request has its first token: its prompt counts as computed, what was cached of it, too.
+  // A request has its first token: its whole prompt counts as computed, with its cached part.
   void first_token(const traffic::AnswerTimes& answer);
   void token() { reading_.tokens += 1; }
   void finished(const traffic::AnswerTimes& answer);
 
-  // Latencies that `share` of the requests did not exceed. Starts a new count.
+  // Latencies that a fraction `share` of the requests did not exceed. Starts a new count.
   ReplicaReading read(double share, int running, int waiting);
 
  private:

@@ -1,4 +1,4 @@
-// The figures of a simulation, under the names that vLLM's `bench serve` has for them.
+// The figures of a simulation, with the names of vLLM's `bench serve`.
 #pragma once
 
 #include <boost/json/object.hpp>

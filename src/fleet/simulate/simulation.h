@@ -26,21 +26,21 @@ struct FleetSize {
   int replicas = 0;          // 1 or more
 };
 
-// Decides the number of replicas during the simulation, from the metrics of those that take requests. Added
-// ones take requests startup_us later.
+// Decides the number of replicas during the simulation, from the metrics of replicas that take requests. An
+// added replica takes requests after startup_us.
 struct ScalingLoop {
   std::int64_t interval_us = 5'000'000;  // from one reading to the next
-  double share = 0.99;                   // of the requests that the latencies are of
+  double share = 0.99;                   // fraction of requests within the reported latencies
   std::function<int(std::int64_t now_us, std::span<const ReplicaReading>)> replicas = {};  // 1 or more
 };
 
-// Replicas that compute prompts, and hand their KV to those that decode.
+// Replicas that compute prompts and send their KV to decode replicas.
 struct PrefillPool {
-  int replicas = 0;                 // 0: there is none, the others do both
+  int replicas = 0;                 // 0 if the other replicas do both
   SchedulerOptions scheduler = {};  // of each
   StepTiming timing = {};
   std::string policy = "cache_aware";
-  // A prompt of which the replica that would decode has to compute no more tokens than this stays there.
+  // A prompt stays at the decode replica if that has to compute at most this number of tokens.
   int local_tokens_max = 0;
   // A decode replica fetches one prompt after the other, only the missing blocks.
   double kv_bytes_per_token = 0;
@@ -57,7 +57,7 @@ struct SimulationOptions {
   std::int64_t startup_us = 0;      // from the addition of a replica to its first requests
   SchedulerOptions scheduler = {};  // of each
   StepTiming timing = {};
-  PrefillPool prefill = {};  // beside the replicas above, whose number then does not change
+  PrefillPool prefill = {};  // in addition to the replicas above, whose number is fixed then
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
   std::optional<PipelineConfig> pipeline = {};  // instead of the policy of this name
@@ -79,8 +79,8 @@ struct FleetSample {
 
 struct ReplicaUse {
   bool prefills = false;      // of the pool that computes prompts
-  std::int64_t there_us = 0;  // from its start until it has gone
-  std::int64_t busy_us = 0;   // steps ran
+  std::int64_t there_us = 0;  // from its start to its removal
+  std::int64_t busy_us = 0;   // time in steps
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
   int requests = 0;  // completed
@@ -88,15 +88,15 @@ struct ReplicaUse {
 
 struct SimulationResult {
   std::int64_t duration_us = 0;  // from the first arrival to the last token
-  // In the trace's order. An incomplete one was refused: it can never fit, or too many wait.
+  // In the trace's order. An incomplete answer is a refusal: the prompt is too long, or too many requests wait.
   std::vector<traffic::AnswerTimes> answers = {};
   traffic::GapCounts gaps = {};           // between tokens
   std::vector<FleetSample> samples = {};  // one at each reading of the gauges, and one at the end
-  std::vector<ReplicaUse> replicas = {};  // all that were ever there, in the order in which they went
+  std::vector<ReplicaUse> replicas = {};  // all replicas that ever existed, in the order of their removal
 };
 
 // Errors: options that the scheduler refuses, an unknown policy, or a prefill pool without prefix caching.
-// progress: finished and all requests; called now and then.
+// progress: finished requests and all requests; called from time to time.
 Result<SimulationResult> simulate(
     const SimulationOptions& options, const Trace& trace,
     const std::function<void(std::size_t, std::size_t)>& progress = [](std::size_t, std::size_t) {});

@@ -8,8 +8,8 @@ namespace octavo::fleet {
 
 struct ColourMap {
   struct Cell {
-    double factor = 1;  // 2 and more: wholly blue; 1: white; a half and less: wholly orange. 0: grey
-    std::vector<std::string> lines = {};  // in the cell
+    double factor = 1;  // blue from 2 on, white at 1, orange up to 0.5, grey at 0
+    std::vector<std::string> lines = {};  // text of the cell
   };
   std::string title;
   std::string x_label, y_label;

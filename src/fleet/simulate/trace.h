@@ -17,7 +17,7 @@ inline constexpr std::size_t kRequestsMax = 50'000'000;  // of a trace
 inline constexpr std::uint32_t kNoRequest = ~std::uint32_t{0};
 
 struct TraceRequest {
-  std::int64_t arrival_us = 0;  // of one that follows another: from that one's end on
+  std::int64_t arrival_us = 0;  // for a follower: time after the end of the earlier request
   int input_tokens = 0;
   int output_tokens = 0;
   std::uint32_t first_block = 0;  // of its prompt, in Trace::blocks
@@ -30,7 +30,7 @@ struct TraceRequest {
 struct Trace {
   int block_tokens = 512;
   std::vector<std::uint32_t> blocks = {};
-  std::uint32_t block_limit = 0;            // all numbers are below
+  std::uint32_t block_limit = 0;            // upper bound of the numbers (exclusive)
   std::vector<TraceRequest> requests = {};  // by arrival
   bool closed = false;  // users wait for answers: requests follow others and are not sorted by time
 };
@@ -52,11 +52,11 @@ struct TraceChanges {
 // Errors name the field.
 Result<> change_trace(Trace& trace, const TraceChanges& changes);
 
-// The prompt as tokens, made up: the same for the same blocks.
+// The prompt as generated tokens: equal for equal blocks.
 void write_tokens(const Trace& trace, const TraceRequest& request, std::vector<TokenId>& tokens);
 
-// The prompt as text for policies that look at text, a byte for kTokensPerByte tokens: what they compare is
-// shares of lengths.
+// The prompt as text, for policies that read text: a byte for kTokensPerByte tokens, since the policies
+// compare only ratios of lengths.
 inline constexpr int kTokensPerByte = 8;
 inline constexpr int kTextScale = 4 * kTokensPerByte;  // a token has four bytes of real text
 void write_text(const Trace& trace, const TraceRequest& request, std::string& text);

@@ -45,12 +45,12 @@ struct SimulatedReplica {
   int transfers = 0;              // running transfers to this replica
   std::int64_t link_free_us = 0;  // end of the last transfer
   ReplicaUse use = {};
-  ReplicaMeter meter = {};  // where someone reads it
+  ReplicaMeter meter = {};  // used if a scaling loop reads it
 };
 
 class World {
  public:
-  // pools: one, or those that compute prompts and those that decode.
+  // pools: one pool for both parts, or a prefill pool and a decode pool.
   World(const SimulationOptions& options, const Trace& trace, std::vector<SimulatedPool> pools,
         const std::function<void(std::size_t, std::size_t)>& progress)
       : options_(options), trace_(trace), pools_(std::move(pools)), progress_(progress) {}
@@ -75,7 +75,7 @@ class World {
   };
   struct Requests {
     std::vector<Booking> bookings = {};  // [request]
-    std::vector<bool> apart = {};        // [request] its prompt was computed apart
+    std::vector<bool> apart = {};        // [request] a prefill pool computed its prompt
     std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts = {};
     std::vector<std::uint32_t> follower = {};  // [request] of a closed trace
     std::size_t ended = 0;
@@ -126,11 +126,11 @@ class World {
   std::int64_t now_us_ = 0;
   std::unique_ptr<Balancer> balancer_;
   std::vector<SimulatedReplica> replicas_;  // [EndpointId]
-  std::vector<EndpointId> serving_;         // that take requests, in the order of their starts
+  std::vector<EndpointId> serving_;         // replicas that take requests, in the order of their starts
   std::int64_t starts_ = 0;
-  std::size_t resized_ = 0;             // of options_.sizes
+  std::size_t resized_ = 0;             // index of the next one in options_.sizes
   std::int64_t reading_us_ = kNoEvent;  // when the scaling loop reads next
-  std::deque<std::int64_t> starting_;   // when replicas were decided on that do not take requests yet
+  std::deque<std::int64_t> starting_;   // times of decisions to add the replicas that take no requests yet
   std::vector<Event> events_;           // a heap, the next one first
   Requests requests_;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
