@@ -49,8 +49,8 @@ struct WindowPlan {
 std::vector<WindowPlan> plan_windows(std::span<const double> loads, std::span<const double> predicted,
                                      const CapacityTable& capacity, const ScalingRules& rules, int first);
 
-// The same for a simulation of a trace that begins at this time: replicas are removed at once, and added after
-// startup_us.
+// The same for a simulation of a trace that begins at this time: replicas are removed at once, and added
+// after startup_us.
 std::vector<FleetSize> fleet_sizes(std::span<const WindowPlan> windows, const ScalingRules& rules,
                                    std::int64_t begin_us);
 

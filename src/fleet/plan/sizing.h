@@ -36,7 +36,7 @@ Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, co
                         const TrialProgress& progress);
 
 struct Sizing {
-  int replicas = 0;  // the smallest number tried that meets the SLO
+  int replicas = 0;           // the smallest number tried that meets the SLO
   std::vector<Trial> trials;  // by replicas
   const Trial& answer() const;
 };

@@ -88,7 +88,8 @@ struct ReplicaUse {
 
 struct SimulationResult {
   std::int64_t duration_us = 0;  // from the first arrival to the last token
-  // In the trace's order. An incomplete answer is a refusal: the prompt is too long, or too many requests wait.
+  // In the trace's order. An incomplete answer is a refusal: the prompt is too long, or too many requests
+  // wait.
   std::vector<traffic::AnswerTimes> answers = {};
   traffic::GapCounts gaps = {};           // between tokens
   std::vector<FleetSample> samples = {};  // one at each reading of the gauges, and one at the end

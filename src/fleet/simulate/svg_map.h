@@ -8,7 +8,7 @@ namespace octavo::fleet {
 
 struct ColourMap {
   struct Cell {
-    double factor = 1;  // blue from 2 on, white at 1, orange up to 0.5, grey at 0
+    double factor = 1;                    // blue from 2 on, white at 1, orange up to 0.5, grey at 0
     std::vector<std::string> lines = {};  // text of the cell
   };
   std::string title;
