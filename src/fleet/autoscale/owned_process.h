@@ -18,9 +18,9 @@ class OwnedProcess {
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
   ~OwnedProcess();  // kill()
 
-  // False from the moment on when it has ended.
+  // False once the process has ended.
   bool running();
-  // Text for how an ended process has ended.
+  // Describes how the process ended: its exit status or signal.
   std::string fate() const;
   bool succeeded() const { return ended_ && status_ == 0; }
 

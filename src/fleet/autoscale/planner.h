@@ -19,14 +19,14 @@ struct PlannerOptions {
   std::vector<std::string> urls = {};  // URLs of replicas, and of routers, which list their replicas
   std::string api_key = {};
   AutoscalerRules rules = {};
-  double share = 0.99;                         // of the requests that must be within the SLO
+  double share = 0.99;                         // fraction of requests that must be within the SLO
   std::optional<CapacityTable> capacity = {};  // required
   const Predictor* predictor = find_predictor("trend");
   int interval_ms = 5000;  // from one reading to the next
   http::ServerOptions http = {};
 };
 
-// Made where it is known how many replicas there are.
+// Makes a connector, given the number of existing replicas.
 using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
 
 class Planner {

@@ -13,12 +13,12 @@ namespace octavo::fleet {
 
 struct FleetReading {
   std::vector<ReplicaReading> replicas = {};
-  int silent = 0;  // that did not answer
+  int silent = 0;  // replicas that did not answer
 };
 
 class ReplicaWatch {
  public:
-  // Latencies are those that such a share of the requests did not exceed.
+  // Latencies are those that this fraction of the requests did not exceed.
   explicit ReplicaWatch(double share) : share_(share) {}
 
   // By address. Counts nothing from before the first read of a replica.

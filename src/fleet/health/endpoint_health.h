@@ -13,7 +13,7 @@ struct ProbeOptions {
   int failure_threshold = 3;  // failed probes in a row: unhealthy
   int success_threshold =
       2;  // successful ones in a row: healthy again; the first ever is enough to begin with
-  bool needed = true;  // false: nobody probes, and endpoints are taken for healthy
+  bool needed = true;  // false: endpoints are not probed and count as healthy
 };
 
 class EndpointHealth {

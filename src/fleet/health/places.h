@@ -23,11 +23,11 @@ class Places {
   void succeeded() { blocked_until_us_ = 0; }
   void forget() { *this = {}; }
 
-  // Free places beyond the requests in flight; kUnknown before the first refusal.
+  // Number of further requests that the endpoint accepts; kUnknown before the first refusal.
   int free(int in_flight, std::int64_t now_us) const {
     if (places_ == kUnknown) return kUnknown;
     if (now_us < blocked_until_us_) return 0;
-    constexpr std::int64_t kGrowthUs = 1'000'000;  // one more place is tried after each
+    constexpr std::int64_t kGrowthUs = 1'000'000;  // after each, one more request is tried
     const std::int64_t places = places_ + (now_us - refused_us_) / kGrowthUs;
     return static_cast<int>(std::clamp<std::int64_t>(places - in_flight, 0, kUnknown));
   }

@@ -25,7 +25,7 @@ struct CacheBatch {
   std::optional<std::int64_t> rank = {};  // data-parallel rank of the engine; empty if not reported
 };
 
-// Events of other types are passed over, as are fields that nothing here needs. Errors: corrupt.
+// Skips events of other types, and unused fields. Errors: corrupt.
 Result<CacheBatch> read_cache_batch(std::string_view batch);
 
 }  // namespace octavo::fleet

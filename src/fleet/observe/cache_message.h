@@ -11,8 +11,8 @@ namespace octavo::fleet {
 // Live messages are [topic, number, batch]. Replayed ones are ["", number, batch] before vLLM 0.26, and ["",
 // topic, number, batch] since then.
 struct CacheMessage {
-  std::string topic;     // of an older replay ""
-  std::uint64_t number;  // the engine counts them
+  std::string topic;     // "" in replays before vLLM 0.26
+  std::uint64_t number;  // counted by the engine
   std::string batch;     // see read_cache_batch()
 };
 

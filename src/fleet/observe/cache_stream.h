@@ -12,7 +12,7 @@ class CacheStream {
     apply,            // the message is the next one
     clear_and_apply,  // messages before it are lost for good
     clear,            // the endpoint has restarted; the replay delivers the message again
-    pass,             // known already, or to come by a replay
+    pass,             // known already, or part of a later replay
   };
 
   // can_replay: the owner requests a replay when ask_from() is set.
@@ -38,10 +38,10 @@ class CacheStream {
   void want_replay();
 
   const bool can_replay_;
-  bool replay_helps_ = false;                 // it can replay, and has not failed to
-  bool began_ = false;                        // something was applied
+  bool replay_helps_ = false;                 // the endpoint can replay, and no replay has failed
+  bool began_ = false;                        // a message was applied
   std::uint64_t next_ = 0;                    // the message to apply next
-  std::optional<std::uint64_t> newest_ = {};  // of the live ones
+  std::optional<std::uint64_t> newest_ = {};  // the newest live message
   bool replaying_ = false;
   bool asked_ = false;
   std::uint64_t replay_from_ = 0;

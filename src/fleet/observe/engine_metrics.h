@@ -39,9 +39,9 @@ struct EngineKinds {
   EngineKinds();  // llm-d's: vllm, sglang, trtllm-serve, triton-tensorrt-llm, triton
 
   std::string label = "llm-d.ai/engine-type";
-  std::string unlabelled = {};  // what endpoints without that label are; "": any of `any`
+  std::string unlabelled = {};  // type of endpoints without that label; "" reads the metrics of `any`
   std::map<std::string, EngineMetrics, std::less<>> kinds;
-  EngineMetrics any;  // of all that llm-d knows but triton, whose names mean something else elsewhere
+  EngineMetrics any;  // of all llm-d's types except triton, whose names mean something else elsewhere
 
   const EngineMetrics& of(const Endpoint& endpoint) const;
 };

@@ -13,12 +13,12 @@ namespace octavo::fleet {
 
 struct MetricSpec {
   std::string name = {};
-  std::vector<std::pair<std::string, std::string>> labels = {};  // that its series must have
+  std::vector<std::pair<std::string, std::string>> labels = {};  // labels that its series must have
 
   bool matches(const MetricLine& line) const;
 };
 
-// "name{label=value, label="value"}"; labels need not be there. Errors: on `field`.
+// "name{label=value, label="value"}"; labels are optional. Errors: on `field`.
 Result<MetricSpec> parse_metric_spec(std::string_view text, std::string_view field);
 
 }  // namespace octavo::fleet

@@ -1,6 +1,5 @@
-// A router's message to its peers: its current requests in flight at each worker. It has totals, not changes
-// as NVIDIA Dynamo's routers send: after a lost message the next one corrects everything, and nothing stays
-// counted forever.
+// A router's message to its peers: its current requests in flight at each worker. The message has totals, while
+// NVIDIA Dynamo's routers send changes: after a lost message the next one corrects every count.
 //
 // In msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
 #pragma once

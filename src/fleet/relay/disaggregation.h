@@ -24,8 +24,7 @@ std::optional<std::string> kv_transfer_params(std::string_view answer);
 // before.
 std::string decode_body(std::string_view body, std::string_view params);
 
-// Tokens of the prompt that the replica found in its cache, by the usage in its answer; 0 where it does not
-// say.
+// Tokens of the prompt that the replica found in its cache, from the usage in its answer; 0 if not reported.
 std::int64_t cached_tokens(std::string_view answer);
 
 }  // namespace octavo::fleet

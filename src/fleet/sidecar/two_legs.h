@@ -1,4 +1,4 @@
-// One request on its way through the sidecar: what connectors do with its two engines.
+// One request in the sidecar: the calls that connectors make to its two engines.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace octavo::fleet {
 
-// Lives as long as something is under way for it; everything happens on its loop's thread.
+// Lives as long as one of its calls runs. All calls are on its loop's thread.
 class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  public:
   using Then = std::function<void(const Result<http::Response>& reply)>;
@@ -25,7 +25,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
 
-  // First of all: a client that goes away ends what is under way.
+  // Call it first: from then on a client that disconnects ends the running calls.
   void watch_client();
 
   const SidecarOptions& options() const { return options_; }
@@ -47,8 +47,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // Sends the request to the local engine, and its response to the client. cached_tokens, if set, replaces
   // the number in the usage.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
-  // The same, unless the answer ends with finish_reason "cache_threshold" before it says anything: then
-  // nothing of it goes to the client.
+  // The same, unless the answer ends with finish_reason "cache_threshold" before its first token: such an
+  // answer is not forwarded to the client.
   void decode_if_cached(std::string body, Otherwise otherwise);
   void decode_alone();
 
@@ -67,7 +67,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     int attempt = 0;
     std::weak_ptr<http::Call> call = {};
     std::int64_t sent_us = 0;  // the last attempt
-    int silent = 0;            // looks at that engine, in a row, that found it idle or lost
+    int silent = 0;            // number of checks in a row that found the engine idle or unreachable
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);
@@ -87,7 +87,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::shared_ptr<http::Exchange> exchange_;
   const std::optional<http::Address> prefiller_;
   const std::uint64_t draw_;
-  http::Headers headers_;  // as they go to both
+  http::Headers headers_;  // as sent to both engines
   std::weak_ptr<http::Call> call_;
   bool over_ = false;
 
@@ -95,8 +95,8 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;
-  Otherwise otherwise_;  // until the answer says something
-  std::string held_;     // meanwhile
+  Otherwise otherwise_;  // until the answer has content
+  std::string held_;     // bytes received until then
   bool event_stream_ = false;
   bool streaming_ = false;
 };

@@ -12,24 +12,24 @@ namespace octavo::fleet {
 struct CommandOptions {
   std::string command = {};  // every {replicas} in it is replaced by the number
   std::int64_t timeout_us = 60'000'000;
-  std::int64_t retry_us = 10'000'000;  // after one that failed
+  std::int64_t retry_us = 10'000'000;  // after a failed run
 };
 
 // Runs the command when the number changes, one run at a time.
 class CommandConnector final : public Connector {
  public:
-  // `replicas` are there already.
+  // `replicas`: number of existing replicas.
   CommandConnector(CommandOptions options, int replicas) : options_(std::move(options)), there_(replicas) {}
 
   void tick(int replicas, std::int64_t now_us) override;
 
  private:
   const CommandOptions options_;
-  int there_;                              // that a command has made
-  int asked_ = 0;                          // of the one that runs
-  std::optional<OwnedProcess> running_{};  // nullopt: none runs
+  int there_;                              // replicas after the last command
+  int asked_ = 0;                          // replicas requested from the running command
+  std::optional<OwnedProcess> running_{};  // nullopt if no command runs
   std::int64_t began_us_ = 0;
-  std::int64_t next_us_ = 0;  // not again before
+  std::int64_t next_us_ = 0;  // earliest time of the next run
 };
 
 }  // namespace octavo::fleet

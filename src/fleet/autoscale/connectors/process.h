@@ -12,10 +12,10 @@ namespace octavo::fleet {
 struct ProcessOptions {
   std::string command = {};  // of a server that listens on 127.0.0.1; every {port} in it is replaced
   std::string router = {};   // where servers are registered once they are ready
-  std::string api_key = {};  // shown to both
+  std::string api_key = {};  // sent to servers and the router
   int first_port = 0, last_port = 0;
   std::int64_t startup_us = 600'000'000;  // until a server must be ready
-  std::int64_t drain_us = 1'800'000'000;  // that a server's last requests get
+  std::int64_t drain_us = 1'800'000'000;  // time for a server's last requests
   std::int64_t restart_us = 5'000'000;    // after a server that ended by itself
 };
 
@@ -32,8 +32,8 @@ class ProcessConnector final : public Connector {
   enum class Phase : std::uint8_t {
     starting,
     serving,   // registered
-    draining,  // no longer, requests are left
-    ending,    // told to
+    draining,  // removed from the router, with requests left
+    ending,    // has got SIGTERM
   };
   struct Server {
     int port;
@@ -52,13 +52,13 @@ class ProcessConnector final : public Connector {
   void remove(std::int64_t now_us);
   void enter(Server& server, Phase phase, std::int64_t now_us);
   Server* newest(Phase phase);
-  int free_port() const;  // 0: there is none
+  int free_port() const;  // 0 if no port is free
   Result<> enlist(const Server& server);
   Result<> strike(const Server& server);
 
   const ProcessOptions options_;
   std::vector<Server> servers_;  // by age
-  std::int64_t next_us_ = 0;     // nothing is started or taken away before
+  std::int64_t next_us_ = 0;     // earliest time to start or remove a server
 };
 
 }  // namespace octavo::fleet
