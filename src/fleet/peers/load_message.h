@@ -1,5 +1,5 @@
-// A router's message to its peers: its current requests in flight at each worker. The message has totals, while
-// NVIDIA Dynamo's routers send changes: after a lost message the next one corrects every count.
+// A router's message to its peers: its current requests in flight at each worker. The message has totals,
+// while NVIDIA Dynamo's routers send changes: after a lost message the next one corrects every count.
 //
 // In msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
 #pragma once

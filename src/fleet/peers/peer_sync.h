@@ -30,8 +30,8 @@ class PeerSync {
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
     std::function<void(const LoadMessage&)> heard = {};
     std::function<void(PeerId)> gone = {};
-    std::function<void()> malformed = {};          // a message was skipped
-    std::function<void(int)> peers_changed = {};   // gets the current number of peers
+    std::function<void()> malformed = {};         // a message was skipped
+    std::function<void(int)> peers_changed = {};  // gets the current number of peers
   };
 
   // Errors: "router-sync": cannot listen at the address; "router-peers": an invalid address, or too many.

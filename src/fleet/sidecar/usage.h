@@ -12,8 +12,8 @@ namespace octavo::fleet {
 // The decode engine does not know which tokens the prefill engine had in its cache.
 std::string with_cached_tokens(const std::string& answer, std::int64_t tokens);
 
-// An answer that ends with finish_reason "cache_threshold": too little of the prompt was cached, and the engine
-// computed nothing.
+// An answer that ends with finish_reason "cache_threshold": too little of the prompt was cached, and the
+// engine computed nothing.
 bool not_cached(std::string_view answer);
 
 enum class Beginning : std::uint8_t { unknown, answer, not_cached };
