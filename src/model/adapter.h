@@ -38,8 +38,8 @@ struct AdapterFile {
   Hash128 digest;  // of the files
 };
 
-// The low-rank matrices of one linear product in the memory of a backend; null: no change. B is zero
-// outside its blocks: consecutive ranges of rows, each with the columns that are not zero.
+// The low-rank matrices of one linear product in the memory of a backend; null if the product is unchanged.
+// B is zero outside its blocks: consecutive ranges of rows, each with the columns that are not zero.
 struct AdapterChange {
   struct Block {
     WeightPtr b;

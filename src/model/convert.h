@@ -25,7 +25,7 @@ struct Converted {
 
 // Writes into the directory `to`, which must be new or empty, the checkpoint `from` with its matrices as
 // LoadOptions::quantization makes them: the same codes, scales and zeros, in the layout of
-// compressed-tensors. Its other files are copied, config.json comes last. Errors: those of Model::load for
+// compressed-tensors. Other files of `from` are copied, config.json last. Errors: those of Model::load for
 // `from`; invalid_argument when `to` has contents, a matrix is quantised already, is stored transposed or has
 // columns that int4 cannot group; io.
 Result<Converted> convert(const std::string& from, const std::string& to, const ConvertOptions& options);

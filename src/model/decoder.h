@@ -19,8 +19,8 @@ namespace octavo {
 // which must outlive it.
 class Decoder {
  public:
-  // group: the ranks that hold the other parts of the model. It outlives the decoder and reports failures.
-  // Ranks run the same steps.
+  // group: the ranks that hold the other parts of the model. The group outlives the decoder and reports
+  // failures. Ranks run the same steps.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
@@ -66,7 +66,7 @@ class Decoder {
   }
   // The rows after the final norm: act [n, dim], valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
-  // ProjectHead: of the squares from `first` on, in order; and of given rows, at most as many as in a step.
+  // ProjectHead for the squares from `first` on, in order, and for given rows, at most one step's number.
   void project(std::int64_t first, const View& out, const View& starts);
   void project_rows(const View& x, const View& out) { model_.network.project->run_rows(step(), x, out); }
 

@@ -21,7 +21,7 @@ class ExpertSpread;
 
 // Cache of a mixer, for each token. Mixers with equal needs can share block tables.
 struct CacheNeed {
-  int window = 0;  // tokens that it keeps; 0: all
+  int window = 0;  // number of tokens that it keeps; with 0 it keeps all
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
@@ -64,7 +64,7 @@ class Block : public NetworkPart {
   virtual std::optional<CacheNeed> entries() const { return {}; }
   // Cache of an encoder's keys and values, kept for the lifetime of a sequence.
   virtual std::optional<CacheNeed> source() const { return {}; }
-  // Size of a sequence's recurrent state, in f32 values; 0: none.
+  // Size of a sequence's recurrent state, in f32 values.
   virtual std::int64_t state_floats() const { return 0; }
   // Offset of that in the layer's state; 0 without a state.
   std::int64_t first_state() const { return first_state_; }
@@ -78,7 +78,7 @@ class Block : public NetworkPart {
   // Attention stores its own input's, so that a run() over some of the rows sees all. Cross attention
   // stores an encoder's rows in LayerMemory::cross. Other blocks do nothing.
   virtual void store_rows(const Step&, const View&) const {}
-  // Whole experts that are spread over ranks; null: the block has none.
+  // Whole experts that are spread over ranks, or null.
   virtual ExpertSpread* experts_over_ranks() const { return nullptr; }
 
  private:

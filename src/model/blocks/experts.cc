@@ -330,7 +330,7 @@ class ExpertsBlock final : public Block {
     if (shard.rank > 0) down_.bias = {};
   }
 
-  // Those of all experts, or of this rank's places.
+  // The biases of all experts, or of the experts in this rank's slots.
   View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
     const auto experts = spread_->own();

@@ -34,7 +34,7 @@ struct Experts {
   int identities = 0;        // identity experts, after the others, whose output is their input
   int vocab = 0;  // not 0: a table of token ids chooses the experts; the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
-  // norm of the residual, for the router; none: the router reads the experts' input
+  // norm of the residual, for the router; without a norm, the router reads the experts' input
   NormSpec router_norm = {};
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // a shared expert, which every token passes
@@ -48,7 +48,7 @@ struct Experts {
   // Names in the checkpoint.
   struct Names {
     std::string router = "mlp.gate";
-    // These two are whole names.
+    // router_norm and scales are whole names.
     std::string router_norm = {};
     std::string scales = {};
     std::string choice_bias = "mlp.gate.e_score_correction_bias";
@@ -66,7 +66,7 @@ struct Experts {
     std::string sum_bias = {};
     // Rows of gate and up alternate.
     bool interleaved = false;
-    // These two: of Experts::latent.
+    // names of the matrices of Experts::latent
     std::string latent = {};
     std::string lift = {};
     std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};

@@ -21,7 +21,7 @@ struct Dialect {
   std::string_view heads = "num_attention_heads";
   std::string_view kv_heads = "num_key_value_heads";
   std::string_view hidden = "intermediate_size";  // "" without hidden_to_dim: the family's own
-  int hidden_to_dim = 0;                          // if `hidden` is null: the hidden size is this times `dim`
+  int hidden_to_dim = 0;                          // if `hidden` is null, the hidden size is this times `dim`
   std::string_view head_dim = "head_dim";  // null: dim over heads
   std::string_view positions = "max_position_embeddings";
   std::string_view activation = "hidden_act";  // "": silu, until the family says otherwise

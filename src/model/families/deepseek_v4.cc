@@ -11,7 +11,7 @@ namespace {
 
 constexpr Config::Range kRate{2, 1024};
 
-// Tokens of a compressed entry in each layer; 0: the layer has no entries.
+// Tokens of a compressed entry in each layer; 0 in layers without entries.
 struct Rates {
   std::vector<int> layers = {};
   int chosen = 0;  // the rate of the layers with an indexer

@@ -42,7 +42,7 @@ Result<> set_positions(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Their projectors have a norm of the squares, the main one has one of the patches.
+// The projectors of deep layers normalise squares, the main projector normalises patches.
 Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   ImageInput& image = *spec.image;
   image.deep_layers = {8, 16, 24};

@@ -62,7 +62,7 @@ class GgufFields {
 
   // Keeps the numbers of layers under a key. Returns the greatest.
   Result<double> keep_list(std::string_view key_name);
-  // Values of all layers; nullptr: the file has one number, or none.
+  // Values of all layers, or nullptr if the file has no list.
   const std::vector<double>* list(std::string_view key_name) const;
   // The number of a layer, or, where there is no list, the field.
   std::optional<double> of_layer(std::string_view key_name, std::size_t layer, std::string_view field) const;
