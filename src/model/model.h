@@ -30,9 +30,9 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 // or scores of each text.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// Conversion of a language model to an embedding model or classifier. automatic: according to its files;
-// none: no conversion; embed: it makes a vector of each text. classify: it scores labels, by the matrix
-// "score" or, if config.json has classifier_token_ids, by those rows of its output matrix.
+// Conversion of a language model to an embedding model or classifier. `automatic` decides by the model's
+// files. `embed` makes a vector of each text. `classify` scores labels, by the matrix "score" or, if
+// config.json has classifier_token_ids, by those rows of the output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
 // Options that override a model's files.
@@ -54,8 +54,8 @@ struct LoadOptions {
   bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
   // source of the tensors, in place of the model's files; "": the model's files
   std::string weights = {};
-  int threads = 0;  // threads that read and check; 0: all that this process may use
-  bool images = true, videos = true, sounds = true;  // false: the encoder for it is not loaded
+  int threads = 0;  // threads that read and check; with 0, one for each CPU of the process
+  bool images = true, videos = true, sounds = true;  // if false, the encoder for it is not loaded
   // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
@@ -74,12 +74,12 @@ struct Model {
 
   Network network;
   std::vector<Frequencies> ropes;  // beside spec.ropes
-  View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
+  View temperatures;               // f32 [max_model_len] or empty: spec.temperature at each position
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // bytes of all prepared matrices and vectors, the tower's included
   std::size_t checkpoint_bytes = 0;  // bytes of all tensors of the checkpoint
-  std::unique_ptr<Model> tower;    // encoder of images or sound; null: the model has no encoder
-  // On a rank: the whole embedding and output matrix, for draft heads; null: no draft heads.
+  std::unique_ptr<Model> tower;    // encoder of images or sound, or null
+  // On a rank with draft heads: the whole embedding and output matrix, for these heads.
   std::unique_ptr<Model> ends;
 
   // Whose embedding and output matrix are whole.

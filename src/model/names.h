@@ -24,7 +24,7 @@ struct Names {
   std::string layers = "layers.";
   std::string only_layer = {};  // of networks of one layer: in place of layers + number + "."
 
-  std::string attention_norm = "input_layernorm";  // empty: the mixers have none
+  std::string attention_norm = "input_layernorm";  // empty if the mixers have no norm
   std::string attention_post_norm = {};
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
@@ -64,8 +64,8 @@ struct Names {
   std::string projector_merger = {};              // of Projector::merged
   std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
   std::string deep_projector_norms = {};          // number among them
-  // Vectors that scale the rows of `out` and `down`, with their biases; empty: no such vectors. LayerScale:
-  // Touvron et al., "Going deeper with Image Transformers", 2021.
+  // Vectors, if any, that scale the rows of `out` and `down`, with their biases. LayerScale: Touvron et al.,
+  // "Going deeper with Image Transformers", 2021.
   std::string out_scale = {};
   std::string down_scale = {};
 

@@ -21,7 +21,7 @@ struct PlaceParameters {
   std::vector<MatrixParameter> tables;
   std::vector<LinearParameter> products;  // Medusa: one for each block of each position
   std::vector<NormParameter> norms;
-  std::vector<MatrixParameter> outputs;  // empty: the other network's matrix serves all
+  std::vector<MatrixParameter> outputs;  // if empty, all use the other network's matrix
 
   ParameterList list();
 };

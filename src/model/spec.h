@@ -36,11 +36,11 @@ struct LayerSpec {
   Mixer second_mixer = {};                   // second mixer after the same norm; for serial layers
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
-  // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,
+  // Experts that read the feed-forward's input. The output is added after the next layer (LongCat-Flash,
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // norm before the half; kind none: no norm
+  NormSpec pre_norm = {};    // norm before the half
   bool mixer_normed = true;  // the mixer has pre_norm, too
   // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
   // norm.
@@ -97,9 +97,9 @@ struct ModelSpec {
   int max_positions = 0;  // longest supported sequence, including rope scaling
   float embed_scale = 1;
   bool embed_scale_rounds = false;  // rounded to the format of the weights before use
-  int learned_positions = 0;        // rows of a table [rows, dim] that is added to the embeddings; 0: none
+  int learned_positions = 0;        // rows of a table [rows, dim], if any, that is added to the embeddings
   int first_position = 0;           // the row of that table for the first token
-  int token_types = 0;              // rows of another, by the part of the text that a token is in; 0: none
+  int token_types = 0;              // rows of another, if any, by the part of the text that a token is in
   NormSpec embedding_norm = {};     // norm of the sum
   std::vector<RopeSpec> ropes;
   Temperature temperature = {};  // for the layers that use one
@@ -113,7 +113,7 @@ struct ModelSpec {
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
   std::optional<Head> head = {};  // nullopt: the model continues texts
-  // With a head: additional outputs for each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
+  // Additional outputs for each token, beside `head` (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead

@@ -40,7 +40,7 @@ struct CrossBatch {
   std::span<const KvLayer> cache;  // one for each layer
 };
 
-// Rows of an image for the tokens from `token` on. They replace the embeddings. Rows of deep layers
+// Rows of an image, which replace the embeddings of the tokens from `token` on. Rows of deep layers
 // (ImageInput::deep_layers) are added to the residual after the first layers.
 struct ImageRows {
   std::int64_t token = 0;
@@ -65,7 +65,7 @@ struct ForwardBatch {
   View token_types = {};  // i32 [n]; of models that have them
   std::span<const GroupBatch> groups;  // parallel to CacheLayout::groups
   StateBatch states = {};
-  const StepAdapters* adapters = nullptr;  // null: no token has one
+  const StepAdapters* adapters = nullptr;  // null if no token has an adapter
   std::span<const ImageRows> images = {};
   std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
@@ -87,7 +87,7 @@ struct Frequencies {
 // Data that all steps of a model share.
 struct Turning {
   std::span<const Frequencies> frequencies;  // parallel to ModelSpec::ropes
-  View temperatures = {};  // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
+  View temperatures = {};  // f32 [max_model_len] or empty: ModelSpec::temperature
 };
 
 // Slot of each rope, by number: f32 [tokens, rotary_dim / 2].
@@ -118,7 +118,7 @@ struct CacheLayout;
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
-// Arguments of a part's run(). Without a layer, its memory is empty.
+// Arguments of a part's run(). Outside a layer, `memory` is empty.
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
@@ -133,7 +133,7 @@ struct Step {
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }
-  // This step's rows of a slot; empty: no part has requested it.
+  // This step's rows of a slot, or an empty view if no part has requested the slot.
   template <class Key>
   View slot(int number = 0) const {
     const View all = slots.all<Key>(number);
