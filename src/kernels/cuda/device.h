@@ -114,7 +114,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   void fill(CudaStream& stream, const AttentionShape& shape);
   // Fills in the plan's parameters of a layer's attention.
   void describe(AttentionParams& params) const;
-  // Memory for an indexer's scores. Its choice ends before attention uses the same memory.
+  // Memory for an indexer's scores. The indexer ends before attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
   std::int64_t sequences() const { return sequences_; }  // sequences of the step, padding included
   int window() const { return limits_.window; }

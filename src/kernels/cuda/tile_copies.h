@@ -47,7 +47,7 @@ __device__ inline int block_of_cluster() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-// Waits for all threads of all blocks. Their earlier writes are visible afterwards.
+// Waits for all threads of all blocks, and makes their earlier writes visible.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }

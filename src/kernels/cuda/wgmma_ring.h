@@ -62,7 +62,7 @@ struct XTiles {
     }
   }
 
-  // From this column on.
+  // Starts the copies of tiles that begin at column `first`.
   __device__ void begin(unsigned char* tiles, std::int64_t first) const {
     const std::int64_t column = first + chunk * 8;
     tiles += chunk / 8 * kTileBytes;
@@ -173,7 +173,8 @@ __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
 }
 
-// Behind a team's slice, every thread of the block: adds its sums, or leaves them for the block that adds them all.
+// Called by every thread of the block after a team's slice. Adds the thread's sums, or stores them for the
+// block that adds the sums of all.
 template <class S>
 __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
                                   const float (&sum)[S::kN / 2], std::int64_t slice) {
