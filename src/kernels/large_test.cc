@@ -1,4 +1,5 @@
-// Sizes that exceed 32 bits. The tests need several gigabytes, so they have a separate label (ctest -L large).
+// Sizes that exceed 32 bits. The tests need several gigabytes, so they have a separate label (ctest -L
+// large).
 #include <gtest/gtest.h>
 
 #include "kernels/test_tensors.h"

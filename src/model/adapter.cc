@@ -77,8 +77,8 @@ struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
-// Copies the numbers of a block, times `scale`, into rows `row + r` of `to`, from column `column` on. A row of
-// `to` has `stride` numbers.
+// Copies the numbers of a block, times `scale`, into rows `row + r` of `to`, from column `column` on. A row
+// of `to` has `stride` numbers.
 void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)

@@ -78,7 +78,7 @@ struct Model {
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // bytes of all prepared matrices and vectors, the tower's included
   std::size_t checkpoint_bytes = 0;  // bytes of all tensors of the checkpoint
-  std::unique_ptr<Model> tower;    // encoder of images or sound, or null
+  std::unique_ptr<Model> tower;      // encoder of images or sound, or null
   // On a rank with draft heads: the whole embedding and output matrix, for these heads.
   std::unique_ptr<Model> ends;
 

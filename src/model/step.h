@@ -87,7 +87,7 @@ struct Frequencies {
 // Data that all steps of a model share.
 struct Turning {
   std::span<const Frequencies> frequencies;  // parallel to ModelSpec::ropes
-  View temperatures = {};  // f32 [max_model_len] or empty: ModelSpec::temperature
+  View temperatures = {};                    // f32 [max_model_len] or empty: ModelSpec::temperature
 };
 
 // Slot of each rope, by number: f32 [tokens, rotary_dim / 2].

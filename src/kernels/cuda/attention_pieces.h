@@ -220,7 +220,8 @@ struct LaneState {
   }
 };
 
-// Memory for the states of a lane's rows. A pointer is null if the state is not written or the row is missing.
+// Memory for the states of a lane's rows. A pointer is null if the state is not written or the row is
+// missing.
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 

@@ -29,7 +29,8 @@ class CrossAttentionBlock final : public Block {
         .q_heads = spec_.heads, .kv_heads = spec_.heads, .head_dim = spec_.head_dim, .causal = false};
   }
 
-  // The number of the encoder's rows is fixed, so that their cache is a cost of the sequence, not of its context.
+  // The number of the encoder's rows is fixed, so that their cache is a cost of the sequence, not of its
+  // context.
   BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
 
   std::string text() const override {
