@@ -55,11 +55,11 @@ class Decoder {
     return model_.network.residual->handed_on(workspaces_.slots()).rows(0, tokens);
   }
 
-  // Heads, of the last forward(). LogitsHead::run():
+  // The heads read the rows of the last forward(). logits() is LogitsHead::run().
   void logits(const View& rows, const View& out, const StepAdapters* adapters = nullptr) {
     model_.network.logits->run(step(), rows, out, adapters);
   }
-  // PoolHeads: once norm_rows(), then pool() with out.size(0) as limits.max_logit_rows says.
+  // PoolHeads: call norm_rows() once, then pool() with at most limits.max_logit_rows rows in `out`.
   void norm_rows() { model_.network.pool->norm(step()); }
   void pool(const View& starts, std::size_t head, const View& out) {
     model_.network.pool->run(step(), head, starts, out);

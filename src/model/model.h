@@ -22,8 +22,7 @@ namespace octavo {
 
 // The format of weights and activations. automatic: as in the checkpoint. bfloat16 and float16 convert the
 // matrices; float32 computes in single precision and leaves narrower matrices as they are, which changes no
-// number. Activations are f32 where float32 is asked for, else as the backend has it for such
-// matrices (Ops::activation).
+// number. With float32, activations are f32. Otherwise the backend decides by the matrices (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
 // Use of the model. automatic: according to its files. generate: continue texts. pooling: make one vector
@@ -110,7 +109,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::o
 Result<std::string_view> quantization_method(const std::string& path);
 
 // The spec of a directory's config.json and the files of Sentence Transformers beside it, or of a GGUF file's
-// metadata, alone. Errors: the model cannot do what is asked of it.
+// metadata, alone. Errors: the model does not support the requested `reading`.
 Result<ModelSpec> load_spec(const std::string& path, const Reading& reading = {});
 
 }  // namespace octavo

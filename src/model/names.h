@@ -43,19 +43,18 @@ struct Names {
 
   bool gguf = false;  // names after a prefix for several tensors are as in GGUF files
 
-  std::string token_norm = {};  // these three: of HiddenInput
+  std::string token_norm = {};  // this and the next two names are those of HiddenInput
   std::string hidden_norm = {};
   std::string joint = {};
 
-  std::string patches = {};  // of encoders of images
+  std::string patches = {};  // patch embedding of image encoders
   std::string class_token = {};
-  // Vectors that what comes out of an encoder is multiplied by, and that are taken from it before; whole
-  // names.
+  // Whole names of two vectors: an encoder's output minus standard_bias is multiplied by standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
-  std::string newline = {};                    // of ImageInput::tiled, without a prefix before it
-  std::string separator = {};                  // of ImageInput::whole_last, likewise
-  std::vector<std::string> convolutions = {};  // of encoders of sound
+  std::string newline = {};                    // row of ImageInput::tiled; the name has no prefix
+  std::string separator = {};                  // row of ImageInput::whole_last, likewise
+  std::vector<std::string> convolutions = {};  // convolutions of sound encoders
   bool stacked_tables =
       false;  // class token and positions are stored [1, rows, dim], under their names alone
   std::vector<std::string> projector =

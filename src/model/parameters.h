@@ -25,8 +25,8 @@ struct RowRange {
 enum class MatrixUse : std::uint8_t {
   layer,   // the requested layer
   table,   // embedding and output matrix: int8
-  plain,   // none, and what is stored quantised becomes plain
-  router,  // none, and its format says nothing of the others'
+  plain,   // not quantised; a matrix that is stored quantised becomes plain
+  router,  // not quantised; its format does not count as the format of the checkpoint
 };
 
 // A matrix [rows, cols]: the tensors stacked by rows, or those of their rows that `order` lists.

@@ -120,7 +120,7 @@ struct HeadRow {
 };
 
 // Attention: converts the scores of one row and piece to probabilities relative to the piece's maximum.
-// Tokens outside [begin, end) get 0, whatever their score.
+// Tokens outside [begin, end) get 0 for any score.
 struct SoftmaxRow {
   float* scores;       // [first, last)
   std::int64_t first;  // multiples of 16

@@ -148,7 +148,7 @@ template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
                                    float (&mixed)[kTiles][4]) {
-  float zero[4] = {0, 0, 0, 0};  // of finite numbers
+  float zero[4] = {0, 0, 0, 0};  // stays 0 if all numbers are finite
 #pragma unroll
   for (int n = 0; n < kTiles; ++n)
 #pragma unroll

@@ -133,7 +133,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
+  std::int64_t sequences_ = 0, longest_ = 0;  // numbers of the current step
   Buffer device_;
   AttentionParams step_{};  // the addresses of this step's tables
   std::vector<std::int32_t> tables_;

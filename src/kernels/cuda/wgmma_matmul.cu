@@ -12,7 +12,7 @@ constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 // Copies of tiles of w of one team to shared memory.
 template <class S>
 struct WTiles {
-  static constexpr int kChunks = kTileColumns / 8;  // of a row of a tile
+  static constexpr int kChunks = kTileColumns / 8;  // chunks of a row of a tile
   static constexpr int kCopies = S::kOutputs * kChunks / S::kTeamThreads;
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
 

@@ -14,7 +14,7 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 64;  // of w
+constexpr int kTileRows = 64;  // rows of w in a tile
 
 // kN: rows of x. kTall: tiles of 64 outputs, one per warpgroup. kTeams: teams of kTall warpgroups.
 template <int kN_, int kTall_, int kTeams_, int kStages_>
@@ -43,7 +43,7 @@ template <class T, class S, int kColumns>
 struct XTiles {
   static constexpr int kBytes = S::kN * kColumns * 2;
   static constexpr int kTileBytes = S::kN * kTileRowBytes;
-  static constexpr int kChunks = kColumns / 8;                  // of a row
+  static constexpr int kChunks = kColumns / 8;                  // chunks of a row
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
   static constexpr int kCopies = (S::kN + kRowsApart - 1) / kRowsApart;
 

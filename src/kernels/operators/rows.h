@@ -118,7 +118,7 @@ struct PutSampledArgs {
 struct ScaleLogitsArgs {
   View logits;  // f32 [r, vocab], in place
   float scale = 1;
-  float soft_cap = 0;  // 0: none
+  float soft_cap = 0;  // limit of the logits, if not 0
 };
 
 }  // namespace octavo

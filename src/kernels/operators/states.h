@@ -23,7 +23,7 @@ struct GateArgs {
 constexpr int kMaxGateDim = 16384;
 
 // Inputs of recurrent layers in a step. Each sequence has a state of fixed size, and its tokens [starts[s],
-// starts[s + 1]) update it in order. At position 0 the state is zero, whatever the slot holds.
+// starts[s + 1]) update it in order. At position 0 the state is zero, and the slot's contents are ignored.
 struct StatePlan {
   View slots;      // i32 [sequences]: slot of each state; no duplicates among sequences with tokens
   View starts;     // i32 [sequences + 1]

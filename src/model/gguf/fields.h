@@ -55,9 +55,9 @@ class GgufFields {
   double head_dim() const;
   // Sets the field if there is a value; errors of the field name the key.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
-  // Likewise; `source` is where the value comes from.
+  // Likewise. Errors name `source`.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
-  // Keys and the fields that are what they say.
+  // Copies values of keys to the fields with the same meaning.
   Result<> copy(std::initializer_list<std::pair<std::string_view, std::string_view>> keys_and_fields);
 
   // Keeps the numbers of layers under a key. Returns the greatest.

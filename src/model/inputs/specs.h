@@ -18,7 +18,7 @@ namespace octavo {
 struct Projector {
   bool mean = false;
   bool merged = false;  // a product [dim, dim * joined] comes first; its columns are stored by channel
-  NormSpec norm = {};   // of these rows
+  NormSpec norm = {};   // norm of the joined rows
   // Activation of the hidden layer between two matrices; nullopt: one matrix without a hidden layer.
   std::optional<Activation> activation = {};
   int hidden = 0;  // its width
@@ -35,7 +35,7 @@ struct ImageInput {
   int merge = 1;
   int frames = 0;        // frames of a video in a patch, all equal for an image; 0: images only
   float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
-  bool bias = true;      // of the patch embedding
+  bool bias = true;      // the patch embedding has a bias
   bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
   // The first row is a learned one with a separate position, before those of the patches. Layers see it,
   // the projector does not.
@@ -47,7 +47,7 @@ struct ImageInput {
   // Alternative to the grid: number of learned positions for columns, followed by the same number for rows.
   // A patch gets the sum of two.
   int axis_positions = 0;
-  int out_dim = 0;          // of a token
+  int out_dim = 0;          // width of a token's row
   bool row_breaks = false;  // the text has separator tokens between the rows of an image's tokens
   // An image is cut into squares of image_size, and the whole image comes before them. The tokens of the
   // squares form one grid, and a learned token follows each row of the grid (MediaPart::Tiles; Liu et al.,
@@ -108,19 +108,19 @@ struct SourceInput {
 // made for the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
 // EAGLE-3: Li et al., 2025).
 struct HiddenInput {
-  int dim = 0;    // of the other's residual
-  int vocab = 0;  // of the tokens that are read
+  int dim = 0;    // width of the other's residual
+  int vocab = 0;  // number of token ids that this network reads
   // The row is the other's residual before each of these layers, side by side. Without layers, it is the
   // other's normed residual after the last layer. For all draft tokens except the first, the row comes from
   // this network's own residual.
   std::vector<int> layers = {};
-  NormSpec token_norm = {};  // of the embedding
+  NormSpec token_norm = {};  // norm of the embedding
   NormSpec hidden_norm = {};
   // If true, the residual is a product of both, concatenated. If false, it is a product of the row, and the
   // first layer's mixer sees embedding and row concatenated, each with its norm.
   bool joined = true;
   bool hidden_first = false;     // joined: the row comes before the embedding
-  bool joint_bias = false;       // of the product
+  bool joint_bias = false;       // the product has a bias
   bool normed_residual = false;  // not joined: the residual has hidden_norm, too
   bool normed_output = false;    // the network's own rows are taken after its final norm
   // Else the other's matrices are used.
@@ -137,7 +137,7 @@ struct Predictor {
   std::string layer;
   std::string token_norm, hidden_norm, joint;
   std::string final_norm = {};  // empty if there is no final norm
-  bool hidden_first = false;    // these two: HiddenInput
+  bool hidden_first = false;    // as the next field: see HiddenInput
   bool normed_output = false;
 };
 
