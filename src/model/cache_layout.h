@@ -56,9 +56,9 @@ struct CacheLayout {
 struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
-  bool window_groups = true;  // false: layers with a window keep everything, grouped with those that do
-  // Texts are computed whole, in one step, and nothing is read afterwards: the layers of a group share one
-  // plane.
+  bool window_groups = true;  // if false, layers with a window keep all tokens, as layers without one
+  // Each text is computed in one step, and its cache is not read afterwards, so that the layers of a group
+  // share one plane.
   bool one_plane = false;
 };
 

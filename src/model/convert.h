@@ -14,13 +14,13 @@ namespace octavo {
 struct ConvertOptions {
   Encoding quantization = Encoding::int8;  // int8 or int4, of the layers' matrices
   bool keep_embedding = false;  // embedding and output matrix stay as they are; else they become int8
-  int threads = 0;              // 0: as many as this process may use
+  int threads = 0;              // with 0, one for each CPU of the process
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
 struct Converted {
   std::int64_t parameters = 0;
-  std::uint64_t bytes_before = 0, bytes = 0;  // of the tensors
+  std::uint64_t bytes_before = 0, bytes = 0;  // bytes of the tensors
 };
 
 // Writes into the directory `to`, which must be new or empty, the checkpoint `from` with its matrices as

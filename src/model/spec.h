@@ -2,7 +2,7 @@
 //
 // A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load
 // (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
-// (inspect.h). A family differs from another by numbers, order and activations, never by code.
+// (inspect.h). Families differ by numbers, order and activations, never by code.
 //
 // A layer has two halves: a mixer, where tokens attend to each other, and a feed-forward, which each token
 // passes alone. The kinds of both are blocks: blocks/kinds.h lists them.
@@ -45,7 +45,7 @@ struct LayerSpec {
   // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
   // norm.
   NormSpec post_norm = {};
-  std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
+  std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward, if the mixer's differs
   float residual_scale = 1;
   // Factors of the halves' outputs.
   float mixer_scale = 1;
@@ -83,7 +83,7 @@ struct Shard {
 struct Stage {
   int index = 0;
   int count = 1;
-  int first_layer = 0;  // these two where there are several stages: see divide_layers
+  int first_layer = 0;  // as the next field, for several stages: see divide_layers
   int end_layer = 0;
 
   bool is_first() const { return index == 0; }
@@ -111,7 +111,7 @@ struct ModelSpec {
   bool tied = false;  // the embedding is also the output matrix
   bool logits_bias = false;
   float logits_scale = 1;
-  float logits_soft_cap = 0;      // 0: none
+  float logits_soft_cap = 0;      // limit of the logits, if not 0
   std::optional<Head> head = {};  // nullopt: the model continues texts
   // Additional outputs for each token, beside `head` (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
@@ -132,7 +132,7 @@ struct ModelSpec {
   // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
   bool whole_images = false;
 
-  // The head, then those of tokens.
+  // `head`, followed by `token_heads`.
   std::size_t heads() const { return head ? 1 + token_heads.size() : 0; }
   const Head& head_at(std::size_t index) const { return index == 0 ? *head : token_heads[index - 1]; }
   bool has_axes() const {
@@ -152,7 +152,7 @@ struct ModelSpec {
   }
   // The text attends to sound by cross attention; prompts contain no rows of sound.
   bool hears_beside() const { return tower && tower->sound && tower->sound->joined == 0; }
-  // Layers look at the rows of an encoder: of sound or of prompts.
+  // Layers have cross attention to the rows of an encoder of sound or of prompts.
   bool has_cross() const { return hears_beside() || (tower && tower->source); }
   // Encoders for cross attention: rows of the longest input.
   int cross_rows() const { return sound ? sound->rows : source->rows; }

@@ -48,8 +48,8 @@ struct ImageRows {
   View rows;  // i32 [tokens]: 0, 1 ..
 };
 
-// Tokens [token, token + count) of a step, of one sequence, that see each other and all before them, as those
-// of an image do (ModelSpec::whole_images).
+// Tokens [token, token + count) of a step, of one sequence, that see each other and all tokens before them.
+// The tokens of an image are an example (ModelSpec::whole_images).
 struct WholeSpan {
   std::int64_t token = 0;
   std::int64_t count = 0;
@@ -62,7 +62,7 @@ struct ForwardBatch {
   View positions;         // i32 [n]
   View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
                           // on all of them `positions`
-  View token_types = {};  // i32 [n]; of models that have them
+  View token_types = {};  // i32 [n], if the model has token types
   std::span<const GroupBatch> groups;  // parallel to CacheLayout::groups
   StateBatch states = {};
   const StepAdapters* adapters = nullptr;  // null if no token has an adapter
@@ -105,7 +105,7 @@ struct LayerCache {
 struct LayerMemory {
   LayerCache cache = {};    // for a layer without a cache: the slots of another
   std::size_t group = 0;    // the cache group
-  LayerCache entries = {};  // Block::entries(); slots are of tokens
+  LayerCache entries = {};  // Block::entries(); the slots are those of tokens
   // Cross attention: the keys and values of encoders' rows, and the rows that each sequence sees.
   KvLayer cross = {};
   const AttentionPlan* cross_plan = nullptr;
@@ -114,7 +114,7 @@ struct LayerMemory {
 };
 
 struct CacheLayout;
-// cache: parallel to CacheLayout::layers; state_floats: of the layer.
+// cache: parallel to CacheLayout::layers. state_floats: size of the layer's state.
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
@@ -122,7 +122,7 @@ LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int6
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
-  StepRows rows;  // of the batch: all rows, or those of this step
+  StepRows rows;  // rows of the batch: all, or those of this step
   const Slots& slots;
   ResidualSum& residual;
   Turning turning;

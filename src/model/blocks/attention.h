@@ -55,7 +55,7 @@ struct Attention {
   // Window in tokens, if not 0: the query and those before it and, if not causal, the same number after it.
   int window = 0;
   int chunk = 0;             // AttentionArgs::chunk
-  bool local = false;        // image encoders: a patch sees only those of its ImageInput::window
+  bool local = false;        // image encoders: a patch sees only the patches of its ImageInput::window
   bool whole_images = true;  // the tokens of an image see all of it, with ModelSpec::whole_images
   int rope = -1;             // index into ModelSpec::ropes; -1: none
   // Matrices and norms are stored so that each half of a head is rotated alone, as a head of half the size.
@@ -71,7 +71,7 @@ struct Attention {
   int value_dim = 0;       // width of a head's values, if narrower than its keys (zeros follow); 0: equal
   NormSpec v_norm = {};    // norm of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection gives both, before their norms
-  int source = -1;               // the layer whose keys and values it reads; -1: it has its own
+  int source = -1;               // the layer whose keys and values are read; -1: this layer's
   // Width of the latent from which queries are made (multi-matrix factorization attention: Step-3, 2025),
   // which has q_latent_norm; 0: queries are made of the input.
   int q_rank = 0;
