@@ -57,8 +57,8 @@ struct AdapterConfig;
 // Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, else adapter_model.bin.
 class AdapterReader {
  public:
-  // Reads adapters of this network, for all its stages, with activations in `format`. With `experts`, adapters
-  // can also change single experts.
+  // Reads adapters of this network, for all its stages, with activations in `format`. With `experts`,
+  // adapters can also change single experts.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
   // May run on any thread. Tensors of image and sound encoders are ignored, with a warning. Errors: a file

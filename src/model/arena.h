@@ -29,8 +29,8 @@ class Scratch {
   std::int64_t* most_ = nullptr;
 };
 
-// Rows that parts of a network pass to each other, or keep. A type names a slot. The part that writes the slot
-// declares the type. Slots of one type have numbers.
+// Rows that parts of a network pass to each other, or keep. A type names a slot. The part that writes the
+// slot declares the type. Slots of one type have numbers.
 class Slots {
  public:
   // Adds a slot. If several parts request the same slot, it gets the largest requested size.

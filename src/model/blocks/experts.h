@@ -32,7 +32,8 @@ struct Experts {
   bool router_bias = false;
   bool choice_bias = false;  // RouteArgs::bias
   int identities = 0;        // identity experts, after the others, whose output is their input
-  int vocab = 0;  // if not 0, a table of token ids chooses the experts, and the router gives only their weights
+  int vocab =
+      0;  // if not 0, a table of token ids chooses the experts, and the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
   // norm of the residual, for the router; without a norm, the router reads the experts' input
   NormSpec router_norm = {};

@@ -94,8 +94,8 @@ Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases);
 // The temperature of rope_parameters, if any (Ministral 3, 2025).
 Result<Temperature> read_temperature(const Config& config);
 
-// Removes the rotary embedding from the layers with a 0 in config.no_rope_layers or, without such a list, from
-// every no_rope_layer_interval-th layer.
+// Removes the rotary embedding from the layers with a 0 in config.no_rope_layers or, without such a list,
+// from every no_rope_layer_interval-th layer.
 Result<> set_rope_layers(ModelSpec& spec, const Config& config);
 
 // ALiBi's slopes (AttentionArgs::slopes) for the number of heads: powers of 2 from 2^(-most / heads) down
