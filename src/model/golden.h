@@ -41,7 +41,7 @@ struct TestAdapter {
 };
 
 // Logits of every position, [ids, vocab], when the prompt is run in chunks of these sizes (the last one
-// repeats). The cache begins as NaN, blocks are dealt out of order, and table entries that left a window are
+// repeats). The cache begins as NaN, blocks are not in order, and table entries that left a window are
 // wiped, so that a wrong read of an operator changes the result. before_chunk, if not empty, is called before
 // each chunk.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,

@@ -128,7 +128,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
-// Rows of zeros, in the format of those beside them.
+// Rows of zeros, in the format of the other rows.
 Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixFormats& formats, ThreadPool& pool) {
   LoadedPart made;
   made.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(formats.plain));

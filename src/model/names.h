@@ -74,7 +74,7 @@ struct Names {
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool up_first = false;    // a fused matrix of gate and up has the rows of up first
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
-  // Tensors that may be there and are not needed; '*' at one end.
+  // Tensors that a checkpoint may have and the model does not read; '*' at one end.
   std::vector<std::string> ignorable = {"*.rotary_emb.inv_freq"};
 
   KindNames kinds = {};

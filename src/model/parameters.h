@@ -174,7 +174,7 @@ class Namer {
   // `tensors` stacked by rows: rows[i] belongs to tensors[i].
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
                          std::int64_t cols, bool bias) const;
-  // One matrix for each of `count` experts, stored as names.of<Experts>().storage says: the tensors' rows,
+  // One matrix for each of `count` experts, in the layout names.of<Experts>().storage: the tensors' rows,
   // `rows` in all, stacked. `down`: their columns are the hidden units.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
                                        std::int64_t rows, std::int64_t cols, bool down = false) const;

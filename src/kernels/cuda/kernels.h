@@ -459,7 +459,7 @@ struct ListParams {
 struct SampleParams {
   std::int64_t rows, vocab;
   Rows logits;
-  float* raw;  // [rows, vocab]: room for the logits before processing; may be null where nothing changes them
+  float* raw;  // [rows, vocab]: buffer for the logits before processing; may be null if nothing changes them
   const float *temperature, *top_p, *min_p;
   const std::int32_t *top_k, *forced;
   const std::int64_t* random;

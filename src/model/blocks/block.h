@@ -1,5 +1,5 @@
 // A block: the computation of a half of a layer. A kind of block has a header here, with its spec and its
-// names, and a source with everything that the rest of the model needs of it. kinds.h lists the kinds.
+// names, and a source with its implementation. kinds.h lists the kinds.
 #pragma once
 
 #include <cstdint>

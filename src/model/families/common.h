@@ -24,8 +24,8 @@ struct Dialect {
   int hidden_to_dim = 0;                          // if `hidden` is null, the hidden size is this times `dim`
   std::string_view head_dim = "head_dim";  // null: dim over heads
   std::string_view positions = "max_position_embeddings";
-  std::string_view activation = "hidden_act";  // "": silu, until the family says otherwise
-  std::string_view eps = "rms_norm_eps";       // "": as `norm` says
+  std::string_view activation = "hidden_act";  // "": silu, unless the family changes it
+  std::string_view eps = "rms_norm_eps";       // "": the epsilon of `norm`
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
   std::string_view theta = "rope_theta";  // null: 10,000
@@ -75,7 +75,7 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Gives every layer a window of config.sliding_window tokens, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// The same. Error: layer_types says otherwise, which transformers ignores and vLLM does not.
+// The same. Error: layer_types contradicts it, which transformers ignores and vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such
 // list, those for which sliding(layer) holds.

@@ -27,7 +27,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A dense network with norms after the halves, and norms of queries and keys as `qk_norm` says.
+// A dense network with norms after the halves, and `qk_norm` for queries and keys.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));

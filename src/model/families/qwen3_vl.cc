@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// The last two it has not: the image processor says how many patches there may be.
+// The encoder has no use for the last two: the image processor limits the number of patches.
 constexpr std::string_view kQwen3Vision = R"({"depth": 27,
     "hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,

@@ -25,7 +25,7 @@ Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
 // Names of the tower's tensors, except those of MLPs, the last norm and the projector.
 Names qwen_tower_names(const std::string& prefix);
 
-// The language model with its encoder. out_dim: the field of vision_config that says how wide rows are.
+// The language model with its encoder. out_dim: the field of vision_config with the width of rows.
 Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim);
 
