@@ -63,8 +63,8 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Arrives at the same barrier of another block of the cluster: tiles have been read. Written data is not released:
-// a release to the cluster would always wait for all pending operations of the thread.
+// Arrives at the same barrier of another block of the cluster: tiles have been read. Written data is not
+// released: a release to the cluster would always wait for all pending operations of the thread.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
