@@ -316,8 +316,7 @@ class ExpertsBlock final : public Block {
     keep(down_.matrices);
   }
 
-  // Each rank has some hidden units of every expert. Rank 0 also has the bias of the sum and the shared
-  // expert.
+  // Each rank has some hidden units of every expert. Only rank 0 adds the biases of `down`.
   void keep_part_of_each(const Shard& shard) {
     Mlp& mlp = spec_.expert;
     const std::int64_t whole = mlp.hidden, together = shard.together(whole);
