@@ -24,7 +24,7 @@ struct KvSpec {
   int rate = 1;
 
   int entries() const { return block_size / rate; }  // per block
-  // True: keys are also the values, unchanged. Such a cache has one head, and its rows are contiguous in
+  // If true, keys are also the values, unchanged. The cache has one head, and its rows are contiguous in
   // every backend.
   bool shared_rows() const { return values_in_keys > 0 && values_in_keys == score_dim(); }
   int score_dim() const { return head_dim - index_dim; }

@@ -1,4 +1,4 @@
-// Sizes that exceed 32 bits. These tests need several gigabytes, so they have a separate label (ctest -L
+// Sizes that exceed 32 bits. The tests need several gigabytes, so they have a separate label (ctest -L
 // large).
 #include <gtest/gtest.h>
 

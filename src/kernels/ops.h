@@ -35,7 +35,7 @@ namespace octavo {
 template <class Args>
 void check(const Args& args);  // operators/*.cc: shapes and formats; a violation is a bug
 
-// One operator of a backend; null: not supported.
+// One operator of a backend, or null if the backend does not support the operator.
 template <class Args>
 class Op {
  public:

@@ -20,7 +20,7 @@ struct Row {
   float repetition_penalty = 1, frequency_penalty = 0, presence_penalty = 0;
   std::span<const std::int32_t> history, history_counts, bias, reported;
   std::span<const float> bias_values;
-  const std::uint32_t* mask = nullptr;  // bits by token id; null: all allowed
+  const std::uint32_t* mask = nullptr;  // bits by token id; null if all tokens are allowed
   int top_count = -1;
 
   Row(const SampleArgs& args, std::int64_t r);

@@ -116,7 +116,7 @@ class AttentionRunner {
     plan_ = backend.ops.make_attention_plan(*backend.device, limits).value();
   }
 
-  // One step: tokens[s] more tokens of sequence s (0: not in the batch).
+  // One step with tokens[s] more tokens of sequence s. A sequence with 0 tokens is not in the batch.
   void step(const std::vector<int>& tokens) {
     const AttentionSetup& shape = all_.shape;
     const Batch batch = batch_of(tokens);

@@ -77,7 +77,8 @@ struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
-// Its numbers, times `scale`, into rows `row + r` of `to`, `stride` long, from column `column` on.
+// Copies the numbers of a block, times `scale`, into rows `row + r` of `to`, from column `column` on. A row
+// of `to` has `stride` numbers.
 void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)
@@ -94,7 +95,7 @@ std::string_view without_model(std::string_view module) {
   return module;
 }
 
-// Without what PEFT puts between where it changes several parameters of a module.
+// Removes ".base_layer", which PEFT inserts into the name if it changes several parameters of a module.
 std::string_view without_base_layers(std::string_view module) {
   constexpr std::string_view kWrapped = ".base_layer";
   while (module.ends_with(kWrapped)) module.remove_suffix(kWrapped.size());

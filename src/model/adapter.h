@@ -35,11 +35,11 @@ struct AdapterFile {
     std::vector<std::byte> a, b;
   };
   std::vector<Change> changes;
-  Hash128 digest;  // of the files
+  Hash128 digest;  // hash of the files
 };
 
-// The low-rank matrices of one linear product in the memory of a backend; null: no change. B is zero
-// outside its blocks: consecutive ranges of rows, each with the columns that are not zero.
+// The low-rank matrices of one linear product in the memory of a backend; null if the product is unchanged.
+// B is zero outside its blocks: consecutive ranges of rows, each with the columns that are not zero.
 struct AdapterChange {
   struct Block {
     WeightPtr b;
@@ -57,8 +57,8 @@ struct AdapterConfig;
 // Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, else adapter_model.bin.
 class AdapterReader {
  public:
-  // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of its single
-  // experts, too.
+  // Reads adapters of this network, for all its stages, with activations in `format`. With `experts`,
+  // adapters can also change single experts.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
   // May run on any thread. Tensors of image and sound encoders are ignored, with a warning. Errors: a file
@@ -80,13 +80,13 @@ class AdapterReader {
   // B, and columns.
   struct Linear {
     struct Block {
-      std::int64_t part = 0;  // of all rows; -1: they are of several parts
+      std::int64_t part = 0;  // part that contains all rows; -1 if the rows are in several parts
       std::vector<RowRange> order{};
     };
     std::int64_t rows = 0, cols = 0, parts = 0;
     std::vector<Block> blocks{};
     RowRange columns{};
-    bool own = false;  // of this stage
+    bool own = false;  // the product belongs to this stage
   };
   static Linear linear_of(const MatrixParameter& w);
   static std::vector<Linear::Block> blocks_of(std::span<const std::int64_t> part_rows,
@@ -157,11 +157,11 @@ struct ExpertPlaces {
   View starts;        // i32 [experts + 1]: expert e has the pairs starts[e] .. starts[e + 1] - 1
 };
 
-// y += what the step's adapters have for a product of experts, in host memory. x: act [n, cols], y: act
-// [pairs, rows].
+// Adds to y the changes by the step's adapters to a product of experts, in host memory. x: act [n, cols], y:
+// act [pairs, rows].
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& places, const View& y);
 
-// y += what they have for the embeddings of `ids`: i32 [n], y: f32 [n, dim].
+// Adds to y, f32 [n, dim], the changes by adapters to the embeddings of `ids`, i32 [n].
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,
                            const View& y);
 

@@ -334,7 +334,7 @@ class EmbeddingAdapterErrors : public AdapterErrors {
   EmbeddingAdapterErrors() : AdapterErrors("mistral") {}
 };
 
-// Its base matrices came with it, and are of another vocabulary.
+// The adapter's file contains base matrices, whose vocabulary differs from the model's.
 TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
   EXPECT_EQ(error(), "read");
   model_->spec.vocab = 127;

@@ -1,5 +1,5 @@
-// Workspaces: each part of a network says in reserve() what it works in. The same list is measured, and bound
-// to memory that a decoder has allocated.
+// Workspaces: each part of a network lists its working memory in reserve(). A first pass measures the list. A
+// second pass binds it to memory that a decoder has allocated.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace octavo {
 
-// Workspaces of one block, taken one after the other from memory that all blocks share. Without memory it
-// measures.
+// Workspaces of one block, taken one after the other from memory that all blocks share. A Scratch without
+// memory measures.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}
-  // Measures, and keeps in `most` what it and its copies have taken at most.
+  // Measures: `most` receives the maximum that this object and its copies have taken.
   explicit Scratch(std::int64_t& most) : most_(&most) {}
 
   View take(DType type, std::initializer_list<std::int64_t> shape);
@@ -29,8 +29,8 @@ class Scratch {
   std::int64_t* most_ = nullptr;
 };
 
-// Rows that parts of a network hand to each other, or keep. A type is the name of a slot: the part that
-// writes it declares it. Where there are several, each has a number as well.
+// Rows that parts of a network pass to each other, or keep. A type names a slot. The part that writes the
+// slot declares the type. Slots of one type have numbers.
 class Slots {
  public:
   // Adds a slot. If several parts request the same slot, it gets the largest requested size.
@@ -38,7 +38,7 @@ class Slots {
   void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
     add(&kKey<Key>, number, View::of(nullptr, type, shape));
   }
-  // Empty: no part has requested it.
+  // Empty if no part has requested the slot.
   template <class Key>
   View all(int number = 0) const {
     for (const Slot& slot : slots_)
@@ -47,7 +47,7 @@ class Slots {
   }
 
   std::int64_t bytes() const;
-  // Binds them to memory of bytes().
+  // Binds the slots to memory of bytes().
   void bind(const Buffer& memory);
 
  private:

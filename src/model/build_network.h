@@ -1,4 +1,4 @@
-// From a spec to a network: only this file knows all kinds of phases.
+// Builds a network from a spec. Only this file knows all kinds of phases.
 #pragma once
 
 #include <map>

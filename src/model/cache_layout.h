@@ -42,7 +42,7 @@ struct CacheLayout {
   std::vector<CacheLayer> layers;  // one per layer of the network, then those of entries
   int planes = 0;
   int block_size = 0;             // tokens: CacheOptions::block_size, or the next multiple of KvSpec::rate
-  std::int64_t state_floats = 0;  // floats of a sequence's states, all layers; 0: no recurrent layer
+  std::int64_t state_floats = 0;  // floats of a sequence's states in all recurrent layers
 
   std::int64_t state_bytes() const { return state_floats * static_cast<std::int64_t>(sizeof(float)); }
   // Bytes of a block of the pool, all planes.
@@ -56,9 +56,9 @@ struct CacheLayout {
 struct CacheOptions {
   int block_size = 16;
   DType dtype = DType::bf16;
-  bool window_groups = true;  // false: layers with a window keep everything, grouped with those that do
-  // Texts are computed whole, in one step, and nothing is read afterwards: the layers of a group share one
-  // plane.
+  bool window_groups = true;  // if false, layers with a window keep all tokens, as layers without one
+  // Each text is computed in one step, and its cache is not read afterwards, so that the layers of a group
+  // share one plane.
   bool one_plane = false;
 };
 

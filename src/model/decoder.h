@@ -19,8 +19,8 @@ namespace octavo {
 // which must outlive it.
 class Decoder {
  public:
-  // group: the ranks that hold the other parts of the model. It outlives the decoder and reports failures.
-  // Ranks run the same steps.
+  // group: the ranks that hold the other parts of the model. The group outlives the decoder and reports
+  // failures. Ranks run the same steps.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
@@ -55,18 +55,18 @@ class Decoder {
     return model_.network.residual->handed_on(workspaces_.slots()).rows(0, tokens);
   }
 
-  // Heads, of the last forward(). LogitsHead::run():
+  // The heads read the rows of the last forward(). logits() is LogitsHead::run().
   void logits(const View& rows, const View& out, const StepAdapters* adapters = nullptr) {
     model_.network.logits->run(step(), rows, out, adapters);
   }
-  // PoolHeads: once norm_rows(), then pool() with out.size(0) as limits.max_logit_rows says.
+  // PoolHeads: call norm_rows() once, then pool() with at most limits.max_logit_rows rows in `out`.
   void norm_rows() { model_.network.pool->norm(step()); }
   void pool(const View& starts, std::size_t head, const View& out) {
     model_.network.pool->run(step(), head, starts, out);
   }
   // The rows after the final norm: act [n, dim], valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
-  // ProjectHead: of the squares from `first` on, in order; and of given rows, at most as many as in a step.
+  // ProjectHead for the squares from `first` on, in order, and for given rows, at most one step's number.
   void project(std::int64_t first, const View& out, const View& starts);
   void project_rows(const View& x, const View& out) { model_.network.project->run_rows(step(), x, out); }
 

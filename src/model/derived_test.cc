@@ -165,7 +165,7 @@ TEST(Costs, CountParametersAndWork) {
 }
 
 // Draft heads have slots for the rows they read, for embedding and row side by side, and for numbers of
-// rows. Their target model has slots for the residual before each layer that they read.
+// rows. The target model has slots for the residual before each layer that draft heads read.
 TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
   ModelSpec spec = with_windows({0});
   constexpr std::int64_t kTokens = 64, kDim = 64;

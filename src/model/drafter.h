@@ -28,7 +28,7 @@ Result<Drafter> load_predictor(const std::string& path, const Model& other, Back
 Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend& backend,
                            const LoadOptions& options);
 
-// EAGLE-3's: the same, or as Speculators writes it. Its vocabulary may be a part of the other's.
+// EAGLE-3's: the same, or as Speculators writes it. The drafter's vocabulary may be a part of the other's.
 Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend& backend,
                             const LoadOptions& options);
 

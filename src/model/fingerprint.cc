@@ -71,7 +71,7 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   return {};
 }
 
-// The index counts too: it says which of two tensors of a name is the model's.
+// The index counts too: it selects one of two tensors with the same name.
 bool is_of_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".bin" || path.string().ends_with(".index.json");
 }

@@ -19,7 +19,7 @@ struct GenerationConfig {
   // For models that transcribe sound:
   std::vector<std::int32_t> suppress_tokens;        // must not be said
   std::vector<std::int32_t> begin_suppress_tokens;  // must not be said first
-  bool multilingual = true;                         // false: the model knows only English
+  bool multilingual = true;                         // if not, the model knows only English
 };
 
 // Reads generation_config.json of a directory, and the end tokens of config.json beside it; missing files

@@ -34,16 +34,16 @@ inline constexpr const char* kQuantized = "tests/data/quantized";
 std::vector<std::string> names(const std::string& root = kModels);
 Golden read(const std::string& name, const std::string& root = kModels);
 
-// The adapter that all tokens of a run have.
+// The adapter of all tokens of a run.
 struct TestAdapter {
   const Adapter* adapter = nullptr;
   int max_rank = 0;
 };
 
 // Logits of every position, [ids, vocab], when the prompt is run in chunks of these sizes (the last one
-// repeats). The cache begins as NaN, blocks are dealt out of order, and table entries that left a window are
-// wiped: an operator that reads what it must not is found out. before_chunk: called before each of them; may
-// be empty.
+// repeats). The cache begins as NaN, blocks are not in order, and table entries that left a window are
+// wiped, so that a wrong read of an operator changes the result. before_chunk, if not empty, is called before
+// each chunk.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
                                const TestAdapter& adapter = {}, const RankGroups& ranks = {},

@@ -42,7 +42,7 @@ Result<int> square_size(const Config& config, int absent) {
   return height;
 }
 
-// InternVL's processor has the images cut whatever crop_to_patches says.
+// InternVL's processor cuts images for any value of crop_to_patches.
 Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kTiles{1, 64};
   media::RatioTileRule rule;
@@ -139,7 +139,7 @@ Result<> read_onevision_tiles(const Config& config, media::ProcessorConfig& out)
   return {};
 }
 
-// The tiles' resampling is the class's own; what `resample` says is for the whole image.
+// The class defines the resampling of tiles; `resample` is for the whole image.
 Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
   media::PaddedTileRule rule;
   TRY(rule.tile_size, square_size(config, 448));
@@ -209,7 +209,7 @@ Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
 
 // transformers' processors, each with its defaults of absent fields.
 struct Kind {
-  std::string_view name;  // of the class, whatever follows it
+  std::string_view name;  // beginning of the class name
   Result<> (*read)(const Config& config, media::ProcessorConfig& out);
   media::ProcessorConfig absent;
   std::vector<std::string_view> overrides;  // fields of mm_processor_kwargs

@@ -128,7 +128,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
-// Rows of zeros, in the format of those beside them.
+// Rows of zeros, in the format of the other rows.
 Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixFormats& formats, ThreadPool& pool) {
   LoadedPart made;
   made.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(formats.plain));
@@ -136,7 +136,7 @@ Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixForma
   return quantized(std::move(made), "", formats, pool);
 }
 
-// Behind each run of `stored` columns of a plain part, zeros up to `count`.
+// Extends each run of `stored` columns of a plain part with zeros to `count` columns.
 void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, ThreadPool& pool) {
   const View from = loaded.part.values;
   const auto element = static_cast<std::int64_t>(size_of(from.dtype));
@@ -197,7 +197,7 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   return loaded;
 }
 
-// `gap`: rows of zeros, as many as the longest range of them has.
+// `gap` is rows of zeros, which are enough for the longest range of zeros in `order`.
 std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order,
                                  const LoadedPart& gap) {
   std::vector<MatrixPart> parts;
@@ -247,13 +247,13 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
   return tensors;
 }
 
-// What becomes of the tensors of a matrix.
+// Layout of a prepared matrix.
 struct MatrixLayout {
   MatrixFormats formats;
   bool all_plain;
-  bool widens;            // runs of columns get zeros behind them
+  bool widens;            // runs of columns are extended with zeros
   bool own_bytes;         // a rank reads only its part of the tensors
-  std::int64_t gap_rows;  // rows of zeros, as many as the longest range of them has
+  std::int64_t gap_rows;  // length of the longest range of zero rows
 
   bool pads() const { return gap_rows > 0 || widens; }
 };

@@ -12,9 +12,9 @@ struct MatrixFormats {
   DType activation = DType::f32;
 };
 
-// Checks and prepares the matrix, then releases its pages. Quantised tensors keep their encodings. They
-// become plain, in the activations' format, beside plain tensors in the same matrix, or if no kernel
-// multiplies them: codes whose scales change within 32 columns. `parameter` has been checked against the
+// Checks and prepares the matrix, then releases its pages. Quantised tensors keep their encodings, with two
+// exceptions: beside plain tensors in the same matrix, or if scales change within 32 columns, which no kernel
+// multiplies, they become plain, in the activations' format. `parameter` has been checked against the
 // checkpoint. Errors: corrupt, naming the tensor, if a number is not finite; errors of the backend.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);

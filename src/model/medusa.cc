@@ -85,7 +85,7 @@ Result<Layout> layout_of(const Checkpoint& checkpoint) {
       "there are no Medusa heads: neither tensor blocks.0.layers.0.weight nor 0.0.linear.weight");
 }
 
-// The tokens of a smaller vocabulary; empty: the checkpoint has none.
+// The tokens of a smaller vocabulary, if the checkpoint has one.
 Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, int vocab) {
   std::vector<std::int32_t> tokens;
   const StoredTensor* map = checkpoint.find("token_map");

@@ -118,7 +118,7 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
   // takes what is common to both.
   const double state_weight = std::pow(0.5, 0.5 / count);
   const double token_weight = std::sqrt((1 - state_weight * state_weight) * dim / 2) / state_weight;
-  // Some writers store what is tied once for each place.
+  // Some writers store tied tensors once for each position.
   std::vector<std::string> ignorable;
   if (tied) ignorable = {"speculator.*", "emb.*", "proj.*", "ln.*", "head.*"};
   TRY(auto loaded,

@@ -50,7 +50,8 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
   return error;
 }
 
-// Its matrices are never quantised: they are few, and used once for an image.
+// Loads the encoder of images or sound. The matrices are never quantised: they are few, and used once for an
+// image.
 Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                     Model& model) {
   auto tower = std::make_unique<Model>();
@@ -171,7 +172,7 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   return spec.whole_images ? check_windows(spec) : Result<>();
 }
 
-// Without the files of an image processor a model reads text alone.
+// Reads the files of the image processor. If they are missing, the model reads text alone.
 Result<> read_images(const std::string& path, ModelSpec& spec) {
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
@@ -194,7 +195,8 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   return {};
 }
 
-// Without the file of a feature extractor a model with sound in its prompts reads text alone.
+// Reads the file of the feature extractor. If it is missing, a model with sound in its prompts reads text
+// alone.
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.tower->sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
@@ -220,7 +222,7 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// Its token must be one.
+// Checks that the tokens of images, videos and sound are in the vocabulary.
 Result<> check_media_token(const ModelSpec& spec) {
   if (!spec.tower) return {};
   if (spec.video_token >= spec.vocab)
@@ -255,7 +257,7 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   return {};
 }
 
-// With every tensor that the spec's network, or what encodes its images or sounds, may be loaded from.
+// A checkpoint with all tensors that the spec's network, or its encoder of images or sound, can load.
 Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& options, const ModelSpec& spec) {
   if (is_gguf(path)) return invalid("load_format", "dummy weights are for folders with a config.json, not for GGUF files");
   TRY(const Config config, Config::load(path, options.reading.overrides));
@@ -282,7 +284,7 @@ Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Che
   return {};
 }
 
-// Without a tower whose media the options leave out.
+// The spec, without the tower if the options leave out its media.
 Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& options) {
   TRY(ModelSpec spec, load_spec(path, options.reading));
   if (!spec.tower || spec.has_cross()) return spec;

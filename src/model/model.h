@@ -22,17 +22,16 @@ namespace octavo {
 
 // The format of weights and activations. automatic: as in the checkpoint. bfloat16 and float16 convert the
 // matrices; float32 computes in single precision and leaves narrower matrices as they are, which changes no
-// number. Activations are f32 where float32 is asked for, else as the backend has it for such
-// matrices (Ops::activation).
+// number. With float32, activations are f32. Otherwise the backend decides by the matrices (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
 // Use of the model. automatic: according to its files. generate: continue texts. pooling: make one vector
 // or scores of each text.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// Conversion of a language model to an embedding model or classifier. automatic: according to its files;
-// none: no conversion; embed: it makes a vector of each text. classify: it scores labels, by the matrix
-// "score" or, if config.json has classifier_token_ids, by those rows of its output matrix.
+// Conversion of a language model to an embedding model or classifier. `automatic` decides by the model's
+// files. `embed` makes a vector of each text. `classify` scores labels, by the matrix "score" or, if
+// config.json has classifier_token_ids, by those rows of the output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
 // Options that override a model's files.
@@ -54,8 +53,8 @@ struct LoadOptions {
   bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
   // source of the tensors, in place of the model's files; "": the model's files
   std::string weights = {};
-  int threads = 0;  // threads that read and check; 0: all that this process may use
-  bool images = true, videos = true, sounds = true;  // false: the encoder for it is not loaded
+  int threads = 0;  // threads that read and check; with 0, one for each CPU of the process
+  bool images = true, videos = true, sounds = true;  // if false, the encoder for it is not loaded
   // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
@@ -74,12 +73,12 @@ struct Model {
 
   Network network;
   std::vector<Frequencies> ropes;  // beside spec.ropes
-  View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
+  View temperatures;               // f32 [max_model_len] or empty: spec.temperature at each position
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // bytes of all prepared matrices and vectors, the tower's included
   std::size_t checkpoint_bytes = 0;  // bytes of all tensors of the checkpoint
-  std::unique_ptr<Model> tower;    // encoder of images or sound; null: the model has no encoder
-  // On a rank: the whole embedding and output matrix, for draft heads; null: no draft heads.
+  std::unique_ptr<Model> tower;      // encoder of images or sound, or null
+  // On a rank with draft heads: the whole embedding and output matrix, for these heads.
   std::unique_ptr<Model> ends;
 
   // Whose embedding and output matrix are whole.
@@ -110,7 +109,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::o
 Result<std::string_view> quantization_method(const std::string& path);
 
 // The spec of a directory's config.json and the files of Sentence Transformers beside it, or of a GGUF file's
-// metadata, alone. Errors: the model cannot do what is asked of it.
+// metadata, alone. Errors: the model does not support the requested `reading`.
 Result<ModelSpec> load_spec(const std::string& path, const Reading& reading = {});
 
 }  // namespace octavo

@@ -24,7 +24,7 @@ struct Names {
   std::string layers = "layers.";
   std::string only_layer = {};  // of networks of one layer: in place of layers + number + "."
 
-  std::string attention_norm = "input_layernorm";  // empty: the mixers have none
+  std::string attention_norm = "input_layernorm";  // empty if the mixers have no norm
   std::string attention_post_norm = {};
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
@@ -43,19 +43,18 @@ struct Names {
 
   bool gguf = false;  // names after a prefix for several tensors are as in GGUF files
 
-  std::string token_norm = {};  // these three: of HiddenInput
+  std::string token_norm = {};  // this and the next two names are those of HiddenInput
   std::string hidden_norm = {};
   std::string joint = {};
 
-  std::string patches = {};  // of encoders of images
+  std::string patches = {};  // patch embedding of image encoders
   std::string class_token = {};
-  // Vectors that what comes out of an encoder is multiplied by, and that are taken from it before; whole
-  // names.
+  // Whole names of two vectors: an encoder's output minus standard_bias is multiplied by standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
-  std::string newline = {};                    // of ImageInput::tiled, without a prefix before it
-  std::string separator = {};                  // of ImageInput::whole_last, likewise
-  std::vector<std::string> convolutions = {};  // of encoders of sound
+  std::string newline = {};                    // row of ImageInput::tiled; the name has no prefix
+  std::string separator = {};                  // row of ImageInput::whole_last, likewise
+  std::vector<std::string> convolutions = {};  // convolutions of sound encoders
   bool stacked_tables =
       false;  // class token and positions are stored [1, rows, dim], under their names alone
   std::vector<std::string> projector =
@@ -64,8 +63,8 @@ struct Names {
   std::string projector_merger = {};              // of Projector::merged
   std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
   std::string deep_projector_norms = {};          // number among them
-  // Vectors that scale the rows of `out` and `down`, with their biases; empty: no such vectors. LayerScale:
-  // Touvron et al., "Going deeper with Image Transformers", 2021.
+  // Vectors, if any, that scale the rows of `out` and `down`, with their biases. LayerScale: Touvron et al.,
+  // "Going deeper with Image Transformers", 2021.
   std::string out_scale = {};
   std::string down_scale = {};
 
@@ -75,7 +74,7 @@ struct Names {
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool up_first = false;    // a fused matrix of gate and up has the rows of up first
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
-  // Tensors that may be there and are not needed; '*' at one end.
+  // Tensors that a checkpoint may have and the model does not read; '*' at one end.
   std::vector<std::string> ignorable = {"*.rotary_emb.inv_freq"};
 
   KindNames kinds = {};

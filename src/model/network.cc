@@ -101,7 +101,7 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
     if (auto network = checked_network(other, checkpoint)) return network;
   }
   // The prefix under which the embedding, or what a tower has in its place, is there, else the first: the
-  // error then names what is usually there.
+  // error then names the usual tensor.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
     const std::string& first = spec.image ? spec.names.patches : spec.names.embedding;
     return checkpoint.find(prefix + first + ".weight") != nullptr;

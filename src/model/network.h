@@ -45,7 +45,7 @@ struct Network {
 
   std::vector<NetworkPart*> parts() const;  // all but the ends
   ParameterList parameters();
-  // The input of this kind; null: it has none.
+  // The input of this kind, or null.
   template <class Input>
   const Input* input() const {
     for (const std::unique_ptr<Phase>& phase : inputs)

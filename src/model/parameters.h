@@ -25,15 +25,15 @@ struct RowRange {
 enum class MatrixUse : std::uint8_t {
   layer,   // the requested layer
   table,   // embedding and output matrix: int8
-  plain,   // none, and what is stored quantised becomes plain
-  router,  // none, and its format says nothing of the others'
+  plain,   // not quantised; a matrix that is stored quantised becomes plain
+  router,  // not quantised; its format does not count as the format of the checkpoint
 };
 
 // A matrix [rows, cols]: the tensors stacked by rows, or those of their rows that `order` lists.
 struct MatrixParameter {
-  std::vector<Slot> parts;      // empty: the network has no such matrix
+  std::vector<Slot> parts;      // empty if the network has no such matrix
   std::int64_t slice = -1;      // >= 0: index in a stack [slices, ..]
-  std::int64_t slices = 0;      // if not 0: the number of tensors in such a stack, whose rows are consecutive
+  std::int64_t slices = 0;      // if not 0, the number of tensors in such a stack, whose rows are consecutive
   bool transposed = false;      // each tensor is stored [cols, rows]
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
   // If not 0: each run of stored_run_cols columns of a tensor is padded with zeros to `run_cols`.
@@ -66,7 +66,7 @@ struct Factor {
 
 // A vector, kept in f32: the tensors one after the other.
 struct VectorParameter {
-  std::vector<Slot> parts;      // empty: the network has no such vector
+  std::vector<Slot> parts;      // empty if the network has no such vector
   std::vector<float> constant;  // or it is not in the checkpoint: these are its elements
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
@@ -77,7 +77,7 @@ struct VectorParameter {
   std::int64_t size = 0;
   std::int64_t row = 0;             // not 0: length of rows, tensors side by side; `order` per row
   std::vector<RowRange> kept_rows;  // not empty: only these rows
-  std::int64_t below = 0;           // not 0: the elements are integers in [0, below)
+  std::int64_t below = 0;           // if not 0, the elements are integers in [0, below)
   // the tensor is one number, which may be infinite and fills all `size` elements
   bool repeated = false;
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
@@ -96,10 +96,10 @@ struct BoundsParameter {
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
-  BoundsParameter input, output;  // bounds of its input and output; empty: none
+  BoundsParameter input, output;  // bounds, if any, of input and output
   std::size_t index = 0;  // among the network's, from kFirstLinearIndex on
 
-  // Its outputs are multiplied by a vector that the checkpoint has beside it.
+  // Multiplies the outputs by a vector that the checkpoint has beside the matrix.
   void scale_by(const Slot& vector);
 };
 
@@ -174,7 +174,7 @@ class Namer {
   // `tensors` stacked by rows: rows[i] belongs to tensors[i].
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
                          std::int64_t cols, bool bias) const;
-  // One matrix for each of `count` experts, stored as names.of<Experts>().storage says: the tensors' rows,
+  // One matrix for each of `count` experts, in the layout names.of<Experts>().storage: the tensors' rows,
   // `rows` in all, stacked. `down`: their columns are the hidden units.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
                                        std::int64_t rows, std::int64_t cols, bool down = false) const;

@@ -22,7 +22,7 @@ struct Field {
   std::string_view own, params;
 };
 
-// Without these a network is not described; config.json's defaults are other models'.
+// Required fields. config.json's defaults for them are those of other models.
 constexpr std::array kNeeded = {
     Field{"hidden_size", "dim"},
     Field{"num_hidden_layers", "n_layers"},

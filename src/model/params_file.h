@@ -12,8 +12,8 @@ namespace octavo {
 // this format (is_consolidated).
 bool in_mistral_format(const std::string& directory);
 
-// <directory>/params.json as the config.json that families read, under transformers' names; its model_type is
-// "transformer", which says how tensors are called (take_mistral_names). Errors name its own fields.
+// <directory>/params.json as the config.json that families read, under transformers' names. Its model_type
+// "transformer" selects the names of tensors (take_mistral_names). Errors name the fields of params.json.
 Result<Config> load_params(const std::string& directory);
 Result<Config> parse_params(std::string_view text);
 

@@ -21,7 +21,7 @@ class NetworkPart {
   virtual void list(ParameterList&) {}
   // Called once when all of them have their values.
   virtual void loaded() {}
-  // Asks for what it works in.
+  // Reserves working memory.
   virtual void reserve(Arena) const {}
   // Whether ranks can share this part of a whole network. Errors: unsupported, naming the part that cannot
   // be split; invalid, naming the number that shard.size does not divide.

@@ -21,7 +21,7 @@ struct PlaceParameters {
   std::vector<MatrixParameter> tables;
   std::vector<LinearParameter> products;  // Medusa: one for each block of each position
   std::vector<NormParameter> norms;
-  std::vector<MatrixParameter> outputs;  // empty: the other network's matrix serves all
+  std::vector<MatrixParameter> outputs;  // if empty, all use the other network's matrix
 
   ParameterList list();
 };
@@ -77,7 +77,7 @@ class PlaceHeads {
   View residual_, rows_;
 };
 
-// `other`, which they propose for, outlives what these load; they compute in its format. path: a directory.
+// The draft heads propose for `other`, which outlives them, and compute in its format. path: a directory.
 // Errors: those of Model::load; numbers that do not fit the other's.
 
 // Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b). The
@@ -92,8 +92,8 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
 Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
                                                         Backend& backend, const LoadOptions& options);
 
-// For both: the checkpoint's tensors as the places' parameters. Error: tensors are missing, left over or of
-// another shape.
+// For both kinds: reads the parameters of all positions from the checkpoint's tensors. Error: tensors are
+// missing, left over or of another shape.
 Result<std::unique_ptr<LoadedPlaces>> load_places(ModelSpec spec, PlaceParameters parameters,
                                                   const std::vector<std::string>& ignorable,
                                                   const Checkpoint& checkpoint, const Model& other,

@@ -13,7 +13,7 @@ namespace octavo {
 // of bits or a layout that the engine does not load.
 Result<PackedFormat> packed_format(const Config& config);
 
-// Its name as in quant_method, or "none".
+// Name of the packing as in quant_method, or "none".
 std::string_view name(Packing packing);
 
 }  // namespace octavo

@@ -3,12 +3,12 @@
 // Pair i of rotary_dim elements rotates by position * frequency(i); unscaled, frequency(i) is
 // theta^(-2i / rotary_dim).
 //
-// - linear: position interpolation (Chen et al., 2023; kaiokendev): frequencies are divided by the factor.
-// - dynamic: NTK-aware scaling (bloc97, emozilla, 2023): theta grows with the length.
-// - llama3: Llama 3.1: low frequencies are divided by the factor, high ones stay, between them a blend.
-// - yarn: Peng et al., 2023: a ramp over the pairs between divided and unchanged; cos and sin are scaled.
-// - longrope: Ding et al., 2024: a divisor for each pair, one set for short and one for long contexts;
-//   cos and sin are scaled.
+// - linear: position interpolation (Chen et al., 2023; kaiokendev). Frequencies are divided by the factor.
+// - dynamic: NTK-aware scaling (bloc97, emozilla, 2023). Theta grows with the length.
+// - llama3: Llama 3.1. Low frequencies are divided by the factor, high ones stay, between them is a blend.
+// - yarn: Peng et al., 2023. A ramp over the pairs leads from divided to unchanged; cos and sin are scaled.
+// - longrope: Ding et al., 2024. Each pair has a divisor, one for short and one for long contexts; cos and
+//   sin are scaled.
 //
 // Two of these depend on the length of the context. transformers decides by the current sequence. There,
 // the same prompt gets another output in a longer conversation, and cached keys become wrong. Octavo

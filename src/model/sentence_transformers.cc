@@ -90,7 +90,7 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
   if (!fs::exists(root / "modules.json", ignored)) return {};
   TRY(const boost::json::value tree, read_json_file(root / "modules.json"));
   if (!tree.is_array()) return failure(ErrorCode::corrupt, "modules.json: not a list");
-  // Without a module that pools, what comes of each token stays: a model of several vectors (PyLate).
+  // If no module pools, the output is one vector for each token (PyLate).
   Head head{.each_token = true};
   for (const boost::json::value& item : tree.get_array()) {
     if (!item.is_object()) return failure(ErrorCode::corrupt, "modules.json: a module is no object");

@@ -152,7 +152,7 @@ TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   }
 }
 
-// Stages hand on what they have to the bit: the numbers of one stage.
+// Stages pass their residual on unchanged, so that the numbers equal those of one stage to the bit.
 TEST_P(ShardGolden, StagesTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
   const std::vector<int> whole{static_cast<int>(golden.ids.size())};

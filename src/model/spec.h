@@ -2,7 +2,7 @@
 //
 // A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load
 // (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
-// (inspect.h). A family differs from another by numbers, order and activations, never by code.
+// (inspect.h). Families differ by numbers, order and activations, never by code.
 //
 // A layer has two halves: a mixer, where tokens attend to each other, and a feed-forward, which each token
 // passes alone. The kinds of both are blocks: blocks/kinds.h lists them.
@@ -36,16 +36,17 @@ struct LayerSpec {
   Mixer second_mixer = {};                   // second mixer after the same norm; for serial layers
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
-  // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,
+  // Experts that read the feed-forward's input. The output is added after the next layer (LongCat-Flash,
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // norm before the half; kind none: no norm
+  NormSpec pre_norm = {};    // norm before the half
   bool mixer_normed = true;  // the mixer has pre_norm, too
   // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
   // norm.
   NormSpec post_norm = {};
-  std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
+  std::optional<float> last_offset =
+      {};  // NormSpec::weight_offset of the feed-forward, if the mixer's differs
   float residual_scale = 1;
   // Factors of the halves' outputs.
   float mixer_scale = 1;
@@ -83,7 +84,7 @@ struct Shard {
 struct Stage {
   int index = 0;
   int count = 1;
-  int first_layer = 0;  // these two where there are several stages: see divide_layers
+  int first_layer = 0;  // as the next field, for several stages: see divide_layers
   int end_layer = 0;
 
   bool is_first() const { return index == 0; }
@@ -97,9 +98,9 @@ struct ModelSpec {
   int max_positions = 0;  // longest supported sequence, including rope scaling
   float embed_scale = 1;
   bool embed_scale_rounds = false;  // rounded to the format of the weights before use
-  int learned_positions = 0;        // rows of a table [rows, dim] that is added to the embeddings; 0: none
+  int learned_positions = 0;        // rows of a table [rows, dim], if any, that is added to the embeddings
   int first_position = 0;           // the row of that table for the first token
-  int token_types = 0;              // rows of another, by the part of the text that a token is in; 0: none
+  int token_types = 0;              // rows of another, if any, by the part of the text that a token is in
   NormSpec embedding_norm = {};     // norm of the sum
   std::vector<RopeSpec> ropes;
   Temperature temperature = {};  // for the layers that use one
@@ -111,9 +112,9 @@ struct ModelSpec {
   bool tied = false;  // the embedding is also the output matrix
   bool logits_bias = false;
   float logits_scale = 1;
-  float logits_soft_cap = 0;      // 0: none
+  float logits_soft_cap = 0;      // limit of the logits, if not 0
   std::optional<Head> head = {};  // nullopt: the model continues texts
-  // With a head: additional outputs for each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
+  // Additional outputs for each token, beside `head` (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead
@@ -132,7 +133,7 @@ struct ModelSpec {
   // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
   bool whole_images = false;
 
-  // The head, then those of tokens.
+  // `head`, followed by `token_heads`.
   std::size_t heads() const { return head ? 1 + token_heads.size() : 0; }
   const Head& head_at(std::size_t index) const { return index == 0 ? *head : token_heads[index - 1]; }
   bool has_axes() const {
@@ -152,7 +153,7 @@ struct ModelSpec {
   }
   // The text attends to sound by cross attention; prompts contain no rows of sound.
   bool hears_beside() const { return tower && tower->sound && tower->sound->joined == 0; }
-  // Layers look at the rows of an encoder: of sound or of prompts.
+  // Layers have cross attention to the rows of an encoder of sound or of prompts.
   bool has_cross() const { return hears_beside() || (tower && tower->source); }
   // Encoders for cross attention: rows of the longest input.
   int cross_rows() const { return sound ? sound->rows : source->rows; }

@@ -40,7 +40,7 @@ struct CrossBatch {
   std::span<const KvLayer> cache;  // one for each layer
 };
 
-// Rows of an image for the tokens from `token` on. They replace the embeddings. Rows of deep layers
+// Rows of an image, which replace the embeddings of the tokens from `token` on. Rows of deep layers
 // (ImageInput::deep_layers) are added to the residual after the first layers.
 struct ImageRows {
   std::int64_t token = 0;
@@ -48,8 +48,8 @@ struct ImageRows {
   View rows;  // i32 [tokens]: 0, 1 ..
 };
 
-// Tokens [token, token + count) of a step, of one sequence, that see each other and all before them, as those
-// of an image do (ModelSpec::whole_images).
+// Tokens [token, token + count) of a step, of one sequence, that see each other and all tokens before them.
+// The tokens of an image are an example (ModelSpec::whole_images).
 struct WholeSpan {
   std::int64_t token = 0;
   std::int64_t count = 0;
@@ -62,10 +62,10 @@ struct ForwardBatch {
   View positions;         // i32 [n]
   View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
                           // on all of them `positions`
-  View token_types = {};  // i32 [n]; of models that have them
+  View token_types = {};  // i32 [n], if the model has token types
   std::span<const GroupBatch> groups;  // parallel to CacheLayout::groups
   StateBatch states = {};
-  const StepAdapters* adapters = nullptr;  // null: no token has one
+  const StepAdapters* adapters = nullptr;  // null if no token has an adapter
   std::span<const ImageRows> images = {};
   std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
@@ -87,7 +87,7 @@ struct Frequencies {
 // Data that all steps of a model share.
 struct Turning {
   std::span<const Frequencies> frequencies;  // parallel to ModelSpec::ropes
-  View temperatures = {};  // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
+  View temperatures = {};                    // f32 [max_model_len] or empty: ModelSpec::temperature
 };
 
 // Slot of each rope, by number: f32 [tokens, rotary_dim / 2].
@@ -105,7 +105,7 @@ struct LayerCache {
 struct LayerMemory {
   LayerCache cache = {};    // for a layer without a cache: the slots of another
   std::size_t group = 0;    // the cache group
-  LayerCache entries = {};  // Block::entries(); slots are of tokens
+  LayerCache entries = {};  // Block::entries(); the slots are those of tokens
   // Cross attention: the keys and values of encoders' rows, and the rows that each sequence sees.
   KvLayer cross = {};
   const AttentionPlan* cross_plan = nullptr;
@@ -114,15 +114,15 @@ struct LayerMemory {
 };
 
 struct CacheLayout;
-// cache: parallel to CacheLayout::layers; state_floats: of the layer.
+// cache: parallel to CacheLayout::layers. state_floats: size of the layer's state.
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
-// Arguments of a part's run(). Without a layer, its memory is empty.
+// Arguments of a part's run(). Outside a layer, `memory` is empty.
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
-  StepRows rows;  // of the batch: all rows, or those of this step
+  StepRows rows;  // rows of the batch: all, or those of this step
   const Slots& slots;
   ResidualSum& residual;
   Turning turning;
@@ -133,7 +133,7 @@ struct Step {
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }
-  // This step's rows of a slot; empty: no part has requested it.
+  // This step's rows of a slot, or an empty view if no part has requested the slot.
   template <class Key>
   View slot(int number = 0) const {
     const View all = slots.all<Key>(number);

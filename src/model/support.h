@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Checks what the parts of the network, and of its tower, need of the backend (NetworkPart::needs) and
+// Checks the needs of the network's and its tower's parts (NetworkPart::needs) against the backend, and
 // whether its attention can use their caches. Errors: unsupported, field "device": the backend lacks what a
 // part needs; the message names the part and the remedy. Errors of options (block_size, kv_cache_dtype) keep
 // their fields.

@@ -44,7 +44,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   std::vector<float> stored = parameter.constant;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
-    if (!tensor.plain())  // of those with rows check_slots() does not know that they are vectors
+    if (!tensor.plain())  // check_slots() does not find such vectors if they have rows
       return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
                      tensor.format);
     if (parameter.repeated) {

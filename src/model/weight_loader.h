@@ -1,4 +1,4 @@
-// From a checkpoint's tensors to a model's prepared weights.
+// Prepares a model's weights from a checkpoint's tensors.
 #pragma once
 
 #include "model/model.h"

@@ -24,7 +24,7 @@ struct State {
 thread_local constinit State state = {};
 thread_local constinit std::int64_t instructions = 0;
 
-// DAZ and FTZ: subnormal numbers become zero, whatever MXCSR says.
+// DAZ and FTZ: subnormal numbers become zero for any MXCSR.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
 // The even or the odd element of a bf16 pair.
 template <bool kOdd>

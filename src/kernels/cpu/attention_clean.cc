@@ -1,5 +1,5 @@
-// Removes values that a query must not see. Their probability is 0, but 0 times infinity or NaN is NaN. Such
-// values are in unwritten slots, and in later tokens that overflowed.
+// Removes values that a query must not see. A hidden value has probability 0, but 0 times infinity or NaN is
+// NaN. Unwritten slots, and later tokens that overflowed, contain infinities and NaN.
 #include <cstring>
 
 #include "kernels/cpu/attention_unit.h"

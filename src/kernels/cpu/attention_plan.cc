@@ -135,7 +135,7 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
 std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
   if (rows == 0 || rows > tile_rows_) return 0;
-  // Behind a window, sequences no longer see the same beginning.
+  // Sequences longer than the window no longer see the same beginning.
   if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
   return (length(sequence) - queries(sequence)) / kPieceTokens;
 }

@@ -50,7 +50,7 @@ struct AttentionUnit {
   std::int32_t piece_end;
 };
 
-// Rows whose pieces several units compute. Their states are [kv_heads][rows][pieces] from `first_state` on.
+// Rows whose pieces several units compute. The states [kv_heads][rows][pieces] begin at `first_state`.
 struct AttentionMerge {
   std::int32_t sequence;
   std::int32_t row_begin;
@@ -90,7 +90,7 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
     return length(sequence) - queries(sequence) + row / group_;
   }
-  // End of the tokens that the row sees through a window (0: no window).
+  // End of the tokens that the row sees through a window, if `window` is not 0.
   std::int64_t seen_end(std::int32_t sequence, std::int64_t row, int window) const {
     const std::int64_t at = position(sequence, row);
     if (causal()) return at + 1;

@@ -55,7 +55,7 @@ void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   }
 }
 
-// Puts the indices of the `count` largest keys into `chosen`, in order. They never repeat, also with NaN.
+// Puts the indices of the `count` largest keys into `chosen`, in order. No index repeats, also with NaN.
 void choose(const float* keys, std::int64_t experts, int count, std::int32_t* chosen) {
   for (int k = 0; k < count; ++k) {
     std::int32_t best = -1;

@@ -45,7 +45,7 @@ struct TileArgs {
   float* c;
   std::int64_t c_stride;  // floats
   bool accumulate;        // add to the contents of c
-  // Prefetch addresses, one per segment, two lines per step; nullptr: no prefetch.
+  // Prefetch addresses, if any: one per segment, two lines per step.
   const std::byte* const* ahead = nullptr;
   std::int64_t ahead_step_stride = 0;
   std::int64_t ahead_vector_stride = 0;  // from the first to the second line
@@ -120,7 +120,7 @@ struct HeadRow {
 };
 
 // Attention: converts the scores of one row and piece to probabilities relative to the piece's maximum.
-// Tokens outside [begin, end) get 0, whatever their score.
+// Tokens outside [begin, end) get 0 for any score.
 struct SoftmaxRow {
   float* scores;       // [first, last)
   std::int64_t first;  // multiples of 16
@@ -198,9 +198,9 @@ struct IsaKernels {
   const char* name;
   int lanes;                             // f32 in a vector
   int tile_rows;                         // maximum rows of x per tile call
-  const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr: not supported
+  const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr if not supported
   const QuantTileFunction (*quant_tiles)[kQuantRows];  // [QuantKind][rows - 1]
-  const MatrixTiles* matrix = nullptr;                 // nullptr: not supported
+  const MatrixTiles* matrix = nullptr;                 // nullptr if not supported
 
   // x -> f32 and back; bias may be nullptr.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);

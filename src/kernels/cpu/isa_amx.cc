@@ -3,8 +3,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Replacements for the compilers' intrinsics, which take no template arguments for tiles. Those of g++ 12
-// also do not declare that they access memory.
+// Replacements for the compilers' intrinsics, which take no template arguments for tiles. Also, the
+// intrinsics of g++ 12 do not declare that they access memory.
 struct Amx {
   static void configure(const TileConfiguration& tiles) { asm volatile("ldtilecfg %0" : : "m"(tiles)); }
   static void release() { asm volatile("tilerelease"); }

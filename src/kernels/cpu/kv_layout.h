@@ -33,7 +33,7 @@ struct KvLayout {
   std::int64_t element_bytes;
   std::int64_t unit;    // tokens or dimensions side by side
   std::int64_t groups;  // per block
-  std::int64_t padded_dim;  // of values
+  std::int64_t padded_dim;  // width of a value with padding
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
   std::int64_t values_begin;

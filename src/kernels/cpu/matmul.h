@@ -3,7 +3,7 @@
 // The blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit
 // of work is a few panels of W times some tiles of x, one stretch of k at a time. The stretch of x stays in
 // the L2 cache while a panel's stretch passes through L1. Only the first tile loads a stretch of W from
-// memory, and the other tiles prefetch the next stretch while they multiply. With a single tile of x, a unit
+// memory, and the other tiles prefetch the next stretch while they multiply. If x is a single tile, a unit
 // reads its panels from front to back, because sequential reads are fastest.
 #pragma once
 
@@ -23,7 +23,7 @@ constexpr std::int64_t kMatmulRows = 384;
 constexpr std::int64_t kUnitRows = 192;     // rows of x per unit of work
 constexpr std::int64_t kUnitColumns = 256;  // outputs per unit
 
-// Padding between packed rows of x. Without it, rows of 1024 columns would share a few lines of the L1 cache.
+// Padding between packed rows of x. Unpadded rows of 1024 columns would share a few lines of the L1 cache.
 constexpr std::int64_t kRowGap = 64;
 
 // Working memory of a product with this number of columns; matrix tiles round it up to 32.

@@ -51,15 +51,15 @@ struct QuantParts {
 };
 
 struct MatrixTiles {
-  // Called around products, on the thread that computes them. It sets the shape until the next call: 1 to 32
-  // rows of x, and blocks of 16, 32 or 64 bytes of each. From the first call to the end the tiles are in use,
-  // which makes the kernel's context switches slower.
+  // Called around products, on the thread that computes them. begin() sets the shape until the next call: 1
+  // to 32 rows of x, and blocks of 16, 32 or 64 bytes of each. Until end() the tiles are in use, which makes
+  // the kernel's context switches slower.
   void (*begin)(std::int64_t rows, std::int64_t row_bytes);
   void (*end)();
 
   // TileFunctions for up to 16 rows and for more, with bf16 pairs in both operands. x has blocks of 16 units,
-  // with zeros after the last step. x_row_stride is the stride in a block, 16 * x_unit_stride the bytes
-  // between blocks, and 16 * x_row_stride the bytes between the first 16 rows and the others. A sum covers 16
+  // with zeros after the last step. The stride in a block is x_row_stride. Blocks are 16 * x_unit_stride
+  // bytes apart, and the first 16 rows and the others are 16 * x_row_stride bytes apart. A sum covers 16
   // steps from +0, with even and odd columns apart, and is added to c. Segments begin at a multiple of 16
   // steps.
   TileFunction bf16[2];

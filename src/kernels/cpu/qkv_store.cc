@@ -149,7 +149,7 @@ struct TokenStore {
     }
   }
 
-  // By the norm of `row`, the rotation being done.
+  // Applies the norm of `row` to `values`, which are already rotated.
   void norm_in_place(NormKind kind, HeadRow row, float* values) const {
     row.norm.kind = kind;
     row.rotary = 0;

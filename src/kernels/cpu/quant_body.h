@@ -1,8 +1,8 @@
 // The integer product micro-kernel, for any instruction set S and quantised format.
 //
 // Codes give exact integer sums for each group of 32 columns. The unit is half a group where the weights'
-// scales change, or several groups where no scale changes. These sums are added to the f32 sums in the order
-// of the columns. So the result is the same for any batch and instruction set.
+// scales change, or several groups where no scale changes. The integer sums are added to the f32 sums in the
+// order of the columns. So the result is the same for any batch and instruction set.
 #pragma once
 
 #include <utility>

@@ -42,7 +42,7 @@ struct QuantisedRows {
   std::int64_t rows;
   std::int64_t tile_rows;
   std::int64_t shared;     // groups that share a scale
-  const std::byte* codes;  // codes of the rows; nullptr: not on matrix tiles
+  const std::byte* codes;  // codes of the rows on matrix tiles, else nullptr
   std::int64_t code_stride;
 };
 

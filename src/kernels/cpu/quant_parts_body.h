@@ -1,4 +1,4 @@
-// Work beside matrix tiles in products of quantised weights, for any instruction set S. It converts codes to
+// Work beside matrix tiles in products of quantised weights, for any instruction set S: converts codes to
 // bytes, and adds exact sums to the f32 sums as in quant_body.h.
 #pragma once
 

@@ -24,7 +24,7 @@ struct Workspace {
   std::span<float> maxima;          // maximum of each block
   std::span<float> sorted_maxima;   // a copy to select from
   std::span<std::uint64_t> masses;  // mass of each block
-  std::span<Candidate> listed;      // tokens at hand, by id
+  std::span<Candidate> listed;      // candidate tokens, by id
   std::span<Candidate> selection;   // a copy to select from
   std::span<float> raw;             // the logits before processing
 

@@ -146,7 +146,7 @@ constexpr auto kWideTiles = wide_tiles<S, W>(std::make_index_sequence<S::kTileRo
 template <class S, class W>
 constexpr auto kDotTiles = dot_tiles<S, W>(std::make_index_sequence<S::kTileRows>{});
 
-// nullptr: not supported.
+// Returns nullptr if S does not support W.
 template <class S, class W>
 constexpr const TileFunction* dot_functions() {
   if constexpr (S::kDot) return kDotTiles<S, W>.functions;

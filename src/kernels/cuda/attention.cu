@@ -137,8 +137,8 @@ struct Tile {
     }
     commit_copies();
   }
-  // The same for 8-bit numbers, which go through registers. Each thread reads as many as fit before the first
-  // write, to overlap the latencies.
+  // The same for 8-bit numbers, which pass through registers. Each thread reads kAtOnce chunks before it
+  // writes the first, to overlap the latencies.
   template <int kWhich, int kChunks>
   __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
     constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;

@@ -45,7 +45,7 @@ struct LatentTile {
   Shared& shared;
   const int group, part;  // the warp's
   const int chunks, value_chunks;
-  const T* queries[kRows / kCopiedRows];  // queries of the rows that this thread copies; null: none
+  const T* queries[kRows / kCopiedRows];  // queries of the rows, if any, that this thread copies
   int first_piece, past_piece;
   // The next chunk to copy, and the next to use.
   int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;

@@ -132,8 +132,8 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
-// A zero that the compiler does not know. It keeps dependent computations inside the loop, where they do not
-// occupy registers that the loop needs.
+// A zero that the compiler does not know. Computations that depend on it stay inside the loop, where they do
+// not occupy registers that the loop needs.
 __device__ inline int hidden_zero() {
   int zero = 0;
 #ifdef __CUDACC__
@@ -148,7 +148,7 @@ template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
                                    float (&mixed)[kTiles][4]) {
-  float zero[4] = {0, 0, 0, 0};  // of finite numbers
+  float zero[4] = {0, 0, 0, 0};  // stays 0 if all numbers are finite
 #pragma unroll
   for (int n = 0; n < kTiles; ++n)
 #pragma unroll
@@ -220,7 +220,8 @@ struct LaneState {
   }
 };
 
-// Memory for the states of a lane's rows; null: not to memory, or no such row.
+// Memory for the states of a lane's rows. A pointer is null if the state is not written or the row is
+// missing.
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 

@@ -26,8 +26,8 @@ constexpr std::int64_t kBlocksPerProcessor = 3;
 
 class AttentionSchedule {
  public:
-  // The device runs `blocks_at_a_time` blocks (0: no tile is shared out); at most `states` states fit into
-  // its memory. hopper: it has wgmma.
+  // The device runs `blocks_at_a_time` blocks; with 0, tiles are not split. At most `states` states fit into
+  // its memory. hopper: the device has wgmma.
   AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states, bool hopper = false);
 
   void fill(const AttentionShape& shape);

@@ -133,7 +133,7 @@ __device__ inline float cached_scale(const AttentionParams& p, const SequenceRow
 // attention_plain.cu
 void attention_plain(StreamHandle stream, const AttentionParams& p);
 
-// attention_wgmma.cu: wide units, where AttentionParams::wide_by_wgmma says so.
+// attention_wgmma.cu: wide units, if AttentionParams::wide_by_wgmma is true.
 void attention_wgmma(StreamHandle stream, const AttentionParams& p);
 
 // attention_latent.cu: latent attention for 16-bit numbers, and whether it takes these shapes.

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   wait_for_kernels();
   OCTAVO_SHARED(int, bins, [256]);
   OCTAVO_SHARED(std::uint32_t, prefix, [1]);  // the bits of the last chosen rank that are known
-  OCTAVO_SHARED(int, wanted, [1]);            // tokens of those bits that are chosen
+  OCTAVO_SHARED(int, wanted, [1]);            // number of chosen tokens with these bits
   OCTAVO_SHARED(Counts, counts, [kChooseWarps]);
   const std::int64_t query = first_query + block_x();
   const Query of(p, query);

@@ -114,7 +114,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   void fill(CudaStream& stream, const AttentionShape& shape);
   // Fills in the plan's parameters of a layer's attention.
   void describe(AttentionParams& params) const;
-  // Memory for an indexer's scores. Its choice ends before attention uses the same memory.
+  // Memory for an indexer's scores. The indexer ends before attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
   std::int64_t sequences() const { return sequences_; }  // sequences of the step, padding included
   int window() const { return limits_.window; }
@@ -133,7 +133,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
+  std::int64_t sequences_ = 0, longest_ = 0;  // numbers of the current step
   Buffer device_;
   AttentionParams step_{};  // the addresses of this step's tables
   std::vector<std::int32_t> tables_;

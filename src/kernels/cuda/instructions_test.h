@@ -7,9 +7,9 @@ namespace octavo::cuda {
 
 constexpr int kProductRows = 64, kProductSide = 128;
 
-// Computes one product with a warpgroup's and with a warp's instructions, in the chains of attention. a is
-// [64, 128] and b is [128, 128], of 16 bits in `format`. by_warpgroup and by_warp, in device memory, each
-// receive a * b^T [64, 128], then a * b [64, 128], in steps of 16 columns of a.
+// Computes one product with a warpgroup's and with a warp's instructions, in the chains of attention. The
+// operands a [64, 128] and b [128, 128] have 16 bits in `format`. The results by_warpgroup and by_warp are in
+// device memory: first a * b^T [64, 128], then a * b [64, 128], in steps of 16 columns of a.
 void multiply_both_ways(StreamHandle stream, Format format, const void* a, const void* b, float* by_warpgroup,
                         float* by_warp);
 

@@ -91,7 +91,7 @@ struct AddNormParams {
   float delta_scale;
   NormParams delta_norm, norm;
   bool replace;
-  Rows out;  // these two: optional
+  Rows out;  // optional, as the next field
   const float* residual_scale = nullptr;
 };
 void add_norm(StreamHandle stream, const AddNormParams& p);
@@ -101,8 +101,8 @@ struct ActivateParams {
   Rows x, y;  // equal formats
   Activation activation;
   bool gated;
-  float alpha, limit;   // of swigluoai
-  const float* slopes;  // of xielu
+  float alpha, limit;   // parameters of swigluoai
+  const float* slopes;  // slopes of xielu
 };
 void activate(StreamHandle stream, const ActivateParams& p);
 
@@ -312,7 +312,7 @@ struct RouteParams {
 void route(StreamHandle stream, const RouteParams& p);
 
 struct GroupedMatmulParams {
-  MatmulParams product;       // product of all experts: m places; w has no data
+  MatmulParams product;       // product of all experts: m slots; w has no data
   const std::byte* const* w;  // host memory, one address for each expert
   std::int64_t experts;
   const std::int32_t* starts;
@@ -373,7 +373,7 @@ void qkv_store(StreamHandle stream, const QkvStoreParams& p);
 // As LatentStoreArgs.
 struct LatentStoreParams {
   std::int64_t n;
-  int heads;  // of queries
+  int heads;  // number of query heads
   Rows kv;
   Rows index_keys;  // optional; of q's format
   NormParams norm;
@@ -459,7 +459,7 @@ struct ListParams {
 struct SampleParams {
   std::int64_t rows, vocab;
   Rows logits;
-  float* raw;  // [rows, vocab]: room for the logits before processing; may be null where nothing changes them
+  float* raw;  // [rows, vocab]: buffer for the logits before processing; may be null if nothing changes them
   const float *temperature, *top_p, *min_p;
   const std::int32_t *top_k, *forced;
   const std::int64_t* random;

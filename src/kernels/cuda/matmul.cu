@@ -69,8 +69,8 @@ struct Tile {
   }
 };
 
-// Up to 16 rows of x: a block computes 8 outputs for each. Its warps alternate over the slices and add them
-// through shared memory.
+// Up to 16 rows of x: a block computes 8 outputs for each. The block's warps alternate over the slices and
+// add them through shared memory.
 constexpr int kNarrowWarps = 8;
 
 template <class T, class Y, Format kFormat>

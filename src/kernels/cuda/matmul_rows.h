@@ -64,7 +64,8 @@ struct ExpertChunk {
   const std::byte* w[kExpertsAtOnce];
 };
 
-// Makes p the product of the expert that has this tile; false: none has. `tile` becomes a tile of its rows.
+// Makes p the product of the expert that has this tile, and `tile` a tile of that expert's rows. Returns
+// false if the tile has no expert.
 __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
                                    std::int64_t& tile) {
   for (int e = 0; e < chunk.experts; ++e) {

@@ -5,7 +5,7 @@
 
 namespace octavo::cuda {
 
-// operators/list.h; none of those that this backend lacks has a body.
+// operators/list.h; operators that this backend lacks have no body.
 #define OCTAVO_DECLARE_RUN(name, Args, backends) void run_##name(Stream& stream, const Args& args);
 OCTAVO_OPERATORS(OCTAVO_DECLARE_RUN)
 #undef OCTAVO_DECLARE_RUN

@@ -15,8 +15,7 @@ __device__ float* state_of(const StateParams& p, std::int64_t sequence) {
   return p.data + element_at(p.slots[sequence], p.stride, 0);
 }
 
-// Destination of a copy of the state after token t, at the offset that `state` has in its slot; nullptr: no
-// copy.
+// Destination of a copy, if any, of the state after token t, at the offset that `state` has in its slot.
 __device__ float* copy_of(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t) {
   const std::int32_t slot = p.copies != nullptr ? p.copies[t] : -1;
   return slot < 0 ? nullptr : p.data + element_at(slot, p.stride, 0) + (state - state_of(p, sequence));

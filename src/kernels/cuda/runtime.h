@@ -39,7 +39,7 @@ void release_pinned(void* host);
 StreamHandle make_stream();
 void destroy_stream(StreamHandle stream);
 void synchronize(StreamHandle stream);
-// `host` may be used again when the stream got there.
+// `host` can be reused when the stream has finished the copy.
 void copy_to_device(StreamHandle stream, void* device, const void* host, std::size_t bytes);
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes);
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes);

@@ -335,7 +335,7 @@ class RowSampler {
   __device__ void walk(const Bound& kept, std::int64_t begin, std::int64_t end, Mass point) {
     for (std::int64_t first = begin; first < end; first += kWarp) {
       const std::int64_t id = first + lane();
-      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // of this lane and those before it
+      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // mass of this lane and the lanes before it
       for (int step = 1; step < kWarp; step *= 2) {
         const Mass before = __shfl_up_sync(kAllLanes, up_to, step);
         if (lane() >= step) up_to += before;
@@ -415,7 +415,7 @@ class RowSampler {
   float* const logits_;
   const List bias_, history_, reported_;
   const std::int32_t mask_row_;
-  float max_ = 0;  // of the logits as they are now
+  float max_ = 0;  // maximum of the current logits
   Key max_key_ = 0;
   Softmax softmax_;
 };

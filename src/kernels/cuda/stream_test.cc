@@ -103,7 +103,7 @@ TEST_F(CudaStreams, ARecordingWorksOnWhatIsThereWhenItIsReplayed) {
   EXPECT_EQ(value(again), 450);
 }
 
-// Those of a stream run one after the other, so that there is one room for the states of pieces.
+// Plans of one stream run one after the other, so that they share one buffer for the states of pieces.
 TEST_F(CudaStreams, AttentionPlansShareTheStatesOfPieces) {
   const AttentionLimits limits{.max_tokens = 4096,
                                .max_sequences = 8,

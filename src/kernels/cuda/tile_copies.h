@@ -47,7 +47,7 @@ __device__ inline int block_of_cluster() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-// Waits for all threads of all blocks. Their earlier writes are visible afterwards.
+// Waits for all threads of all blocks, and makes their earlier writes visible.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
@@ -63,8 +63,8 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// At the same barrier of another block of the cluster. Says that tiles have been read, and releases nothing that was written:
-// a release to the cluster would wait for all that the thread has under way, each time.
+// Arrives at the same barrier of another block of the cluster: tiles have been read. Written data is not
+// released: a release to the cluster would always wait for all pending operations of the thread.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"

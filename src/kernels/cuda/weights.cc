@@ -153,7 +153,7 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
-  const std::uint8_t* values_ = nullptr;  // codes to write for the part's codes; null: no change
+  const std::uint8_t* values_ = nullptr;  // codes to write for the part's codes; null if they are equal
 };
 
 // Rows go through two buffers of pinned memory: one is copied while the other is filled. put(part, row, out)

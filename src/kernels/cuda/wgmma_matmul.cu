@@ -12,7 +12,7 @@ constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 // Copies of tiles of w of one team to shared memory.
 template <class S>
 struct WTiles {
-  static constexpr int kChunks = kTileColumns / 8;  // of a row of a tile
+  static constexpr int kChunks = kTileColumns / 8;  // chunks of a row of a tile
   static constexpr int kCopies = S::kOutputs * kChunks / S::kTeamThreads;
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
 
@@ -27,7 +27,7 @@ struct WTiles {
         w(row_of(product.w, output + me / kChunks)),
         w_rows(product.rows - output - me / kChunks) {}
 
-  // From this column on.
+  // Starts the copy of a tile that begins at column `first`.
   __device__ void begin(unsigned char* tile, std::int64_t first) const {
     const std::int64_t column = first + me % kChunks * 8;
     const bool in_w = column * 2 < p.w.stride;

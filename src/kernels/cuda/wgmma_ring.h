@@ -14,7 +14,7 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 64;  // of w
+constexpr int kTileRows = 64;  // rows of w in a tile
 
 // kN: rows of x. kTall: tiles of 64 outputs, one per warpgroup. kTeams: teams of kTall warpgroups.
 template <int kN_, int kTall_, int kTeams_, int kStages_>
@@ -43,7 +43,7 @@ template <class T, class S, int kColumns>
 struct XTiles {
   static constexpr int kBytes = S::kN * kColumns * 2;
   static constexpr int kTileBytes = S::kN * kTileRowBytes;
-  static constexpr int kChunks = kColumns / 8;                  // of a row
+  static constexpr int kChunks = kColumns / 8;                  // chunks of a row
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
   static constexpr int kCopies = (S::kN + kRowsApart - 1) / kRowsApart;
 
@@ -62,7 +62,7 @@ struct XTiles {
     }
   }
 
-  // From this column on.
+  // Starts the copies of tiles that begin at column `first`.
   __device__ void begin(unsigned char* tiles, std::int64_t first) const {
     const std::int64_t column = first + chunk * 8;
     tiles += chunk / 8 * kTileBytes;
@@ -173,7 +173,8 @@ __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
 }
 
-// Behind a team's slice, every thread of the block: adds its sums, or leaves them for the block that adds them all.
+// Called by every thread of the block after a team's slice. Adds the thread's sums, or stores them for the
+// block that adds the sums of all.
 template <class S>
 __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
                                   const float (&sum)[S::kN / 2], std::int64_t slice) {

@@ -20,7 +20,8 @@ struct AnglesArgs {
 };
 
 // Rotary embedding (Su et al., RoFormer, 2021): rotates the first rotary_dim elements of a head by the angles
-// of its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: no rotation.
+// of its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. If rotary_dim is 0, heads
+// are not rotated.
 struct Rope {
   View cos = {};  // f32 [n, rotary_dim / 2]
   View sin = {};
@@ -34,7 +35,7 @@ struct QkvStoreArgs {
   View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
   int q_heads = 0;
   // Weight [head_dim], or [heads, head_dim] with a weight per head; each head is normalised separately. With
-  // norm_whole_row the weight is [heads * head_dim], over the whole row. Kind none: no norm.
+  // norm_whole_row the weight is [heads * head_dim], over the whole row.
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
@@ -121,7 +122,7 @@ struct AttentionArgs {
 // for each of `frequencies`, and pairs are neighbours. Each head is normalised separately before.
 struct TurnEndsArgs {
   View x;            // act [n, heads, dim], in place
-  Norm norm = {};    // weight [dim]; kind none: no norm
+  Norm norm = {};    // weight [dim]
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
   float scale = 1;   // factor of cos and sin

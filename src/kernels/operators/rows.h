@@ -95,8 +95,9 @@ struct GatherRowsArgs {
 };
 
 // Pools rows [starts[s], starts[s + 1]) of x, at least one, into out[s]: the first row, the last, the mean,
-// or the maximum of each column. sum_by_root is the sum divided by the square root of the number of rows.
-// weighted is the mean where row i, counted from 1, has weight i. Sums are in the order of the rows.
+// or the maximum of each column. Kind sum_by_root is the sum divided by the square root of the number of
+// rows. Kind weighted is the mean where row i, counted from 1, has weight i. Sums are in the order of the
+// rows.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]
@@ -117,7 +118,7 @@ struct PutSampledArgs {
 struct ScaleLogitsArgs {
   View logits;  // f32 [r, vocab], in place
   float scale = 1;
-  float soft_cap = 0;  // 0: none
+  float soft_cap = 0;  // limit of the logits, if not 0
 };
 
 }  // namespace octavo

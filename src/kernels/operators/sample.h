@@ -25,7 +25,7 @@ struct RowLists {
 // (kernels/sampling_math.h), so all backends keep and draw the same tokens, for any order of addition.
 //
 // Every array is [rows] unless stated otherwise. A row has no result if its logits hold a NaN or plus
-// infinity, or if no token remains. Its outputs are out_id -1, rank 0, kLogprobFloor and top ids -1.
+// infinity, or if no token remains. The outputs are then out_id -1, rank 0, kLogprobFloor and top ids -1.
 struct SampleArgs {
   View logits;  // f32 [rows, vocab]; overwritten
 

@@ -13,7 +13,7 @@ namespace octavo {
 struct GateArgs {
   View x;     // act [n, heads * dim]
   View gate;  // act [n, heads * dim]
-  // Weight [dim] for all heads, or [heads, dim], dim <= kMaxGateDim; no bias; kind none: no norm.
+  // Weight [dim] for all heads, or [heads, dim], without bias; dim <= kMaxGateDim.
   Norm norm = {};
   bool gate_first = false;
   Activation activation = Activation::sigmoid;  // not swigluoai
@@ -23,7 +23,7 @@ struct GateArgs {
 constexpr int kMaxGateDim = 16384;
 
 // Inputs of recurrent layers in a step. Each sequence has a state of fixed size, and its tokens [starts[s],
-// starts[s + 1]) update it in order. At position 0 the state is zero, whatever the slot holds.
+// starts[s + 1]) update it in order. At position 0 the state is zero, and the slot's contents are ignored.
 struct StatePlan {
   View slots;      // i32 [sequences]: slot of each state; no duplicates among sequences with tokens
   View starts;     // i32 [sequences + 1]
@@ -115,8 +115,9 @@ struct ChannelScanArgs {
 };
 
 // The delta rule of RWKV-7 (Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", 2025), with
-// a decay and a learning rate per row of a state. It runs for each token and head. u is k * k_k divided by
-// its length. With a = sigmoid(rate), k' = k * (1 + (a - 1) * k_a) and v' = v + sigmoid(mix) * (first - v):
+// a decay and a learning rate per row of a state. It runs for each token and head:
+//   u = k * k_k divided by its length; a = sigmoid(rate)
+//   k' = k * (1 + (a - 1) * k_a); v' = v + sigmoid(mix) * (first - v)
 //   S = exp(-exp(-1/2) * sigmoid(decay)) * S - (a * u) (S^T u)^T + k' v'^T
 //   out = (norm(S^T r) + v' * sum(r * k' * r_k)) * gate
 struct WkvArgs {

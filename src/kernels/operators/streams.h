@@ -10,7 +10,7 @@ constexpr int kMaxStreams = 8;  // residuals of a token
 // Manifold-constrained hyper-connections (Xie et al., "mHC", 2026). A token has S residuals x[j], and w is
 // the product of a matrix with all of them, normalised together. The input of a layer is
 //   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j].
-// The output of the layer is added to each residual (ExpandStreamsArgs) with
+// The output of the layer is added to each residual (ExpandStreamsArgs) with these weights:
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
 //   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
 // Then mix is made doubly stochastic: columns, then `iterations` - 1 times rows and columns, are divided by

@@ -1,6 +1,6 @@
 // Writes keys and values into the paged cache, and computes attention of queries over it.
 //
-// A block is laid out as kv_exchange.h says.
+// kv_exchange.h describes the layout of a block.
 #include <algorithm>
 #include <cmath>
 #include <limits>

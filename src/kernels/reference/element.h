@@ -1,4 +1,4 @@
-// Single elements of a tensor, whatever its format, as doubles.
+// Single elements of a tensor of any format, as doubles.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
 // A block: the computation of a half of a layer. A kind of block has a header here, with its spec and its
-// names, and a source with everything that the rest of the model needs of it. kinds.h lists the kinds.
+// names, and a source with its implementation. kinds.h lists the kinds.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class ExpertSpread;
 
 // Cache of a mixer, for each token. Mixers with equal needs can share block tables.
 struct CacheNeed {
-  int window = 0;  // tokens that it keeps; 0: all
+  int window = 0;  // number of tokens that it keeps; with 0 it keeps all
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
@@ -49,7 +49,7 @@ struct BlockCost {
 BlockCost linear_cost(const LinearParameter& linear, const Pass& pass);
 BlockCost operator+(const BlockCost& a, const BlockCost& b);
 
-// y = x * w^T + bias, and what adapters change: every linear product of every block.
+// y = x * w^T + bias, plus the changes by adapters: every linear product of every block.
 void linear(const Step& step, const View& x, const LinearParameter& w, const View& y);
 
 // Multiplies each head's output, act [tokens, heads * dim], by the sigmoid of its gate. The product of x
@@ -58,15 +58,15 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
 
 class Block : public NetworkPart {
  public:
-  // nullopt: it keeps nothing in the KV cache.
+  // Need of the KV cache, or nullopt if the block has no cache.
   virtual std::optional<CacheNeed> cache() const { return {}; }
   // Cache of compressed entries, beside the per-token cache.
   virtual std::optional<CacheNeed> entries() const { return {}; }
   // Cache of an encoder's keys and values, kept for the lifetime of a sequence.
   virtual std::optional<CacheNeed> source() const { return {}; }
-  // Size of a sequence's recurrent state, in f32 values; 0: none.
+  // Size of a sequence's recurrent state, in f32 values.
   virtual std::int64_t state_floats() const { return 0; }
-  // Offset of that in the layer's state; 0 without a state.
+  // Offset of the block's state in the layer's state; 0 without a state.
   std::int64_t first_state() const { return first_state_; }
   void place_state(std::int64_t first) { first_state_ = first; }
   virtual BlockCost cost(const Pass& pass) const = 0;
@@ -75,10 +75,10 @@ class Block : public NetworkPart {
   // x, out: act [tokens, dim]. Allocates nothing.
   virtual void run(const Step& step, const View& x, const View& out) const = 0;
   // Writes the keys and values of these rows, act [step.tokens(), dim], to the slots of the layer's cache.
-  // Attention stores its own input's, so that a run() over some of the rows sees all. Cross attention
+  // Attention stores those of its input, so that a run() over some of the rows sees all. Cross attention
   // stores an encoder's rows in LayerMemory::cross. Other blocks do nothing.
   virtual void store_rows(const Step&, const View&) const {}
-  // Whole experts that are spread over ranks; null: the block has none.
+  // Whole experts that are spread over ranks, or null.
   virtual ExpertSpread* experts_over_ranks() const { return nullptr; }
 
  private:

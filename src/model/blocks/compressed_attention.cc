@@ -2,7 +2,7 @@
 //
 // A token has one key for all heads, which is also its value. The ends of keys and queries are rotated, and
 // the output of a head is rotated back. An entry is the mean of products of the input, weighed by gates. An
-// unfinished entry is part of the sequence's state. With a small compression rate, an indexer chooses
+// unfinished entry is part of the sequence's state. If the compression rate is small, an indexer chooses
 // entries for each query, by separate smaller entries.
 #include <algorithm>
 #include <utility>
@@ -42,8 +42,8 @@ class Compressor {
             .means = scratch.take(DType::f32, {n, dim_})};
   }
 
-  // Those that these tokens end go to the cache, from number `first` of their rows on; `state`: where its
-  // state begins in the block's.
+  // Stores the entries that end at these tokens in the cache, from row `first` on. `state` is the offset of
+  // this object's state in the block's.
   void run(const Step& step, const View& x, std::int64_t state, std::int64_t first, const Work& w) const {
     linear(step, x, in_, w.in);
     step.backend.ops.compress(*step.backend.stream,

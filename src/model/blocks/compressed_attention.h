@@ -27,7 +27,7 @@ struct CompressedAttention {
   NormSpec norm = {};  // norms of the latent, of each head of queries (no weight), of keys and of entries
   float scale = 1;     // factor of the scores
   int rope = -1;                        // index into ModelSpec::ropes: rotates the ends of heads
-  int rate = 0;                         // tokens of an entry; 0: no entries
+  int rate = 0;                         // tokens of an entry; without entries 0
   bool overlaps = false;                // an entry also covers the tokens of the entry before it
   std::optional<Indexer> indexer = {};  // nullopt: a query sees all entries; with `overlaps`
 

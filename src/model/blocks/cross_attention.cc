@@ -1,5 +1,5 @@
-// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017). Their keys and values
-// are computed once, after the encoder; the steps of the sequences that see them only read them.
+// Attention to an encoder's rows (Vaswani et al., "Attention Is All You Need", 2017). Keys and values of
+// these rows are computed once, after the encoder. The steps of sequences only read them.
 #include "model/blocks/block.h"
 
 namespace octavo {
@@ -29,7 +29,7 @@ class CrossAttentionBlock final : public Block {
         .q_heads = spec_.heads, .kv_heads = spec_.heads, .head_dim = spec_.head_dim, .causal = false};
   }
 
-  // The encoder's rows are as many as they are: what is cached of them counts with the sequence, not with its
+  // The number of the encoder's rows is fixed, so that their cache is a cost of the sequence, not of its
   // context.
   BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
 

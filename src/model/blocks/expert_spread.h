@@ -42,8 +42,8 @@ class ExpertSpread {
 
   // Called once, when the matrices of this rank's slots are loaded: matrices[place] are all of one slot's.
   void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
-  // Hash of the format of this rank's slots; experts can move between ranks with equal formats. 0: the slots
-  // differ.
+  // Hash of the format of this rank's slots, or 0 if the slots differ. Experts can move between ranks with
+  // equal formats.
   std::uint64_t format() const;
   std::int64_t place_bytes() const;  // bytes of a slot's matrices
   // Called on all ranks, between two steps: moves experts to the slots in `next`, over the group. staging: as

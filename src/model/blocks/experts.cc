@@ -135,7 +135,7 @@ class ExpertsBlock final : public Block {
   }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    Step rest = step;  // what is left of the workspaces is the shared expert's
+    Step rest = step;  // the shared expert gets the rest of the workspaces
     const Work w = take(rest.scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
@@ -316,7 +316,7 @@ class ExpertsBlock final : public Block {
     keep(down_.matrices);
   }
 
-  // Each rank has some of the hidden units of every expert, and rank 0 what is added to their sum.
+  // Each rank has some hidden units of every expert. Only rank 0 adds the biases of `down`.
   void keep_part_of_each(const Shard& shard) {
     Mlp& mlp = spec_.expert;
     const std::int64_t whole = mlp.hidden, together = shard.together(whole);
@@ -330,7 +330,7 @@ class ExpertsBlock final : public Block {
     if (shard.rank > 0) down_.bias = {};
   }
 
-  // Those of all experts, or of this rank's places.
+  // The biases of all experts, or of the experts in this rank's slots.
   View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
     const auto experts = spread_->own();

@@ -32,23 +32,24 @@ struct Experts {
   bool router_bias = false;
   bool choice_bias = false;  // RouteArgs::bias
   int identities = 0;        // identity experts, after the others, whose output is their input
-  int vocab = 0;  // not 0: a table of token ids chooses the experts; the router gives only their weights
+  int vocab =
+      0;  // if not 0, a table of token ids chooses the experts, and the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
-  // norm of the residual, for the router; none: the router reads the experts' input
+  // norm of the residual, for the router; without a norm, the router reads the experts' input
   NormSpec router_norm = {};
-  Mlp expert;                      // each of them
+  Mlp expert;                      // each of the experts
   std::optional<Mlp> shared = {};  // a shared expert, which every token passes
   bool shared_gate = false;        // the shared expert's weight is the sigmoid of a gate
   bool weigh_input = false;  // the weight of the one chosen expert is applied to its input, not to its output
   bool sum_bias = false;     // their sum has a bias; not with `shared`
-  // Not 0: width of a product of the input that experts read; another matrix widens their sum to the
+  // If not 0, experts read a product of the input with this width. Another matrix widens their sum to the
   // network's width (Nemotron 3, 2026).
   int latent = 0;
 
   // Names in the checkpoint.
   struct Names {
     std::string router = "mlp.gate";
-    // These two are whole names.
+    // router_norm and scales are whole names.
     std::string router_norm = {};
     std::string scales = {};
     std::string choice_bias = "mlp.gate.e_score_correction_bias";
@@ -62,11 +63,11 @@ struct Experts {
     // [experts, outputs]
     std::vector<std::string> up_bias = {};
     std::string down_bias = {};
-    // Of Experts::sum_bias.
+    // name of the bias Experts::sum_bias
     std::string sum_bias = {};
     // Rows of gate and up alternate.
     bool interleaved = false;
-    // These two: of Experts::latent.
+    // names of the matrices of Experts::latent
     std::string latent = {};
     std::string lift = {};
     std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};

@@ -19,7 +19,7 @@ struct Mlp {
   bool gated = true;
   bool up_bias = false;  // bias of gate and up
   bool down_bias = false;
-  float alpha = 1;  // of swigluoai
+  float alpha = 1;  // parameter of swigluoai
   // Limit of swigluoai. For other activations, if above 0: gates are cut above it, and their factors on
   // both sides.
   float limit = 0;
@@ -27,7 +27,8 @@ struct Mlp {
   // Factor of the activation's input; unused by swigluoai. If it is not 1, an ungated MLP gates itself:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
-  std::optional<float> tail = {};  // KeepTailArgs::deviations: of gates, no more goes into the activation
+  std::optional<float> tail =
+      {};  // KeepTailArgs::deviations: the activation reads only the tail of the gates
   std::optional<std::array<float, 2>> slopes = {};  // xIELU's; nullopt: from the checkpoint (Names::slopes)
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }

@@ -11,7 +11,8 @@ namespace octavo {
 // The part [slots, shape...] of all states that begins at float `begin` of each.
 View state_part(const View& states, std::int64_t begin, std::initializer_list<std::int64_t> shape);
 
-// A causal convolution of each channel (ConvArgs). Its state is the beginning of the block's.
+// A causal convolution of each channel (ConvArgs). The block's state begins with the state of the
+// convolution.
 class CausalConv {
  public:
   // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]. Several tensors are

@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Attention followed by an MLP, shared by several layers (Zamba2, 2024). They read the residual and the
+// Attention followed by an MLP, shared by several layers (Zamba2, 2024). The input is the residual and the
 // token's embedding side by side. Each use adds separate low-rank products to the shared matrices, and a
 // last matrix. The output is added to the input of the layer's mixer, not to the residual. See
 // blocks/shared_transformer.cc.
@@ -19,7 +19,7 @@ struct SharedTransformer {
   int rope = -1;    // index into ModelSpec::ropes; -1: none
   Mlp mlp;
   int mlp_rank = 0;        // rank of the products added to the MLP's first matrix
-  int attention_rank = 0;  // rank of the products added to queries, keys and values; 0: none
+  int attention_rank = 0;  // rank of the products added to queries, keys and values, or 0
   NormSpec norm = {};      // norm of the input of attention and MLP
   int owner = 0;           // the first layer with this block; its tensors are used
   int use = 0;             // the number of this use, among those of all such blocks

@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Its run() reads rows that are twice as wide as the network, after input_norm().
+// The block's run() reads rows that are twice as wide as the network, after input_norm().
 class SharedTransformerBlock final : public Block {
  public:
   // owned: namer of the first layer that has it; own: namer of this layer. owner: that layer's block, which

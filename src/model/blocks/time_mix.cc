@@ -11,7 +11,7 @@ namespace {
 // act [tokens, TimeMix::inner()]: of the first layer, which writes them.
 struct FirstValues {};
 
-// Six mixtures of a layer's input side by side. Their shares are in one tensor or in six.
+// Six mixtures of a layer's input side by side. The shares are in one tensor or in six.
 constexpr std::int64_t kParts = 6;
 CausalConv time_mixtures(const Namer& name, std::int64_t dim) {
   std::vector<std::int64_t> shape{1, 1, dim};

@@ -46,7 +46,7 @@ static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
     return field_failure("expert_selection_fn", ErrorCode::unsupported,
                          "{} is \"{}\"; supported are softmax and sigmoid",
                          config.where("expert_selection_fn"), scores);
-  experts.router.renormalise = true;  // the softmax is of those chosen
+  experts.router.renormalise = true;  // the softmax is over the chosen experts
   if (scores == "sigmoid") {
     experts.router.scores = RouterScores::sigmoid;
     TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));

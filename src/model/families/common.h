@@ -1,4 +1,4 @@
-// Functions that most families share, so that a family's file has only the differences.
+// Functions that most families share. A family's file has only the differences.
 #pragma once
 
 #include <functional>
@@ -21,15 +21,15 @@ struct Dialect {
   std::string_view heads = "num_attention_heads";
   std::string_view kv_heads = "num_key_value_heads";
   std::string_view hidden = "intermediate_size";  // "" without hidden_to_dim: the family's own
-  int hidden_to_dim = 0;                          // if `hidden` is null: the hidden size is this times `dim`
+  int hidden_to_dim = 0;                          // if `hidden` is null, the hidden size is this times `dim`
   std::string_view head_dim = "head_dim";  // null: dim over heads
   std::string_view positions = "max_position_embeddings";
-  std::string_view activation = "hidden_act";  // "": silu, until the family says otherwise
-  std::string_view eps = "rms_norm_eps";       // "": as `norm` says
+  std::string_view activation = "hidden_act";  // "": silu, unless the family changes it
+  std::string_view eps = "rms_norm_eps";       // "": the epsilon of `norm`
   NormSpec norm = {.kind = NormKind::rms};
   bool rotary = true;
   std::string_view theta = "rope_theta";  // null: 10,000
-  std::string_view rotary_fraction = "";  // of a head; "": all of it rotates
+  std::string_view rotary_fraction = "";  // rotated fraction of a head; with "", the whole head rotates
   bool yarn_is_longrope = false;          // rope type "yarn" means "longrope"
 };
 
@@ -37,8 +37,8 @@ struct Dialect {
 // attention with grouped queries, rotary embeddings.
 Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = {});
 
-// config.num_local_experts (or num_experts, as some call it) MLPs like this one, each as wide as the field
-// `hidden` says, of which num_experts_per_tok are chosen.
+// config.num_local_experts (or num_experts) MLPs like this one, of which num_experts_per_tok are chosen. The
+// field `hidden` is the width of each.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
 // Which layers have experts: as mlp_layer_types lists them or, with 0 and 1, moe_layer_freq; else each
@@ -59,8 +59,8 @@ Result<ModelSpec> describe_latent(const Config& config);
 // Limit of queries, keys and values: clip_qkv, 0 if it is null.
 Result<float> read_clip(const Config& config);
 
-// The head of a sequence classifier: its labels, and what their scores become, as vLLM and Sentence
-// Transformers read it. `dense` is the family's.
+// The head of a sequence classifier: its labels and the activation of their scores, as vLLM and Sentence
+// Transformers read it. The family sets `dense`.
 Result<Head> read_classifier(const Config& config);
 
 // Rotary embedding of the whole model, or of one kind of its layers ("full_attention", "sliding_attention").
@@ -73,9 +73,9 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
 // if present, forced_bos_token_id.
 Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
-// Gives every layer a window of config.sliding_window tokens; none when the field is null.
+// Gives every layer a window of config.sliding_window tokens, unless the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
-// The same. Error: layer_types says otherwise, which transformers ignores and vLLM does not.
+// The same. Error: layer_types contradicts it, which transformers ignores and vLLM does not.
 Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such
 // list, those for which sliding(layer) holds.
@@ -87,22 +87,22 @@ Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim);
 // One rotary embedding for the layers that see everything, and one for those with windows.
 Result<> set_ropes_by_kind(ModelSpec& spec, const Config& config, const Dialect& dialect = {});
 
-// MLPs have one matrix before the activation, "mlp.up_proj". attention_bias and mlp_bias say whether there are biases;
-// where config leaves them out, `biases`.
+// MLPs have one matrix before the activation, "mlp.up_proj". The fields attention_bias and mlp_bias enable
+// biases; their default is `biases`.
 Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases);
 
-// The temperature that rope_parameters ask for (Ministral 3, 2025); none where they do not.
+// The temperature of rope_parameters, if any (Ministral 3, 2025).
 Result<Temperature> read_temperature(const Config& config);
 
-// Leaves the rotary embedding out of the layers that config.no_rope_layers has a 0 for or, without such a
-// list, of every no_rope_layer_interval-th.
+// Removes the rotary embedding from the layers with a 0 in config.no_rope_layers or, without such a list,
+// from every no_rope_layer_interval-th layer.
 Result<> set_rope_layers(ModelSpec& spec, const Config& config);
 
 // ALiBi's slopes (AttentionArgs::slopes) for the number of heads: powers of 2 from 2^(-most / heads) down
 // to 2^-most. Press et al. extend them to numbers of heads that are not powers of 2.
 std::vector<float> alibi_slopes(int heads, double most);
 
-// An error naming the field where it has this value.
+// An error naming the field if it has this value.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
 // An error naming the field if it exists with another value.

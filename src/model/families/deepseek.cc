@@ -36,9 +36,9 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// The layers with a separate indexer, as listed in indexer_types or index_topk_pattern. Without a list: the
-// first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. The other layers
-// use the choice of the layer before them.
+// The layers with a separate indexer, as listed in indexer_types or index_topk_pattern. If there is no list,
+// these are the first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. The
+// other layers use the choice of the layer before them.
 Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layers) {
   const std::string_view field = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
   std::vector<std::string> types;

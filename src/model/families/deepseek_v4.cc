@@ -11,7 +11,7 @@ namespace {
 
 constexpr Config::Range kRate{2, 1024};
 
-// Tokens of a compressed entry in each layer; 0: the layer has no entries.
+// Tokens of a compressed entry in each layer; 0 in layers without entries.
 struct Rates {
   std::vector<int> layers = {};
   int chosen = 0;  // the rate of the layers with an indexer
@@ -53,7 +53,7 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
   return rates;
 }
 
-// Ropes of layers without entries, and of those with entries.
+// Ropes of layers without entries, and of layers with entries.
 Result<std::vector<RopeSpec>> read_ropes(const Config& config, int rotary_dim, int positions) {
   constexpr std::string_view kCompressTheta = "compress_rope_theta";
   TRY(const std::optional<Config> parameters, config.object("rope_parameters"));

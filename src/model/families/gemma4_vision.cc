@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// vocab_size it has not, and the image processor says how many patches there may be.
+// vocab_size it has not, and the image processor limits the number of patches.
 constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "hidden_activation": "gelu_pytorch_tanh",
     "hidden_size": 768,

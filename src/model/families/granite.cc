@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Sinks, windows in three layers of four, and a rotary base for each layer; 0: no rotation.
+// Sinks, windows in three layers of four, and a rotary base for each layer, which is 0 without rotation.
 Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
   for (LayerSpec& layer : spec.layers) layer.attention().sinks = true;

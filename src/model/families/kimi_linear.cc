@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kKimiKinds{"linear_attention", "full_attention"};
 
-// Which layers have delta attention: the file lists them, counted from 1, or says each layer's kind.
+// Which layers have delta attention: the file lists them, counted from 1, or lists the kind of each layer.
 Result<std::vector<bool>> delta_layers(const Config& config, const std::optional<Config>& linear,
                                        std::size_t layers) {
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKimiKinds, layers));

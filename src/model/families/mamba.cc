@@ -39,7 +39,7 @@ static Result<ModelSpec> describe_mamba(const Config& config) {
       config, [&](int dim, const NormSpec&) -> Result<Mixer> { return read_mamba(config, {}, dim); });
 }
 
-// Its norms of dt, b and c have no weights.
+// Falcon Mamba's norms of dt, b and c have no weights.
 static Result<ModelSpec> describe_falcon_mamba(const Config& config) {
   return describe_attention_free(config, [&](int dim, const NormSpec& norm) -> Result<Mixer> {
     TRY(Mamba mamba, read_mamba(config, {}, dim));

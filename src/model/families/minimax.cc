@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Which layers have lightning attention: as a list of words says, or one of numbers, 0 for those that have.
+// Which layers have lightning attention: listed by words, or by numbers, where 0 means lightning attention.
 Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t layers) {
   constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));

@@ -27,7 +27,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A dense network with norms after the halves, and norms of queries and keys as `qk_norm` says.
+// A dense network with norms after the halves, and `qk_norm` for queries and keys.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -56,7 +56,7 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// K-EXAONE 2 (2026): each layer has a separate window, and a limit of its gates; 0: no limit.
+// K-EXAONE 2 (2026): each layer has a separate window, and a limit of its gates if that is not 0.
 Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
   const std::size_t layers = spec.layers.size();

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The last two it has not: the image processor says how many patches there may be.
+// The encoder has no use for the last two: the image processor limits the number of patches.
 constexpr std::string_view kPixtralVision = R"({"hidden_act": "gelu",
     "hidden_size": 1024,
     "intermediate_size": 4096,

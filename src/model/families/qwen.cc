@@ -57,7 +57,7 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// `hidden`: the field that says how wide the MLP is.
+// `hidden`: the field with the width of the MLP.
 Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden,
                                               .norm = {.kind = NormKind::rms, .weight_offset = 1},

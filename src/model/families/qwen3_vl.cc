@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// The last two it has not: the image processor says how many patches there may be.
+// The encoder has no use for the last two: the image processor limits the number of patches.
 constexpr std::string_view kQwen3Vision = R"({"depth": 27,
     "hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
@@ -42,7 +42,7 @@ Result<> set_positions(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Their projectors have a norm of the squares, the main one has one of the patches.
+// The projectors of deep layers normalise squares, the main projector normalises patches.
 Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   ImageInput& image = *spec.image;
   image.deep_layers = {8, 16, 24};

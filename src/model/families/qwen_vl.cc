@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// The last two they have not: the image processor says how many patches there may be.
+// The encoders have no use for the last two: the image processor limits the number of patches.
 constexpr std::string_view kQwen2Vision = R"({"depth": 32,
     "embed_dim": 1280,
     "hidden_act": "quick_gelu",

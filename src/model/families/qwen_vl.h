@@ -13,19 +13,19 @@ namespace octavo {
 // Number of rotated pairs of a head for each axis: time, height and width (mrope_section).
 struct AxisSections {
   std::array<int, 3> absent;  // default if the field is missing
-  // The axes alternate while height and width have pairs left, and time has the rest. false: the axes come
-  // one after the other.
+  // If true, the axes alternate while height and width have pairs left, and time has the rest. If false, the
+  // axes come one after the other.
   bool interleaved = false;
 };
 Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by);
 
 // Makes an encoder of images of any size of a dense network without positions, by its vision_config: rotary
-// embeddings of rows and columns, and a projector of squares of patches. Its names are still open.
+// embeddings of rows and columns, and a projector of squares of patches. The caller sets the tower's names.
 Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
-// Without those of MLPs, the last norm and the projector.
+// Names of the tower's tensors, except those of MLPs, the last norm and the projector.
 Names qwen_tower_names(const std::string& prefix);
 
-// The language model with its encoder. out_dim: the field of vision_config that says how wide rows are.
+// The language model with its encoder. out_dim: the field of vision_config with the width of rows.
 Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim);
 

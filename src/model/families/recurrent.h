@@ -10,7 +10,7 @@ namespace octavo {
 // A family's names of the fields of Mamba2.
 struct Mamba2Fields {
   std::string_view heads = "mamba_n_heads";
-  std::string_view head_dim = "mamba_d_head";  // absent or "auto": what the width over the heads is
+  std::string_view head_dim = "mamba_d_head";  // absent or "auto": the width divided by the heads
   std::string_view groups = "mamba_n_groups";
   std::string_view state_dim = "mamba_d_state";
   std::string_view conv_width = "mamba_d_conv";
@@ -18,8 +18,8 @@ struct Mamba2Fields {
   std::string_view bias = "mamba_proj_bias";
 };
 
-// A Mamba2 mixer with heads of total width `inner`; nullopt: the number of heads times their size. `norm`
-// is that of their output.
+// A Mamba2 mixer with heads of total width `inner`, by default the number of heads times their size. `norm`
+// is the norm of the heads' output.
 Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
                            std::optional<std::int64_t> inner, const NormSpec& norm);
 
@@ -30,7 +30,7 @@ Result<std::int64_t> read_mamba_inner(const Config& config, int dim);
 // missing fields.
 Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet& usual = {});
 // Gives those layers a gated delta net that config.layer_types calls "linear_attention", or, when there is no
-// such list, all but every full_attention_interval-th.
+// such list, all except every full_attention_interval-th.
 Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net);
 
 // Kind of each layer, from the list `field` of config.json: one of `kinds`, in transformers' words

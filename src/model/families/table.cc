@@ -105,7 +105,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// Each number of a rotary embedding may be in its range and yet all of them make no sense together.
+// The numbers of a rotary embedding can contradict each other although each is in its range.
 Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   for (const RopeSpec& rope : spec.ropes) {
     const std::vector<float> frequencies = rope_frequencies(rope, spec.max_positions);

@@ -19,12 +19,12 @@ Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::stri
 // A language model and such an encoder in one checkpoint: language_model, audio_tower and multi_modal_projector.
 void join_hearing(ModelSpec& text, ModelSpec&& tower);
 
-// The language model of LLaVA and its like, by the model_type of text_config, with the names of its tensors
-// in a checkpoint beside vision_tower and multi_modal_projector.
+// The language model of LLaVA and similar models, by the model_type of text_config. The names of tensors are
+// those of a checkpoint that also has vision_tower and multi_modal_projector.
 Result<ModelSpec> describe_seeing_text(const Config& config);
 
-// Whether embedding and output matrix are one says the whole model's configuration where it says it, as in
-// transformers 5, else the language model's.
+// Sets whether embedding and output matrix are one. The whole model's configuration decides if it has the
+// field, as in transformers 5, else the language model's.
 Result<> set_tied(ModelSpec& spec, const Config& config);
 
 // For MLPs without gates: the activation that config.hidden_act names.
@@ -33,8 +33,8 @@ Result<> set_activation(const Config& config, ModelSpec& spec);
 // Pixtral's encoder, by the configuration of the whole model and its text.
 Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& text);
 
-// `config`: the vision_config of a model. What is the family's to say: merge, projector and out_dim, the
-// prefixes of the names, those of the projector, and which other tensors a checkpoint has.
+// `config` is the vision_config of a model. The family sets merge, projector and out_dim, the prefixes of the
+// names, the names of the projector, and the other tensors of a checkpoint.
 Result<ModelSpec> describe_clip(Config config, std::string_view defaults = kClipDefaults);
 Result<ModelSpec> describe_siglip(Config config, std::string_view defaults = kSiglipDefaults);
 

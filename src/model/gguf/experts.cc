@@ -47,7 +47,7 @@ Result<> translate_afmoe(GgufFields& fields) {
 
 Result<> translate_bailing_v2(GgufFields& fields) { return add_scores(fields, "score_function"); }
 
-// Experts are as wide as the field says that is dense layers' elsewhere.
+// The width of experts is in the field that other models use for dense layers.
 Result<> translate_cohere2_moe(GgufFields& fields) {
   fields.set("prefix_dense_intermediate_size", fields.number("intermediate_size"), kGgufHidden);
   fields.set("intermediate_size", fields.number("moe_intermediate_size"), "expert_feed_forward_length");

@@ -55,14 +55,14 @@ class GgufFields {
   double head_dim() const;
   // Sets the field if there is a value; errors of the field name the key.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
-  // Likewise; `source` is where the value comes from.
+  // Likewise. Errors name `source`.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
-  // Keys and the fields that are what they say.
+  // Copies values of keys to the fields with the same meaning.
   Result<> copy(std::initializer_list<std::pair<std::string_view, std::string_view>> keys_and_fields);
 
   // Keeps the numbers of layers under a key. Returns the greatest.
   Result<double> keep_list(std::string_view key_name);
-  // Values of all layers; nullptr: the file has one number, or none.
+  // Values of all layers, or nullptr if the file has no list.
   const std::vector<double>* list(std::string_view key_name) const;
   // The number of a layer, or, where there is no list, the field.
   std::optional<double> of_layer(std::string_view key_name, std::size_t layer, std::string_view field) const;

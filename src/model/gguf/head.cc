@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kLabelsMax = 65536;
 
-// Scores of a reranker or classifier. They read the last token's row; in encoders the first row or, in
+// Scores of a reranker or classifier, computed from the last token's row. Encoders use the first row or, in
 // ModernBERT, the mean, after an additional layer.
 Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   const StoredTensor* scores = gguf.find("cls.output.weight");

@@ -17,7 +17,7 @@ class LogitsHead final : public NetworkPart {
   void list(ParameterList& list) override { list.add(bias_); }
   void reserve(Arena arena) const override;
   // rows: i32 [r], of all of a step; out: f32 [r, vocab]. Ranks other than 0 fill only their part.
-  // adapters: of the rows by their index in `rows`; null: none changes the output matrix.
+  // adapters: those of the rows, by index in `rows`, or null if no adapter changes the output matrix.
   void run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const;
 
  private:

@@ -19,7 +19,7 @@ struct KeptRows {};
 
 // Sources of the rows, all f32 [tokens, dim].
 struct HiddenSource {
-  std::vector<View> kept;  // empty: the residual is read
+  std::vector<View> kept;  // if empty, the residual is read
   View residual;
   Norm final_norm;
   bool own = false;  // the network itself has made them

@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// [tokens, layers * size]: what is made of ids (f32), of embeddings, and both.
+// [tokens, layers * size]: inputs made of ids (f32), of embeddings, and of both.
 struct LayerInputSums {};
 struct LayerInputProducts {};
 struct LayerInputRows {};

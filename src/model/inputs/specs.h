@@ -13,13 +13,12 @@
 
 namespace octavo {
 
-// Projector from an encoder's rows to input rows of a language model. It joins squares of merge x merge
-// neighbours of an image, or some rows of a sound, to one row: side by side ("pixel shuffle") or as their
-// mean.
+// Projector from an encoder's rows to input rows of a language model. A square of merge x merge neighbours
+// of an image, or some rows of a sound, become one row: side by side ("pixel shuffle") or as their mean.
 struct Projector {
   bool mean = false;
   bool merged = false;  // a product [dim, dim * joined] comes first; its columns are stored by channel
-  NormSpec norm = {};   // of these rows
+  NormSpec norm = {};   // norm of the joined rows
   // Activation of the hidden layer between two matrices; nullopt: one matrix without a hidden layer.
   std::optional<Activation> activation = {};
   int hidden = 0;  // its width
@@ -28,31 +27,31 @@ struct Projector {
 };
 
 // Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), in place of
-// embeddings: a grid of square patches. With one image size, positions are learned. With any size, they are
-// rotary with two axes, height and width, and optionally learned as well.
+// embeddings: a grid of square patches. If all images have one size, positions are learned. Otherwise they
+// are rotary with two axes, height and width, and optionally learned as well.
 struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
   int frames = 0;        // frames of a video in a patch, all equal for an image; 0: images only
   float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
-  bool bias = true;      // of the patch embedding
+  bool bias = true;      // the patch embedding has a bias
   bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
   // The first row is a learned one with a separate position, before those of the patches. Layers see it,
   // the projector does not.
   bool class_token = false;
   int window = 0;  // tokens of a side of the windows of local layers
-  // For images of any size: side of the grid of learned positions, which is stretched over an image's
-  // patches (position_grid.h); 0: no such grid.
+  // For images of any size: side of the grid of learned positions, if not 0. The grid is stretched over an
+  // image's patches (position_grid.h).
   int position_side = 0;
-  // Or: number of learned positions for columns, followed by as many as that for rows. A patch gets the sum
-  // of two; 0: no such positions.
+  // Alternative to the grid: number of learned positions for columns, followed by the same number for rows.
+  // A patch gets the sum of two.
   int axis_positions = 0;
-  int out_dim = 0;          // of a token
+  int out_dim = 0;          // width of a token's row
   bool row_breaks = false;  // the text has separator tokens between the rows of an image's tokens
-  // An image is cut into squares of image_size, and the whole image comes before them. Their tokens form
-  // one grid, and a learned token follows each of its rows (MediaPart::Tiles; Liu et al., "LLaVA-NeXT",
-  // 2024).
+  // An image is cut into squares of image_size, and the whole image comes before them. The tokens of the
+  // squares form one grid, and a learned token follows each row of the grid (MediaPart::Tiles; Liu et al.,
+  // "LLaVA-NeXT", 2024).
   bool tiled = false;
   // The whole image comes after the squares and is made of them. A learned row follows each of its rows,
   // and another one separates the squares from it: the projector makes rows of the text of them. Padding
@@ -78,8 +77,8 @@ struct ImageInput {
 };
 
 // Input of a sound encoder (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",
-// 2022), in place of embeddings: a log-mel spectrogram of fixed length. It passes two convolutions of width
-// three; the second has stride two.
+// 2022), in place of embeddings: a log-mel spectrogram of fixed length, after two convolutions of width
+// three. The second has stride two.
 struct SoundInput {
   int mels = 0;
   int rows = 0;  // that the encoder makes
@@ -109,18 +108,19 @@ struct SourceInput {
 // made for the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
 // EAGLE-3: Li et al., 2025).
 struct HiddenInput {
-  int dim = 0;    // of the other's residual
-  int vocab = 0;  // of the tokens that are read
-  // The row: the other's residual before each of these layers, side by side; empty: its residual after the
-  // last layer, normed. From the second draft token on, it is a row of this network's own residual.
+  int dim = 0;    // width of the other's residual
+  int vocab = 0;  // number of token ids that this network reads
+  // The row is the other's residual before each of these layers, side by side. Without layers, it is the
+  // other's normed residual after the last layer. For all draft tokens except the first, the row comes from
+  // this network's own residual.
   std::vector<int> layers = {};
-  NormSpec token_norm = {};  // of the embedding
+  NormSpec token_norm = {};  // norm of the embedding
   NormSpec hidden_norm = {};
-  // The residual is a product of both, concatenated. false: it is a product of the row; the first layer's
-  // mixer sees embedding and row concatenated, each with its norm.
+  // If true, the residual is a product of both, concatenated. If false, it is a product of the row, and the
+  // first layer's mixer sees embedding and row concatenated, each with its norm.
   bool joined = true;
   bool hidden_first = false;     // joined: the row comes before the embedding
-  bool joint_bias = false;       // of the product
+  bool joint_bias = false;       // the product has a bias
   bool normed_residual = false;  // not joined: the residual has hidden_norm, too
   bool normed_output = false;    // the network's own rows are taken after its final norm
   // Else the other's matrices are used.
@@ -132,12 +132,12 @@ struct HiddenInput {
 
 // A network's layer of multi-token prediction: how its tensors are called, without the prefix.
 struct Predictor {
-  std::vector<std::string> prefixes = {};  // empty: the network's
+  std::vector<std::string> prefixes = {};  // if empty, the network's
   std::size_t like = 0;                    // the layer of the network that it is like
   std::string layer;
   std::string token_norm, hidden_norm, joint;
-  std::string final_norm = {};  // empty: no final norm
-  bool hidden_first = false;    // these two: HiddenInput
+  std::string final_norm = {};  // empty if there is no final norm
+  bool hidden_first = false;    // as the next field: see HiddenInput
   bool normed_output = false;
 };
 

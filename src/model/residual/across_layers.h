@@ -1,4 +1,4 @@
-// Data that a layer hands to a later one beside the residual.
+// Data that a layer passes to a later layer, beside the residual.
 #pragma once
 
 #include <memory>

@@ -34,7 +34,7 @@ struct Streams {
 
   // Names in the checkpoint.
   struct Names {
-    // '{}': index of the stream; without it, one stack of all. These two are whole names.
+    // '{}' is the index of the stream; without it, the tensor is one stack of all. Both are whole names.
     std::string in = "altup_projections.{}";
     std::string out = "altup_unembed_projections.{}";
     std::string prefix = "altup.";

@@ -57,8 +57,8 @@ class PredictStreams final : public Phase {
 // the first residual, and added to the others.
 class CorrectStreams final : public Phase {
  public:
-  // before: the phase of the same layer, with the parameters of both; outlives this. input: null: no layer
-  // input.
+  // before: the phase of the same layer, with the parameters of both; outlives this. input: the layer input,
+  // or null.
   CorrectStreams(const PredictStreams& before, std::unique_ptr<Block> input, NormParameter input_norm)
       : before_(before), input_(std::move(input)), input_norm_(std::move(input_norm)) {}
 

@@ -1,14 +1,14 @@
 // CUDA's language on the host, as far as Octavo's kernels use it, so that tests of their logic need no
 // device. Blocks run one after the other, with threads as fibers that switch at barriers.
 //
-// It checks more than a device does:
-//   - streams run only when a thread waits for them, so that a late copy or an early read always fails
-//   - it reports a barrier that not all threads reach
-//   - all shared memory is NaN at the start of every block
-//   - every allocation ends at an inaccessible page
-//   - between barriers threads run in random order
-//   - some launches run twice, with threads and blocks reversed: a result that differs is a race
-// It does not model speed or a device's memory model.
+// The emulator checks more than a device does:
+//   - Streams run only when a thread waits for them, so that a late copy or an early read always fails.
+//   - A barrier that not all threads reach is reported.
+//   - All shared memory is NaN at the start of every block.
+//   - Every allocation ends at an inaccessible page.
+//   - Threads run in random order between barriers.
+//   - Some launches run twice, with threads and blocks reversed: a result that differs is a race.
+// Speed and a device's memory model are not emulated.
 #pragma once
 
 #include <bit>
@@ -76,8 +76,8 @@ void begin_later(Later kind, std::function<void()> work);
 void commit_later(Later kind);            // makes the started copies a group
 void wait_later(Later kind, int groups);  // waits until at most this number of groups is running
 
-// Barriers in shared memory that count arrivals and bytes of copies, which are done as late as may be, too. They begin in phase
-// 0; waiting for a phase is for the one under way or the one before it.
+// Barriers in shared memory that count arrivals and bytes of copies, which also run as late as possible. The
+// first phase is 0. A thread can wait for the current phase or the one before it.
 void begin_phases(void* barrier, int arrivals);
 void arrive(void* barrier, std::int64_t bytes);  // arrives, and expects this number of further bytes
 void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
