@@ -24,7 +24,7 @@ class Acceptance {
   bool is_new_ = true;
   int rate_ = kOne;
   std::int64_t saved_ns_ = 0;
-  int try_in_ = 0;  // steps until an exploratory draft; 0: none is due
+  int try_in_ = 0;  // steps until an exploratory draft; 0 while not due
 };
 
 // Duration of a repeated operation: a running mean over means of kOfMean measurements. 0: unknown.
