@@ -330,7 +330,7 @@ class Simulation {
     return row;
   }
 
-  // By a step of another client.
+  // Whether a step of another client uses the block.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)

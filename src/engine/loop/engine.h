@@ -113,7 +113,7 @@ class Engine final : public EngineClient {
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null without connectors
-  std::int64_t step_us_ = 0;                // duration of the last step; 0 if no step ran since media_ advanced
+  std::int64_t step_us_ = 0;  // duration of the last step; 0 if no step ran since media_ advanced
   std::vector<SleepDone> sleeps_;           // pending callbacks
   std::vector<Pause> pauses_;               // pending pauses
 
