@@ -3,8 +3,8 @@
 // (engine/cache/kv_transfers.h) treats all connectors alike.
 //
 // A connector names pieces (kv_pieces.h) by hashes that are equal in all processes. Hashes chain all tokens
-// up to a block's end, with images, adapter and salt. It copies the bytes on its own threads. The engine
-// chooses the cache blocks for them and holds these blocks meanwhile.
+// up to a block's end, with images, adapter and salt. A connector copies the bytes on separate threads. The
+// engine chooses the cache blocks for them and holds these blocks meanwhile.
 #pragma once
 
 #include <atomic>
