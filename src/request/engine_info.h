@@ -41,8 +41,8 @@ struct EngineInfo {
     // With `tiled`, if not 0: patches on a token's side. The tokens of the tiles and one more token come
     // first, then the tokens of the whole image, with one after each row. Patches of the tiles can be empty.
     int whole_last = 0;
-    // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0 for models
-    // without videos.
+    // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0 without
+    // videos.
     int frames = 0;
     int video_token_id = 0;
     float time_steps = 0;  // steps on the time axis per second; 0: one step for each part

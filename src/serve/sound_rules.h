@@ -25,8 +25,7 @@ struct SoundRules {
   TokenId previous = 0;    // before what was said before
   TokenId no_times = 0;    // it is to say no times
   TokenId first_time = 0;  // token of 0 seconds; the later ones are kTimeStep apart
-  std::vector<std::pair<std::string, TokenId>>
-      languages{};  // tokens by language code; empty for English-only models
+  std::vector<std::pair<std::string, TokenId>> languages{};  // by their codes; empty if English-only
   std::vector<TokenId> suppress{};                           // never said
   std::vector<TokenId> begin_suppress{};                     // never said first
 

@@ -44,7 +44,7 @@ class MeanTime {
 struct DraftPolicyOptions {
   int most = kDraftTokensMax;
   // Number of tokens that a step computes in about the time of one. It limits a step's tokens and draft
-  // tokens together. 0 disables it.
+  // tokens together. 0 disables the limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // replaces free_tokens
   bool by_acceptance = false;                           // reduce draft tokens that do not pay
