@@ -90,8 +90,8 @@ class DraftPolicy {
   DraftPolicyOptions options_;
   StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // running mean over some hundred draft tokens
-  // Proposer's time for the first draft token of a sequence and for each further one. They differ because a
-  // head's first pass also reads the step.
+  // Proposer's time for the first draft token of a sequence and for each further one. The two differ because
+  // a head's first pass also reads the step.
   MeanTime first_, further_;
   int ones_ = 0;  // number of times that exactly one draft token paid
 
