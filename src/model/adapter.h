@@ -57,8 +57,8 @@ struct AdapterConfig;
 // Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, else adapter_model.bin.
 class AdapterReader {
  public:
-  // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of
-  // its single experts, too.
+  // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of its single
+  // experts, too.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
   // May run on any thread. Tensors of image and sound encoders are ignored, with a warning. Errors: a file

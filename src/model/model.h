@@ -74,11 +74,11 @@ struct Model {
 
   Network network;
   std::vector<Frequencies> ropes;  // beside spec.ropes
-  View temperatures;  // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
+  View temperatures;               // f32 [max_model_len]: spec.temperature at each position; empty: no layer has one
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // bytes of all prepared matrices and vectors, the tower's included
   std::size_t checkpoint_bytes = 0;  // bytes of all tensors of the checkpoint
-  std::unique_ptr<Model> tower;      // encoder of images or sound; null: the model has no encoder
+  std::unique_ptr<Model> tower;    // encoder of images or sound; null: the model has no encoder
   // On a rank: the whole embedding and output matrix, for draft heads; null: no draft heads.
   std::unique_ptr<Model> ends;
 

@@ -45,8 +45,7 @@ struct LayerSpec {
   // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
   // norm.
   NormSpec post_norm = {};
-  std::optional<float> last_offset =
-      {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
+  std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
   float residual_scale = 1;
   // Factors of the halves' outputs.
   float mixer_scale = 1;

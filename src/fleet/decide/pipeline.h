@@ -41,7 +41,7 @@ struct PipelineConfig {
   std::vector<StepConfig> steps = {};
   std::optional<PrefillRule> prefill = {};
   std::optional<std::vector<StepConfig>> encode =
-      {};                                          // the profile that chooses who encodes images and sound
+      {};  // the profile that chooses who encodes images and sound
   std::optional<ProfilesByHeader> by_header = {};  // in place of `steps`
 };
 

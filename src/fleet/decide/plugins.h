@@ -35,7 +35,7 @@ class Plugins {
   // path).
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
-  Plugin* find(std::string_view name) const;          // null: there is none
+  Plugin* find(std::string_view name) const;  // null: there is none
   const StepName* step(std::string_view name) const;  // null: there is none
   std::span<const std::string> names() const { return names_; }
   std::vector<IndexedPrefixes> indexed_prefixes() const;  // of each producer with an index

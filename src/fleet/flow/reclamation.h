@@ -21,11 +21,10 @@ class Reclamation {
   void started(std::uint64_t id, int priority, std::int64_t now_us);
   void ended(std::uint64_t id, std::int64_t now_us);
 
-  // Those that are to end now, each named once: of priorities below 0 and below that of the first blocked
-  // band (the highest first), the lowest first, of equals the newest. As many as make up what saturation is
-  // above the ceiling, each taken to be as large as the mean of all that run, at most two; none before those
-  // named last have ended (10 s are waited for), and half a second more, until what they held shows in
-  // metrics.
+  // Those that are to end now, each named once: of priorities below 0 and below that of the first blocked band
+  // (the highest first), the lowest first, of equals the newest. As many as make up what saturation is above
+  // the ceiling, each taken to be as large as the mean of all that run, at most two; none before those named
+  // last have ended (10 s are waited for), and half a second more, until what they held shows in metrics.
   std::vector<std::uint64_t> victims(double saturation, std::span<const BlockedBand> blocked,
                                      std::int64_t now_us);
 

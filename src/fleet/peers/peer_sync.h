@@ -30,8 +30,8 @@ class PeerSync {
     std::function<std::vector<WorkerLoad>(bool all)> changed_loads = {};
     std::function<void(const LoadMessage&)> heard = {};
     std::function<void(PeerId)> gone = {};
-    std::function<void()> malformed = {};         // a message that was passed over
-    std::function<void(int)> peers_changed = {};  // how many there are now
+    std::function<void()> malformed = {};          // a message that was passed over
+    std::function<void(int)> peers_changed = {};   // how many there are now
   };
 
   // Errors: "router-sync": cannot listen at the address; "router-peers": an invalid address, or too many.

@@ -36,7 +36,7 @@ class Attempt {
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
-  http::Response answer = {};             // what has come of it and was not sent on
+  http::Response answer = {};  // what has come of it and was not sent on
   std::optional<UsageReport> usage = {};  // the last that its answer has reported
   const std::int64_t sent_us;
   bool hedges = false;     // the second of two

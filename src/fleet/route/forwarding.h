@@ -145,7 +145,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
   std::shared_ptr<const std::string> body_;  // null: the client's
-  std::string owner_;  // name of the worker that has the stored response; "": none is known
+  std::string owner_;       // name of the worker that has the stored response; "": none is known
   std::optional<std::uint64_t> draw_ = {};  // of the next choice of a decode worker; nothing: a new one
   bool admitted_;           // counts in Admission
   bool prefilled_ = false;  // a prefill worker has computed the prompt

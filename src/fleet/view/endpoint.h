@@ -83,8 +83,8 @@ struct EndpointState {
   double kv_usage = 0;  // of its KV cache, 0 to 1
   int block_size = 0;   // tokens; 0: not known
   std::int64_t num_blocks = 0;
-  double started_s = 0;                               // its process, in seconds since 1970; 0: not told
-  double prompt_tokens = -1;                          // in all requests since then; negative: not told
+  double started_s = 0;        // its process, in seconds since 1970; 0: not told
+  double prompt_tokens = -1;   // in all requests since then; negative: not told
   std::shared_ptr<const AdapterState> adapters = {};  // null: not known
   std::shared_ptr<const Attributes> attributes = {};  // null: there are none
 

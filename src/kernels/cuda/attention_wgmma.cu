@@ -25,8 +25,7 @@ struct Tile {
 
   struct Shared {
     unsigned char queries[kTiles][kQueryBytes];
-    unsigned char keys[kStages][kTiles][kTokenBytes],
-        values[kStages][kTiles][kTokenBytes];        // of pieces, by turns
+    unsigned char keys[kStages][kTiles][kTokenBytes], values[kStages][kTiles][kTokenBytes];  // of pieces, by turns
     const std::byte* tokens[kStages][kPieceTokens];  // likewise: the keys in the cache; null: a token that no row sees
   };
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + kSwizzleBytes;

@@ -63,8 +63,8 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// At the same barrier of another block of the cluster. Says that tiles have been read, and releases nothing
-// that was written: a release to the cluster would wait for all that the thread has under way, each time.
+// At the same barrier of another block of the cluster. Says that tiles have been read, and releases nothing that was written:
+// a release to the cluster would wait for all that the thread has under way, each time.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"

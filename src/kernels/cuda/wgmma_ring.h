@@ -173,8 +173,7 @@ __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
 }
 
-// Behind a team's slice, every thread of the block: adds its sums, or leaves them for the block that adds
-// them all.
+// Behind a team's slice, every thread of the block: adds its sums, or leaves them for the block that adds them all.
 template <class S>
 __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
                                   const float (&sum)[S::kN / 2], std::int64_t slice) {

@@ -87,8 +87,8 @@ Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim);
 // One rotary embedding for the layers that see everything, and one for those with windows.
 Result<> set_ropes_by_kind(ModelSpec& spec, const Config& config, const Dialect& dialect = {});
 
-// MLPs have one matrix before the activation, "mlp.up_proj". attention_bias and mlp_bias say whether there
-// are biases; where config leaves them out, `biases`.
+// MLPs have one matrix before the activation, "mlp.up_proj". attention_bias and mlp_bias say whether there are biases;
+// where config leaves them out, `biases`.
 Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases);
 
 // The temperature that rope_parameters ask for (Ministral 3, 2025); none where they do not.

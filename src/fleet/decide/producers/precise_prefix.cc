@@ -1,8 +1,7 @@
-// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of the
-// prompt each endpoint holds. Of endpoints that tell their KV cache events, what they told; of the others,
-// and of prompts whose tokens are not known here, what they were lately sent (NVIDIA Dynamo's fallback).
-// Under speculativeIndexing a prompt counts as held from when it is sent on, for speculativeTTL: engines tell
-// of blocks only when they are computed.
+// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of the prompt each endpoint holds. Of endpoints that tell their KV
+// cache events, what they told; of the others, and of prompts whose tokens are not known here, what they were
+// lately sent (NVIDIA Dynamo's fallback). Under speculativeIndexing a prompt counts as held from when it is
+// sent on, for speculativeTTL: engines tell of blocks only when they are computed.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>

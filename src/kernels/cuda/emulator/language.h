@@ -76,8 +76,8 @@ void begin_later(Later kind, std::function<void()> work);
 void commit_later(Later kind);            // makes the started copies a group
 void wait_later(Later kind, int groups);  // waits until at most this number of groups is running
 
-// Barriers in shared memory that count arrivals and bytes of copies, which are done as late as may be, too.
-// They begin in phase 0; waiting for a phase is for the one under way or the one before it.
+// Barriers in shared memory that count arrivals and bytes of copies, which are done as late as may be, too. They begin in phase
+// 0; waiting for a phase is for the one under way or the one before it.
 void begin_phases(void* barrier, int arrivals);
 void arrive(void* barrier, std::int64_t bytes);  // arrives, and expects this number of further bytes
 void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
