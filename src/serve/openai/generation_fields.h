@@ -37,8 +37,7 @@ struct RequestRules {
   int stream_interval = 1;                  // minimum of all streams
   bool trust_chat_templates = false;        // of requests
   boost::json::object default_template_kwargs{};
-  const grammar::ToolDialect* tool_dialect =
-      nullptr;  // dialect for tool_choice `auto`; null if it is not enabled
+  const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null if not enabled
   std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
   int images_max = 0;                                  // maximum number in one prompt
   int videos_max = 0;                                  // maximum number in one prompt
