@@ -102,7 +102,7 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  // Maximum number in one prompt; 0: the encoder is not loaded. Images and videos share an encoder.
+  // Maximum number in one prompt; 0 leaves the encoder unloaded. Images and videos share an encoder.
   int images_max = 999, videos_max = 999, sounds_max = 999;
 
   std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding

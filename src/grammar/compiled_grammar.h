@@ -32,8 +32,8 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::size_t state_count() const { return tables_.states.size(); }
-  // Its tables and what its matchers have learned so far; the latter stays below parser_bytes_max. Never
-  // waits.
+  // Size of the tables and of what its matchers have learned so far; the latter stays below parser_bytes_max.
+  // Never waits.
   std::size_t byte_size() const;
 
  private:

@@ -1,5 +1,5 @@
-// A rule that calls nothing, as a table: the fast way through the trie for what most of a vocabulary can be,
-// such as the inside of a string.
+// A rule without calls, as a table. Most of a vocabulary can be the inside of a string, and such a table is
+// the fast way through the trie for it.
 #pragma once
 
 #include <cstdint>

@@ -61,13 +61,13 @@ struct TokenAtom {
 };
 
 struct Literal {
-  std::string bytes;  // empty: the empty string
+  std::string bytes;  // may be empty
 };
 struct Sequence {
   std::vector<ExprId> parts;
 };
 struct Choice {
-  std::vector<ExprId> branches;  // empty: no string at all
+  std::vector<ExprId> branches;  // if empty, no string matches
 };
 struct Repeat {
   ExprId body;

@@ -131,7 +131,7 @@ std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>
 }
 
 // Unsigned texts like 1.5e-07, which programs write for small and large numbers. plain: the texts without an
-// exponent that may precede it; null: all.
+// exponent that may precede it; null allows all.
 std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
   Grammar scratch;

@@ -15,7 +15,7 @@ std::string escaped_pointer(std::string_view key);
 // The pointer to a value of the document, found by its offset; long ones are cut.
 std::string pointer_to(const Json& document, const Json& value);
 
-// The value at a pointer without its '#'; nullptr if there is none.
+// The value at a pointer without its '#'; nullptr if the document has no such value.
 const Json* at_pointer(const Json& document, std::string_view pointer);
 
 // nullopt: malformed.

@@ -10,8 +10,8 @@
 //
 // Rules have lower-case names, terminals upper-case ones. The language is what Lark's default (Earley,
 // dynamic) parser reads: any division of the text into terminals counts, so priorities, which rank readings,
-// change nothing and are ignored, as are aliases and the modifiers ? ! of rules. Ignored terminals may stand
-// before each terminal of a rule and at the end. Refused with line and column: templates, attributes,
+// change nothing and are ignored, as are aliases and the modifiers ? ! of rules. Ignored terminals may
+// precede each terminal of a rule and at the end. Refused with line and column: templates, attributes,
 // %declare, %extend, %override, imports from elsewhere than `common`, recursive terminals, and what regular
 // expressions refuse.
 #pragma once

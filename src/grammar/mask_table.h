@@ -89,7 +89,7 @@ class MaskTable {
   // may share.
   std::optional<Hash128> key_of_what_follows(StateId root);
   const RuleKey& rule_key(RuleId rule);
-  const DenseRule* dense(RuleId rule);  // nullptr: none, or states().exhausted()
+  const DenseRule* dense(RuleId rule);  // nullptr without one, or if states().exhausted()
   // Whether the mask is so small that it is sooner computed than found in the shared cache.
   bool is_small(StateId state);
 

@@ -55,7 +55,7 @@ class Matcher {
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
 
-  // Takes back the last `tokens` accepted tokens; as many as there are at most.
+  // Takes back the last `tokens` accepted tokens, or all if fewer were accepted.
   void rollback(std::size_t tokens);
 
   // The bytes that must come next; "" if there is a choice or the text may end.

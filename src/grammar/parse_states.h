@@ -94,7 +94,7 @@ class ParseStates {
   bool exhausted() const { return work_left_ < 0; }
   void give_up() { work_left_ = -1; }
   void spend_nodes(std::size_t nodes) { spend(nodes / walk_share_); }
-  // How many nodes may be looked at for what is left.
+  // Number of nodes that the remaining work allows to visit.
   std::size_t nodes_left() const {
     return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * walk_share_;
   }

@@ -30,8 +30,8 @@ CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// With the other case of its ASCII letters, and the four letters beyond ASCII that Python and Unicode take
-// for i, s and k in some case.
+// Adds the other case of the set's ASCII letters, and the four letters beyond ASCII that Python and Unicode
+// take for i, s and k in some case.
 CodePointSet without_case(const CodePointSet& set) {
   CodePointSet out = set;
   for (const auto& [low, high] : set.ranges)

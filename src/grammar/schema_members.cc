@@ -14,7 +14,7 @@ namespace {
 struct NameTree {
   struct Node {
     std::string text;                     // behind the parent's
-    std::vector<std::uint32_t> children;  // empty: the end of a name
+    std::vector<std::uint32_t> children;  // empty at the end of a name
     std::vector<std::uint32_t> names;     // that go through here, rising
   };
   std::vector<Node> nodes;  // the first is the root

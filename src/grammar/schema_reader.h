@@ -92,7 +92,8 @@ struct Facts {
   std::vector<const Json*> property_names;
   std::uint32_t properties_min = 0, properties_max = UINT32_MAX;
 
-  // The schemas that have unevaluatedProperties and unevaluatedItems. They end up in `objects` and `arrays`.
+  // The schemas that have unevaluatedProperties and unevaluatedItems. The reader moves them to `objects` and
+  // `arrays`.
   const Json* unevaluated_properties = nullptr;
   const Json* unevaluated_items = nullptr;
 };
@@ -114,7 +115,7 @@ class SchemaReader {
 
   // The contents (not their spelling) that a `pattern`, or a key of patternProperties, matches.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
-  // The contents that satisfy all conditions on strings except their length; nullptr: no conditions.
+  // The contents that satisfy all conditions on strings except their length; nullptr without conditions.
   Result<const Automaton*> contents(const Facts& facts);
   // Contents with these lengths; nullopt: the schema only limits lengths.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);

@@ -60,7 +60,7 @@ struct StateMask {
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
-  // A mask that is told by its difference from another one. For bounded repetitions that is the mask of
+  // A mask that is stored as its difference from another one. For bounded repetitions that is the mask of
   // unbounded ones, whose open nodes count where the repetitions are within bounds. `subtracts`: the accepted
   // tokens are those of `base`, too, without `removed`. `closed`: open nodes of `base` that are none here.
   std::shared_ptr<const StateMask> base;

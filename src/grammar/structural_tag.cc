@@ -163,7 +163,7 @@ class Writer {
     return g_.sequence({t.begin_token ? g_.token(*t.begin_token) : g_.literal(t.begin), t.rest});
   }
 
-  // Members that are not read would be promises that are not kept. Those that say nothing are let through.
+  // Members that are not read would be promises that are not kept. Members without effect are accepted.
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
     static const std::map<std::string_view, std::vector<std::string_view>> kMembers = {
         {"const_string", {"value"}},

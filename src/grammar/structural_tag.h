@@ -1,7 +1,7 @@
 // Structural tags: free text in which tagged parts follow a grammar, in the two forms of XGrammar and vLLM.
 //
 // Legacy: {"structures": [{"begin": "<f>", "schema": {...}, "end": "</f>"}], "triggers": ["<f"]}: text is
-// free until a trigger appears, which must go on as one of the tags. New: {"type": "structural_tag",
+// free until a trigger appears, which must continue as one of the tags. New: {"type": "structural_tag",
 // "format": F}, F one of const_string {value}, json_schema {json_schema}, regex {pattern}, grammar {grammar},
 // any_text, sequence {elements}, or {elements}, tag {begin, content, end}, triggered_tags {triggers, tags,
 // at_least_one, stop_after_first}, tags_with_separator {tags, separator, ...}.

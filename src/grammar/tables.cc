@@ -187,7 +187,7 @@ Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const 
   return ids;
 }
 
-// Without the parts that no text matches.
+// Removes the parts that no text matches.
 std::vector<Tables::AnyOrder> possible_parts(std::vector<Tables::AnyOrder> rows,
                                              const std::vector<bool>& productive) {
   for (Tables::AnyOrder& row : rows) {

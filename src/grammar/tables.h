@@ -64,7 +64,7 @@ struct Tables {
   std::span<const Edge> token_edges(StateId s) const {
     return between(states[s].calls_end, states[s].tokens_end);
   }
-  // An accepting state with nothing after it: whoever reaches it has left the rule.
+  // An accepting state with nothing after it: a parser that reaches it has left the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
   // A state that can only call (few) rules.
   bool only_calls(StateId s) const {

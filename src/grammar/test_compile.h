@@ -1,4 +1,4 @@
-// From a text to a compiled grammar, for the tests of the front ends.
+// Compiles a text to a grammar, for the tests of the front ends.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -66,7 +66,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
   };
   intern(0, 0, false);
   for (std::uint32_t length = 0; !of_here.empty(); ++length) {
-    // Without a maximum, lengths beyond the minimum are one.
+    // If there is no maximum, all lengths beyond the minimum share a state.
     const bool last = !bounded && length == wanted.min;
     for (std::size_t i = 0; i < of_here.size(); ++i) {
       if (out.states.size() > states_max) return std::nullopt;

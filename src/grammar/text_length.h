@@ -17,7 +17,7 @@ struct LengthRange {
 // The shortest and the longest text of a trimmed deterministic automaton.
 LengthRange lengths_of(const Automaton& automaton);
 
-// Its texts of these lengths, not minimized; nullopt when that takes more than states_max states.
+// The automaton's texts of these lengths, not minimized; nullopt when that takes more than states_max states.
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max);
 
 // The same for an expression without calls and tokens, with repetitions counted and not written out; nullopt

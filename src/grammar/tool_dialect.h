@@ -67,7 +67,7 @@ struct ToolDialect {
 };
 
 std::span<const ToolDialect> tool_dialects();
-// By its name, or that of a parser of vLLM that reads the same; or null.
+// Finds a dialect by its name or by the name of vLLM's parser for it; or null.
 const ToolDialect* tool_dialect(std::string_view name);
 // All those names.
 std::vector<std::string_view> tool_dialect_names();

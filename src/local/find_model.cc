@@ -22,7 +22,7 @@ bool looks_like_a_path(const std::string& given) {
          given.ends_with(".gguf") || std::ranges::count(given.substr(0, given.find('@')), '/') > 1;
 }
 
-// From the flags, else from the environment.
+// Settings from the flags, else from the environment.
 hub::Settings settings_of(const HubFlags& flags) {
   hub::Settings settings = hub::settings_of(flags.environment);
   if (!flags.download_dir.empty()) settings.cache_dir = flags.download_dir;

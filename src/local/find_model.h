@@ -15,7 +15,7 @@ namespace octavo {
 
 // Settings for downloads from the hub.
 struct HubFlags {
-  hub::Environment environment;  // for what the flags leave open; must be set
+  hub::Environment environment;  // defaults of the flags; must be set
   std::string revision;
   std::string download_dir;
   std::optional<std::string> token;

@@ -105,7 +105,7 @@ auto& follow(From& object) {
 
 // Where the value of a row goes.
 
-// To a member. A bool is a switch; a list or an optional shows no default.
+// Writes to a member. A bool is a switch; a list or an optional shows no default.
 template <auto... Path>
 inline constexpr auto to =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -121,7 +121,7 @@ inline constexpr auto to =
       }
     };
 
-// To a member that counts in smaller units: seconds of the flag are `factor` units each.
+// Writes to a member that counts in smaller units: seconds of the flag are `factor` units each.
 template <int factor, auto... Path>
 inline constexpr auto seconds =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -133,7 +133,7 @@ inline constexpr auto seconds =
       return option;
     };
 
-// To a member by name.
+// Writes to a member by name.
 template <auto& choices, auto... Path>
 inline constexpr auto chosen =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {

@@ -27,7 +27,7 @@ struct LoraModule {
 
 // Which frames of videos to use, if set by a flag.
 struct VideoFrames {
-  std::optional<int> number{};   // spread evenly; 0: all
+  std::optional<int> number{};  // frames to use, spread evenly; 0 for all
   std::optional<double> fps{};  // a second, at most; of a list of pictures: how many are a second
 };
 
@@ -44,7 +44,7 @@ struct EngineGroup {
 struct RuntimeOptions {
   EngineOptions engine;  // its model as a person names it
   HubFlags hub;
-  std::vector<std::string> served_model_names;  // empty: the model as it was named
+  std::vector<std::string> served_model_names;  // if empty, the model as it was named
   std::string tokenizer;                        // path; "": the model's own
   std::string chat_template;                    // a file, or the template itself; "": the model's own
   std::string
@@ -52,7 +52,7 @@ struct RuntimeOptions {
   std::string reasoning_parser;  // "auto": by the chat template; "", "none": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
-  std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
+  std::vector<std::string> engine_command;  // of an engine's separate process; if empty, it runs in this one
   EngineGroup engines;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor

@@ -29,7 +29,8 @@ class ChildProcess {
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
-  // A process on another host, at the other end of this connection. It ends when the connection is closed.
+  // A process on another host, at the other end of this connection. The process ends when the connection is
+  // closed.
   static ChildProcess of_another_host(FrameSocket connection);
 
   // Closes its socket and waits up to grace_ms for its end, then kills it.

@@ -25,7 +25,7 @@ class DataParallelClient final : public EngineClient {
   static constexpr int kEnginesMax = 64;
 
   // engines: at least one, with consecutive values of EngineInfo::index. seed: for requests without one.
-  // more: starts engines for scale(); empty: the number is fixed. most: maximum number of engines, at most
+  // more: starts engines for scale(); if empty, the number is fixed. most: maximum number of engines, at most
   // kEnginesMax.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
                      int most = kEnginesMax);

@@ -47,7 +47,7 @@ struct EngineProcessOptions {
   std::function<void(std::size_t, std::size_t)> progress{};
   // Flag of the command for a folder with other weights; "": reload_weights() is refused.
   std::string weights_flag{};
-  // Checks a folder without reading the weights; empty: no check.
+  // Checks a folder without reading the weights; empty disables the check.
   std::function<Result<>(const std::string&)> check_weights{};
 };
 

@@ -29,7 +29,7 @@ struct Up {
   std::int64_t since_us = 0;
   std::int64_t heard_us = 0;        // time of its last message
   bool produced = false;            // it has returned a token
-  std::uint64_t sleep_ordered = 0;  // number of the sleep without a response yet; 0: none
+  std::uint64_t sleep_ordered = 0;  // number of the sleep without a response yet, or 0
 };
 struct Asleep {};   // at level 2: there is no process
 struct Broken {};   // no process is started any more; all requests are refused

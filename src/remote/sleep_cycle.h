@@ -36,7 +36,7 @@ class SleepCycle {
   // wake_up(). Errors: it is waking up already.
   Result<Wake> wake(Done&& done);
 
-  // Level that the process is to enter as soon as it has no work; 0: none.
+  // Level that the process is to enter as soon as it has no work, or 0.
   int due() const;
   std::uint64_t number() const { return number_; }  // of the last sleep()
   // The process begins to end, for level 2.
@@ -54,7 +54,7 @@ class SleepCycle {
   bool ending() const { return std::holds_alternative<Ending>(state_); }
   bool waking() const { return std::holds_alternative<Waking>(state_); }
   int wanted_level() const;   // level of the last sleep(), until it wakes; 0: awake
-  int reached_level() const;  // level at which it sleeps; 0: not yet, or awake
+  int reached_level() const;  // level at which it sleeps; 0 before that, or awake
 
  private:
   struct Awake {};

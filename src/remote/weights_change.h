@@ -18,7 +18,7 @@ class WeightsChange {
  public:
   using Done = EngineClient::Done;
   struct Ended {
-    Done done{};  // empty: nothing has ended
+    Done done{};  // empty if no change has ended
     Result<> result{};
   };
 

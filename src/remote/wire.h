@@ -39,14 +39,14 @@ struct Abort {
 struct ResetPrefixCache {};
 struct LookAtPrefixes {};
 struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
-  std::uint64_t id = 0;  // id of the response; 0: no response
+  std::uint64_t id = 0;  // id of the response; 0 for no response
   AdapterSource source;
   bool unload = false;
 };
 struct Sleep {};  // EngineClient::sleep at level 1, when no request is unfinished
 struct WakeUp {};
 struct Pause {           // EngineClient::pause
-  std::uint64_t id = 0;  // id of the response; 0: no response
+  std::uint64_t id = 0;  // id of the response; 0 for no response
   PauseMode mode = PauseMode::keep;
 };
 struct Resume {};

@@ -1,5 +1,5 @@
-// Interface of an engine. The server, the command line, the bindings, the router and the simulator use it. It
-// hides whether the engine runs in this process, in another process or on another host.
+// Interface of an engine. The server, the command line, the bindings, the router and the simulator use it.
+// The interface hides whether the engine runs in this process, in another process or on another host.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ struct EngineInfo {
   int max_queued = 4096;    // waiting answers
   int max_logprobs = 20;    // per request; -1: the whole vocabulary
   bool priorities = false;  // Request::priority has an effect
-  int max_loras = 0;        // LoRA adapters in memory; 0: the model takes none
+  int max_loras = 0;        // LoRA adapters in memory; 0 without LoRA
 
   // An image in a prompt is a square of `size` pixels and takes `tokens` tokens, all of them `token_id`. Size
   // 0: a grid of at most `tokens` tokens, each of unit x unit pixels. 0 tokens: the model takes no images.
@@ -41,7 +41,7 @@ struct EngineInfo {
     // With `tiled`, if not 0: patches on a token's side. The tokens of the tiles and one more token come
     // first, then the tokens of the whole image, with one after each row. Patches of the tiles can be empty.
     int whole_last = 0;
-    // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0: the model takes no
+    // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0 without
     // videos.
     int frames = 0;
     int video_token_id = 0;
@@ -64,7 +64,7 @@ struct EngineInfo {
   SoundRule sound{};
 
   // Models whose encoder reads the prompt; the answer begins with the tokens `begin` (Vaswani et al.,
-  // "Attention Is All You Need", 2017). `tokens`: maximum of a prompt; 0: the model has no such encoder. The
+  // "Attention Is All You Need", 2017). `tokens`: maximum of a prompt; 0 without such an encoder. The
   // engine has `places` slots for prompts.
   struct SourceRule {
     int tokens = 0;

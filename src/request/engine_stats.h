@@ -117,7 +117,7 @@ struct EngineStats {
   std::int64_t grammar_cache_bytes = 0;
   std::int64_t request_bytes = 0;  // tokens, keys and block tables of unfinished requests
   std::vector<AdapterStats> adapters;  // with unfinished answers
-  bool healthy = true;             // false: the step loop has failed for good
+  bool healthy = true;                 // false once the step loop has failed for good
   bool hangs = false;              // the step that runs makes no progress
   EnginePresence presence = EnginePresence::up;
   int sleep_level = 0;             // 0: awake; see EngineClient::sleep

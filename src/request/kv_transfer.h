@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// do_remote_decode makes an engine keep the blocks of the prompt. Its reply has the parameters for the
+// do_remote_decode makes an engine keep the blocks of the prompt. The reply has the parameters for the
 // request to the decode engine.
 struct KvTransferParams {
   bool do_remote_prefill = false;  // the blocks are at the engine below

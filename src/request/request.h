@@ -89,7 +89,7 @@ struct TokenLogprobs {
   std::vector<std::pair<TokenId, float>> top;  // the most likely first, or logprob_token_ids in their order
 };
 
-// Times of a request's events, in microseconds of the monotonic clock (base/clock.h); 0: not yet.
+// Times of a request's events, in microseconds of the monotonic clock (base/clock.h); 0 before the event.
 struct RequestTimes {
   std::int64_t arrived_us = 0;
   std::int64_t scheduled_us = 0;
@@ -111,7 +111,7 @@ struct Output {
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
   std::optional<Error> error;         // with FinishReason::error; its code tells client from server errors
-  // With the end of the last answer: parameters for the request to the decode engine.
+  // Set at the end of the last answer: parameters for the request to the decode engine.
   std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;                 // filled when finished
   int preemptions = 0;                // times that its blocks were taken away; filled when finished

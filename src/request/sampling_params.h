@@ -56,7 +56,7 @@ struct SamplingParams {
   std::vector<TokenId> logprob_token_ids;
 
   // Handling of the prompt and of the output text.
-  std::optional<int> truncate_prompt_tokens;  // keep the last k tokens; -1: as many as fit the model
+  std::optional<int> truncate_prompt_tokens;  // keep the last k tokens; -1: the model's maximum
   bool skip_special_tokens = true;
   bool detokenize = true;
 

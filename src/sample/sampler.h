@@ -17,13 +17,13 @@ namespace octavo {
 // One row of logits and its parameters.
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // Output tokens so far, and the number of draft tokens that precede this row's token. Their sum is the
-  // position of the draw: a token depends only on the seed and this position.
+  // Output tokens so far, and the number of draft tokens that precede this row's token. The sum of both is
+  // the position of the draw: a token depends only on the seed and this position.
   std::span<const TokenId> output;
   int drafts = 0;
   // >= 0: report on this token, the prompt's next one, instead of sampling (prompt_logprobs).
   TokenId forced = -1;
-  // Grammar mask, one bit per token id, set = allowed; empty: all tokens are allowed.
+  // Grammar mask, one bit per token id, set = allowed; an empty mask allows all tokens.
   std::span<const std::int32_t> mask = {};
 };
 

@@ -30,7 +30,7 @@ class SequenceSampling {
   int vocab_size() const { return vocab_size_; }
   // Empty without penalties.
   const TokenHistory& history() const { return history_; }
-  // One bit per token id, set = allowed; empty: all tokens are allowed.
+  // One bit per token id, set = allowed; an empty mask allows all tokens.
   std::span<const std::uint32_t> allowed() const { return allowed_; }
   // logit_bias by id, each id once.
   std::span<const std::pair<TokenId, float>> bias() const { return bias_; }
@@ -38,8 +38,8 @@ class SequenceSampling {
   // Writes to `bans` the tokens that must not follow `output`: last tokens of bad words, end tokens before
   // min_tokens, begin_suppress_tokens at the start. Ascending, without duplicates, at most bans_max().
   void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
-  // Whether no token remains: each one is outside of `mask` (one bit per token id; empty: all), not allowed,
-  // or banned after `output`. `bans` is scratch memory.
+  // Whether no token remains: each one is outside of `mask` (one bit per token id; empty allows all), not
+  // allowed, or banned after `output`. `bans` is scratch memory.
   bool excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
                     std::vector<TokenId>& bans) const;
   // Whether the request allows, bans or biases tokens.

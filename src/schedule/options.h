@@ -24,10 +24,10 @@ struct SchedulerOptions {
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash;
-  // Number of saved states of recurrent layers; 0: no such layers, or no prefix caching.
+  // Number of saved states of recurrent layers; 0 without such layers or prefix caching.
   int saved_states = 0;
   // Number of state slots for the draft tokens of a step, over all sequences, so that rejected tokens can be
-  // undone; 0: no recurrent layers, or no draft tokens.
+  // undone; 0 without recurrent layers or draft tokens.
   int draft_states = 0;
   int mamba_block_size = 256;  // tokens, a multiple of block_size: states are saved at its multiples
 

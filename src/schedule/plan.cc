@@ -54,7 +54,7 @@ int Scheduler::tokens_wanted(const Sequence& s) const {
   return threshold == 0 ? wanted : std::min(wanted, threshold);
 }
 
-// Blocks kept free for the sequence, so that it never waits for what it was promised at admission.
+// Blocks kept free for the sequence, so that it never waits for blocks promised at admission.
 int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
 
 // Free blocks without a claim. Also subtracts each block of a sliding-window group with two users: the first
@@ -173,7 +173,7 @@ int Scheduler::revocable(const Sequence& s, int count) const {
                              : count;
 }
 
-// Adds `count` tokens of the sequence to the plan. Their blocks exist.
+// Adds `count` tokens of the sequence to the plan. The blocks exist.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
   take_blocks(s, s.planned + count);

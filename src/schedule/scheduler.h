@@ -85,7 +85,7 @@ class Scheduler {
   // its cached prefix.
   void retract(SequenceId sequence);
 
-  // Ends a sequence at any time, finished or aborted, in flight or not. Its computed prefix stays cached.
+  // Ends a sequence at any time, finished or aborted, in flight or not. The computed prefix stays cached.
   // Returns false if it has ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
 

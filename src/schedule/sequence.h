@@ -34,8 +34,8 @@ struct SequenceSpec {
   std::uint64_t tag = 0;          // chosen by the caller; returned in every plan
   int second_text = kNoSecondText;  // its first position; returned in every plan
   std::vector<Hash128> extras{};    // media_identities of the prompt
-  // Position after which the recurrent state is always saved, a multiple of the block size; 0: the scheduler
-  // chooses.
+  // Position after which the recurrent state is always saved, a multiple of the block size; if 0, the
+  // scheduler chooses.
   int checkpoint = 0;
   // Ranges [first, end) of prompt positions, ascending, that one step computes to their end: images whose
   // tokens attend to each other. Each fits into a step.

@@ -42,7 +42,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.groups = kGroups[static_cast<std::size_t>(choose(static_cast<int>(kGroups.size())))];
   o.enable_prefix_caching = choose(8) != 0;
   o.prefix_hash.seed = static_cast<std::uint64_t>(choose(1000));
-  // Without a full-attention group, the hash alone identifies tokens before the window (find_prefix).
+  // If no group has full attention, the hash alone identifies tokens before the window (find_prefix).
   const bool proven = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window == 0; });
   if (choose(4) == 0 && proven) o.prefix_hash.hash = &colliding_hash;
   if (choose(16) == 0) o.prefix_hash.algorithm = HashAlgorithm::sha256;
@@ -330,7 +330,7 @@ class Simulation {
     return row;
   }
 
-  // By a step of another client.
+  // Whether a step of another client uses the block.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)

@@ -80,7 +80,7 @@ class Beams {
   int steps_ = 0;
 };
 
-// The running search of one prompt. Its sink gets all answers at the end.
+// The running search of one prompt. The sink gets all answers at the end.
 class BeamSearch final : public OutputReceiver, public std::enable_shared_from_this<BeamSearch> {
  public:
   // `request`: as make_request() makes it; sampling.n is the width. Errors: as EngineClient::submit.

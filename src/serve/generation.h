@@ -24,7 +24,7 @@ namespace octavo {
 class Generation final : public OutputReceiver, public std::enable_shared_from_this<Generation> {
  public:
   // Submits all prompts, or none if the server is full. Answers the exchange with an error now, or with the
-  // engine's output from now on. Without an exchange only the plan's reply gets the output. Returns the
+  // engine's output from now on. If there is no exchange, only the plan's reply gets the output. Returns the
   // generation, for cancel().
   static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
                                          std::shared_ptr<http::Exchange> exchange);

@@ -41,7 +41,7 @@ struct GenerationPlan {
   std::optional<int> engine{};          // index; nullopt: any
   bool background = false;              // no client waits for the reply
 
-  // Time of the client's deadline; 0: none.
+  // Time of the client's deadline, or 0.
   std::int64_t ends_us() const {
     return request.timeout_s > 0 ? arrived_us + static_cast<std::int64_t>(request.timeout_s * 1e6) : 0;
   }

@@ -22,7 +22,7 @@ struct PoolingPlan {
   std::vector<Tokenizer::Texts> texts;            // checked: they fit the model
   std::function<std::string(Vectors&&)> reply{};  // the body, from the model's vectors
   Task task = Task::embed;                        // of each text
-  std::string adapter{};                          // empty: the model itself
+  std::string adapter{};                          // name of the LoRA adapter, or empty
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // of the body; they have no effect
   std::string client{};                       // tenant

@@ -1,4 +1,4 @@
-// From the texts of a pooling body to the tokens that the model reads.
+// Converts the texts of a pooling body to the tokens that the model reads.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ Result<std::string> bytes_of(const openai::ChatPrompt::Media& media);
 // Digest of bytes and shape.
 Hash128 digest_of(const MediaPart& part);
 
-// It needs more tokens than the rest of the context.
+// The error for media that need more tokens than the rest of the context.
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service);
 
 // A file, or frames of one size as data:video/jpeg;base64,<first>,<second>,.. Errors as in read_media(),

@@ -10,7 +10,7 @@
 namespace octavo::openai {
 namespace {
 
-// From a token id to text, stop strings, JSON and the event.
+// Converts a token id to text, stop strings, JSON and the event.
 void streamed_token(benchmark::State& state) {
   const Tokenizer tokenizer = byte_tokenizer();
   SamplingParams sampling;

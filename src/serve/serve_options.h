@@ -74,7 +74,7 @@ struct AccessOptions {
 };
 
 struct ObserveOptions {
-  std::shared_ptr<Tracer> tracer{};  // null: no spans
+  std::shared_ptr<Tracer> tracer{};  // null disables spans
   StepTraceOptions step_trace{};
   bool log_requests = false;
   std::optional<int> max_log_len{};  // bytes of a prompt in the log; nullopt: all
@@ -98,7 +98,7 @@ struct ServeOptions {
   std::string model_root{};  // in /v1/models
   std::string system_fingerprint{};
   std::string response_role = "assistant";
-  std::int64_t keep_alive_us = 0;  // silence of a stream after which it sends a keep-alive; 0: none
+  std::int64_t keep_alive_us = 0;  // silence of a stream after which it sends a keep-alive; 0 disables it
   // The folder of an adapter, given as a path or as a hub name; can take as long as a download.
   std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
     return path;

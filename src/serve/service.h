@@ -48,7 +48,7 @@ struct Service {
   EngineClient& engine;
   const EngineInfo engine_info = engine.info();
   const Tokenizer& tokenizer;
-  const ChatTemplate* chat_template;  // null: the model has no template
+  const ChatTemplate* chat_template;  // null if the model has no template
   const ChatTemplate* tool_template;  // for requests with tools
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;

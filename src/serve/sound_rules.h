@@ -24,8 +24,8 @@ struct SoundRules {
   TokenId transcribe = 0, translate = 0;
   TokenId previous = 0;    // before what was said before
   TokenId no_times = 0;    // it is to say no times
-  TokenId first_time = 0;  // of 0 seconds; those behind it are kTimeStep apart
-  std::vector<std::pair<std::string, TokenId>> languages{};  // by their codes; empty: it knows English alone
+  TokenId first_time = 0;  // token of 0 seconds; the later ones are kTimeStep apart
+  std::vector<std::pair<std::string, TokenId>> languages{};  // by their codes; empty if English-only
   std::vector<TokenId> suppress{};                           // never said
   std::vector<TokenId> begin_suppress{};                     // never said first
 

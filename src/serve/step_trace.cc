@@ -25,7 +25,7 @@ constexpr std::size_t kPrefixBytesMax = 128;
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-// It becomes part of a file name.
+// The prefix becomes part of a file name.
 Result<> check_prefix(std::string_view prefix) {
   const bool good =
       !prefix.empty() && prefix.size() <= kPrefixBytesMax && is_plain(prefix[0]) &&

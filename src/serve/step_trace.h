@@ -47,7 +47,7 @@ class StepTrace {
   const EngineClient& engine_;
   const StepTraceOptions options_;
   std::mutex mutex_;
-  std::unique_ptr<Recording> recording_;  // null: none is on
+  std::unique_ptr<Recording> recording_;  // the running recording, or null
 };
 
 }  // namespace octavo

@@ -20,7 +20,7 @@ enum class ContentFormat : std::uint8_t { automatic, string, parts };
 struct ContentRules {
   ContentFormat format{};
   bool media = false;  // the model takes images, videos or sound
-  // The text that marks media of a kind; null: no text.
+  // The text that marks media of a kind. Null means no text.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 

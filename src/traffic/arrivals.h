@@ -13,7 +13,7 @@ namespace octavo::traffic {
 enum class RampUp : std::uint8_t { none, linear, exponential };
 
 struct ArrivalOptions {
-  double request_rate = 0;  // requests/s; 0: all at once
+  double request_rate = 0;  // requests/s; 0 sends all at once
   double burstiness = 1;    // shape of the gamma distribution of the gaps: 1 is Poisson, less is burstier
   RampUp ramp_up = RampUp::none;
   double ramp_up_start = 0;  // requests/s at the first request and at the last, instead of request_rate

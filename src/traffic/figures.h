@@ -29,7 +29,7 @@ struct Times {
 };
 Times times_of(const AnswerTimes& answer);
 
-// Limits in milliseconds that a good request meets; 0: no limit.
+// Limits in milliseconds that a good request meets; 0 disables a limit.
 struct Goodput {
   double ttft_ms = 0;
   double tpot_ms = 0;

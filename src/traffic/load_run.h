@@ -20,7 +20,7 @@ struct LoadOptions {
   http::Headers headers;     // in addition to Content-Type
   std::string model;         // model name in requests
   boost::json::object body;  // additional fields of each request; they override all others
-  int max_concurrency = 0;   // maximum number of requests in flight; 0: no limit
+  int max_concurrency = 0;   // maximum number of requests in flight; 0 for no limit
 };
 
 // Outcome of one request.

@@ -17,7 +17,7 @@ class RateSearch {
 
  private:
   double first_, precision_;
-  double good_ = 0, bad_ = 0;  // highest good and lowest bad rate; 0: none yet
+  double good_ = 0, bad_ = 0;  // highest good and lowest bad rate; 0 if unknown
 };
 
 }  // namespace octavo::traffic

@@ -21,7 +21,8 @@ struct BlockFormat {
   std::string dtype{};        // type of keys and values
   int block_size = 0;         // number of tokens
   std::int64_t bytes = 0;     // size of a piece: a block with all layers of the largest cache group
-  // Window of each cache group in tokens; 0: no window. A group smaller than the largest pads its pieces.
+  // Window of each cache group in tokens; 0 without a window. A group smaller than the largest pads its
+  // pieces.
   std::vector<int> windows{0};
   int state_pieces = 0;  // number of pieces for the states of recurrent layers; the last is padded
   // Layout of a block's bytes: planes one after another, each with block_size tokens. It follows from the
@@ -52,8 +53,8 @@ std::span<const std::byte> contents(const BlockFormat& format, std::span<const s
 // Size of a packed block, padded to a multiple of `alignment` (a power of two).
 std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment);
 
-// A buffer of that size and alignment. It belongs to the calling thread and is valid until the thread's next
-// call.
+// A buffer of that size and alignment. The buffer belongs to the calling thread and is valid until the
+// thread's next call.
 std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment = 1);
 
 // Header of a block: its format (BlockFormat::digest()), the hash of its tokens, its size and its checksum.

@@ -2,9 +2,9 @@
 // connector is a file and a row of the table in kv_transfer_options.cc. The engine
 // (engine/cache/kv_transfers.h) treats all connectors alike.
 //
-// A connector names pieces (kv_pieces.h) by hashes that are equal in all processes. They chain all tokens up
-// to a block's end, with images, adapter and salt. It copies the bytes on its own threads. The engine chooses
-// the cache blocks for them and holds these blocks meanwhile.
+// A connector names pieces (kv_pieces.h) by hashes that are equal in all processes. Hashes chain all tokens
+// up to a block's end, with images, adapter and salt. A connector copies the bytes on separate threads. The
+// engine chooses the cache blocks for them and holds these blocks meanwhile.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ struct KvPrompt {
   std::span<const TokenId> text{};  // without the last token; empty with images
   Hash128 identity{};               // see transfer_keys()
   std::span<const Hash128> keys{};  // keys of its full blocks, except a block that the last token fills
-  const KvTransferParams* params = nullptr;  // parameters of the request; null: none
+  const KvTransferParams* params = nullptr;  // parameters of the request, or null
   int cached = 0;                            // number of leading blocks that are in the cache
 };
 

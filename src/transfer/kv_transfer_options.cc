@@ -76,7 +76,7 @@ Result<> read_place(const json::value& value, std::string_view field, std::strin
   return {};
 }
 
-// Reads the compression of blocks below host memory; null: none.
+// Reads the compression of blocks below host memory; JSON null disables it.
 Result<> read_compression(const json::value& value, std::string_view field, BlockCompression& out) {
   if (value.is_null()) return {};
   std::string name;

@@ -16,7 +16,7 @@
 
 namespace octavo {
 
-// Credentials for an S3-style store. Without an access key requests are not signed.
+// Credentials for an S3-style store. Requests are signed if there is an access key.
 struct StoreKeys {
   std::string access{}, secret{}, session{};
   std::string region{};  // "": us-east-1
@@ -24,7 +24,7 @@ struct StoreKeys {
 
 // Tiers of blocks: host memory, and below it a disk or a store that several engines share.
 struct KvTierOptions {
-  std::int64_t host_bytes = 0;  // capacity of host memory; 0: no tier there
+  std::int64_t host_bytes = 0;  // capacity of host memory; 0 disables this tier
   std::string place{};          // a folder, or the URL of a store (is_store_url); "": no tier below
   StoreKeys keys{};
   std::int64_t bytes = std::int64_t{16} << 30;            // capacity of a folder, for all engines together

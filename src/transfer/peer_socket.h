@@ -44,8 +44,8 @@ class PeerSocket {
   std::int64_t sent_us_ = 0;  // time of the last send, or of the connection
 };
 
-// Listens on the host's address and returns a descriptor that the caller owns. `port` 0: the system chooses
-// one and it is returned in `port`. Errors name the address.
+// Listens on the host's address and returns a descriptor that the caller owns. For `port` 0, the system
+// chooses one and it is returned in `port`. Errors name the address.
 Result<int> listen_at(const std::string& host, int& port);
 
 }  // namespace octavo

@@ -35,7 +35,7 @@ struct KvImport {
   struct Loading : Transfer {};
   struct GivenUp : Transfer {};  // the request is computed
   struct Done {
-    PrefixHold* hold = nullptr;  // the loaded blocks; null: none, or freed already
+    PrefixHold* hold = nullptr;  // the loaded blocks; null without any, or once freed
   };
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 
@@ -52,7 +52,7 @@ struct KvImport {
   }
   bool may_start() const { return is<Done>() || is<GivenUp>(); }
   bool ended() const { return accepted->scheduled || accepted->unfinished == 0; }
-  // The transfer that may still write; null: none.
+  // The transfer that may still write, or null.
   Transfer* transfer() {
     if (auto* loading = std::get_if<Loading>(&state)) return loading;
     return std::get_if<GivenUp>(&state);

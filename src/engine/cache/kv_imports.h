@@ -37,7 +37,7 @@ class KvImports {
 
  private:
   struct Source {
-    KvConnector* connector = nullptr;  // null: no connector has blocks
+    KvConnector* connector = nullptr;  // null if no connector has blocks
     int blocks = 0;
   };
 

@@ -35,7 +35,7 @@ class KvTransfers {
   // See SequenceSpec::checkpoint. Other engines may need the whole prompt except its last token.
   int checkpoint_of(const Request& request) const;
   // An answer has ended. Keeps the blocks of its text for tiers that store answers, and with the request's
-  // last answer those of the prompt for all connectors. text: prompt and answer; empty: not known any more.
+  // last answer those of the prompt for all connectors. text: prompt and answer; empty if it is unknown.
   // Returns the transfer parameters of the request's reply.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
                                         std::int64_t now_us);

@@ -3,9 +3,9 @@
 //
 // At each position it reads the model's hidden state and the next token. After each step it reads all of the
 // step's tokens; its keys and values are in a separate cache, in blocks of the same numbers as the model's,
-// so the head shares cached prefixes. It skips texts that want no draft tokens, and resumes at the beginning
-// of a block. It makes one pass for each draft token, all sequences in one batch; later passes read the
-// head's own hidden state in place of the model's. The keys and values of draft tokens are written again
+// so the head shares cached prefixes. The head skips texts that want no draft tokens, and resumes at the
+// beginning of a block. It makes one pass for each draft token, all sequences in one batch; later passes read
+// the head's own hidden state in place of the model's. The keys and values of draft tokens are written again
 // after the model accepts them; where the sequence has no block for them yet, they go to blocks of the head.
 #pragma once
 

@@ -47,7 +47,7 @@ class DraftModel final : public Proposer {
   int blocks_used() const { return cache_.pool.used(); }
 
  private:
-  // State of one sequence. It does not move in memory.
+  // State of one sequence. The object does not move in memory.
   struct Past {
     Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
     Past(const Past&) = delete;

@@ -24,7 +24,7 @@ class Acceptance {
   bool is_new_ = true;
   int rate_ = kOne;
   std::int64_t saved_ns_ = 0;
-  int try_in_ = 0;  // steps until an exploratory draft; 0: none is due
+  int try_in_ = 0;  // steps until an exploratory draft; 0 while not due
 };
 
 // Duration of a repeated operation: a running mean over means of kOfMean measurements. 0: unknown.
@@ -44,7 +44,7 @@ class MeanTime {
 struct DraftPolicyOptions {
   int most = kDraftTokensMax;
   // Number of tokens that a step computes in about the time of one. It limits a step's tokens and draft
-  // tokens together. 0: no limit.
+  // tokens together. 0 disables the limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // replaces free_tokens
   bool by_acceptance = false;                           // reduce draft tokens that do not pay
@@ -90,8 +90,8 @@ class DraftPolicy {
   DraftPolicyOptions options_;
   StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // running mean over some hundred draft tokens
-  // Proposer's time for the first draft token of a sequence and for each further one. They differ because a
-  // head's first pass also reads the step.
+  // Proposer's time for the first draft token of a sequence and for each further one. The two differ because
+  // a head's first pass also reads the step.
   MeanTime first_, further_;
   int ones_ = 0;  // number of times that exactly one draft token paid
 

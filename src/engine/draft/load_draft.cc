@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// Tokens of a pass. It bounds the time that a step waits for draft tokens while a prompt is read.
+// Tokens of a pass. The number bounds the time that a step waits for draft tokens while a prompt is read.
 constexpr int kTokensOfPass = 256;
 
 // Number of tokens above which a step's time grows in proportion: about the ratio of arithmetic to memory

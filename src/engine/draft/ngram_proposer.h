@@ -1,5 +1,5 @@
 // Proposes the tokens that followed the same n-gram earlier in the text (prompt lookup decoding: Saxena,
-// 2023). It needs no model, and pays for answers that quote, repeat or edit their prompt.
+// 2023). The proposer needs no model, and pays for answers that quote, repeat or edit their prompt.
 #pragma once
 
 #include "engine/draft/options.h"

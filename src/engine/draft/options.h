@@ -35,7 +35,7 @@ struct DraftModelOptions {
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;
-  std::string model = {};  // folder of the head; empty: the head is in the engine's checkpoint (mtp only)
+  std::string model = {};  // folder of the head; empty if the head is in the engine's checkpoint (mtp only)
   bool drawn = true;       // see DraftModelOptions
 };
 

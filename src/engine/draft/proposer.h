@@ -37,7 +37,7 @@ struct ComputedText {
   // Slots of the tokens in the first cache group without a window; if all have one, in the first group.
   std::span<const std::int64_t> slots = {};
   std::span<const std::int32_t> blocks = {};  // the sequence's blocks in that group, from its beginning
-  bool wanted = true;  // false: no draft tokens will be needed soon, so the rows are unused
+  bool wanted = true;  // false if no draft tokens will be needed soon, so the rows are unused
 };
 
 class Proposer {

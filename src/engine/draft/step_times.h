@@ -16,7 +16,7 @@ class StepTimes {
   bool knows(int tokens) const {
     return tokens > 0 && tokens <= kTokensMost && ns_[static_cast<std::size_t>(tokens)] > 0;
   }
-  // Outside the known range: the nearest value. 0: no step is known.
+  // Outside the known range: the nearest value. 0 if no step is known.
   std::int64_t of(int tokens) const;
 
  private:

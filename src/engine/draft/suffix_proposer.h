@@ -1,7 +1,7 @@
 // Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix
 // decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens for longer matches and for continuations
-// that occurred more often. It needs no model, and pays for answers that repeat themselves or each other,
-// such as those of agents.
+// that occurred more often. The proposer needs no model, and pays for answers that repeat themselves or each
+// other, such as those of agents.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A growing text with an index of its token pairs: chains of equal pairs, as in LZ77 coders. It finds the
-// same matches as a suffix tree, with 16 bytes a token and without nodes.
+// A growing text with an index of its token pairs: chains of equal pairs, as in LZ77 coders. The index finds
+// the same matches as a suffix tree, with 16 bytes a token and without nodes.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace octavo {
 
 class DecodeRecordings {
  public:
-  // most: maximum number of tokens and sequences in a step. 0: no recordings.
+  // most: maximum number of tokens and sequences in a step. 0 disables recordings.
   explicit DecodeRecordings(int most);
 
   // Ascending.

@@ -1,5 +1,5 @@
-// Balances experts among the ranks of a stage at run time. It counts tokens, plans, and moves experts between
-// two steps. Each rank has one; all count the same steps, and those of one stage act together.
+// Balances experts among the ranks of a stage at run time. A balancer counts tokens, plans, and moves experts
+// between two steps. Each rank has one; all count the same steps, and those of one stage act together.
 #pragma once
 
 #include <cstdint>

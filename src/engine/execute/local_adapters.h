@@ -47,7 +47,7 @@ class LocalAdapters final : public AdapterSlots {
   Backend& backend_;
   std::optional<AdapterReader> reader_;
   std::vector<Adapter> adapters_;             // by slot
-  std::vector<std::int32_t> sequence_slots_;  // of the step's sequences; empty: no adapter
+  std::vector<std::int32_t> sequence_slots_;  // of the step's sequences; empty without adapters
   std::vector<std::int32_t> item_slots_;      // of the items being sorted; -1: no adapter
   Sorted tokens_, rows_;
 };

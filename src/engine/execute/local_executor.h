@@ -34,13 +34,13 @@ struct LocalExecutorOptions {
   int max_adapter_rank = 0;
   std::string fingerprint = {};  // identity of the model, for KV blocks that leave the engine
   bool shared_cache = false;     // another rank's process can open the blocks' memory
-  // Layers whose input read_hidden() reads; empty: the last layer's output.
+  // Layers whose input read_hidden() reads; if empty, the last layer's output.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
   // Asynchronous devices only:
   bool asynchronous = true;  // start a step before the last one's tokens are known
   bool recorded = true;      // record and replay decoding steps
-  // Groups of the ranks with the other parts of the model; null: one rank. They live longer.
+  // Groups of the ranks with the other parts of the model; null: one rank. The groups outlive the executor.
   const RankGroups* ranks = nullptr;
   ExpertBalancing expert_balancing = {};
 };
@@ -70,7 +70,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   // Memory that a device must keep free beside the cache: the growing part of the sampler, the recordings,
   // and kernel code that is loaded at its first run. Without rehearse() it is an estimate.
   std::int64_t later_bytes() const;
-  // Bytes of the layers' keys and values for one sound or prompt; 0: no cross attention.
+  // Bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
   std::int64_t source_bytes() const { return media_ ? media_->source_bytes() : 0; }
 
   bool asynchronous() const override { return options_.asynchronous; }
@@ -111,7 +111,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   Result<> allocate();
   Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
-  // Hands rows f32 [n, dim], in host memory, to or from another stage; null: no stage.
+  // Hands rows f32 [n, dim], in host memory, to or from another stage. Null means no stage.
   static void hand_on(ProcessGroup* stages, const View& rows);
   Result<> pack(const Batch& batch, int size, bool adapted);
   StepAdapters step_adapters() const;
@@ -138,7 +138,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   DecodeRecordings recordings_;
   std::optional<std::int64_t> recording_bytes_;  // size of one recording, as measured by rehearse()
   LocalAdapters adapters_;
-  std::unique_ptr<LocalMedia> media_;  // null: no images, sound or cross attention
+  std::unique_ptr<LocalMedia> media_;  // null without images, sound and cross attention
   std::optional<StepInputs> inputs_;   // this and plans_: set by allocate()
   std::optional<StepPlans> plans_;
 

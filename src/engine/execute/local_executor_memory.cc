@@ -156,8 +156,8 @@ Result<> LocalExecutor::release_cache() {
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
-  // Estimate without rehearse(), and for what it does not run: code for other numbers of rows, masks,
-  // histories.
+  // Estimate without rehearse(), and of the memory that it does not use: code for other numbers of rows,
+  // masks, histories.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
   const std::int64_t own =

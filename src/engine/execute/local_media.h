@@ -27,7 +27,7 @@ class LocalMedia final : public MediaEncoder {
 
   // Maximum memory of encoded parts, and of workspaces that are not allocated yet.
   std::int64_t later_bytes(int max_model_len) const;
-  // Bytes of the layers' keys and values for one sound or prompt; 0: no cross attention.
+  // Bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
   std::int64_t source_bytes() const { return sources_ ? sources_->place_bytes() : 0; }
   Result<> allocate_sources(std::int64_t slots);
 

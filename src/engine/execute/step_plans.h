@@ -20,7 +20,7 @@ class StepPlans {
   static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
                                   int max_tokens, int max_sequences);
 
-  // size: number of sequences with padding, which has no query and nothing cached; 0: no padding.
+  // size: number of sequences with padding, which has no query and nothing cached; 0 means no padding.
   void plan(const Batch& batch, int size);
   // Plans each image whose tokens attend to each other as a separate sequence, which ends with the image.
   Result<> plan_wholes(const Batch& batch);

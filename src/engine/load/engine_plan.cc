@@ -32,7 +32,7 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
 }
 
 // Takes the states of the prefix cache from `bytes`: at most those of the longest sequences, and at most a
-// quarter beside blocks. Without any, prefixes cannot be shared.
+// quarter beside blocks. Prefixes cannot be shared without saved states.
 void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
                        SchedulerOptions& s) {
   if (state_bytes == 0 || !s.enable_prefix_caching) return;

@@ -30,9 +30,9 @@ class KvEventPublisher;
 // Components of an engine.
 struct EngineParts {
   std::unique_ptr<Executor> executor;
-  std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
+  std::unique_ptr<Proposer> proposer{};  // null without speculative decoding
   DraftPolicy draft_policy{};
-  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty: no grammars
+  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty disables them
   std::uint64_t seed = 0;              // for requests without a seed
   std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
@@ -112,8 +112,8 @@ class Engine final : public EngineClient {
   MaskWorker masks_;
   StepLoop steps_;
   StepWatch watch_;
-  std::unique_ptr<KvTransfers> transfers_;  // null: no connector
-  std::int64_t step_us_ = 0;                // duration of the last step; 0: no step ran since media_ advanced
+  std::unique_ptr<KvTransfers> transfers_;  // null without connectors
+  std::int64_t step_us_ = 0;  // duration of the last step; 0 if no step ran since media_ advanced
   std::vector<SleepDone> sleeps_;           // pending callbacks
   std::vector<Pause> pauses_;               // pending pauses
 

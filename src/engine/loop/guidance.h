@@ -1,4 +1,4 @@
-// Masks of grammars. A mask that takes longer than kStepWork goes to the mask worker. Its sequence is parked,
+// Masks of grammars. A mask that takes longer than kStepWork goes to the mask worker. The sequence is parked,
 // and the other sequences continue.
 #pragma once
 

@@ -20,8 +20,8 @@ class GuidedText {
 
   // Adds an output token. False: the grammar does not allow it. Never waits.
   bool take(TokenId token);
-  // Returns the tokens that the grammar forces next, if they are known at once. They need no sampling.
-  // Otherwise advance() finds them.
+  // Returns the tokens that the grammar forces next, if they are known at once. Forced tokens need no
+  // sampling. Otherwise advance() finds them.
   std::vector<TokenId> try_jump();
   // Makes the mask. False: it takes longer than a step may wait.
   bool try_fill();

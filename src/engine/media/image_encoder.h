@@ -38,7 +38,7 @@ class ImageEncoder final : public RowEncoder {
   // For images of one size: begins another image, whose rows are written to this memory, f32 [tokens,
   // row_bytes() / 4].
   void begin_square(const Square& square, Buffer encoded);
-  // Runs the next layers: as many as have `rows` rows of patches together. An image with more rows than that
+  // Runs the next layers, at most `rows` rows of patches in total. An image with more rows than that
   // runs `rows` rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
   std::optional<Buffer> advance(int rows) override;
 

@@ -13,8 +13,8 @@ MediaTable::Entry* MediaTable::find(Hash128 digest) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
-// Finds a free slot, after freeing the least recently used media until the memory suffices. null: all others
-// are in use.
+// Finds a free slot, after freeing the least recently used media until the memory suffices. Null if all
+// others are in use.
 MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
   while (tokens_ + tokens > tokens_max_) {
     Entry* oldest = nullptr;

@@ -47,7 +47,7 @@ class MediaTable {
  private:
   struct Entry {
     Hash128 digest;
-    std::shared_ptr<const EncodedMedia> image;  // null: the slot is free
+    std::shared_ptr<const EncodedMedia> image;  // null if the slot is free
     std::int64_t tokens = 0;
     std::uint64_t last_used = 0;
   };

@@ -21,7 +21,7 @@ class SequenceLayers {
   // input: ids or features of `rows` rows, which see each other; its other fields are empty. Drops an
   // unfinished sequence.
   void begin(std::int64_t rows, ForwardBatch input);
-  // Runs the next layers: as many as have `rows` rows together, and at least one. True: all layers have run.
+  // Runs the next layers, at most `rows` rows in total, but at least one layer. True: all layers have run.
   bool advance(int rows);
   // Decoder with the layers' output, for the next stage.
   Decoder& decoder() { return *decoder_; }

@@ -19,7 +19,7 @@ class SoundTower {
   // spectrogram: MediaPart::bytes of a sound. rows: number of leading encoder rows to compute, which see each
   // other; the others are dropped. Drops an unfinished sound.
   void begin(std::string_view spectrogram, int rows);
-  // Runs the next layers: as many as have `rows` rows together, and at least one. True: all layers have run.
+  // Runs the next layers, at most `rows` rows in total, but at least one layer. True: all layers have run.
   bool advance(int rows) { return layers_->advance(rows); }
   // Decoder with the layers' output, for the next stage.
   Decoder& decoder() { return layers_->decoder(); }

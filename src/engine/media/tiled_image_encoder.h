@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// Encodes tile by tile. Their rows stay in host memory until the last tile is done.
+// Encodes tile by tile. The rows stay in host memory until the last tile is done.
 class TiledImageEncoder final : public RowEncoder {
  public:
   // See ImageEncoder::create.

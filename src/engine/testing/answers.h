@@ -48,7 +48,7 @@ struct CollectedAnswer {
 };
 
 // Prompts of many lengths, greedy and sampled, with penalties and log-probabilities of prompt and answer.
-// They end at different times, so that steps have all sizes, are mixed, and lose sequences while they run.
+// Answers end at different times, so that steps have all sizes, are mixed, and lose sequences while they run.
 inline Request request_of(int i, int vocab) {
   Request request;
   for (int t = 0; t < 3 + 7 * i; ++t) request.prompt.push_back((5 * i + 3 * t + 1) % vocab);

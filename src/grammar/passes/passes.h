@@ -12,7 +12,7 @@ Grammar outline_counters(Grammar grammar);
 // Puts the bodies of small rules in the place of their calls, so that their automata become one.
 Grammar inline_rules(Grammar grammar);
 
-// Drops rules that the root never reaches. Those without a name get that of a rule that calls them.
+// Drops rules that the root never reaches. Rules without a name get the name of a caller.
 Grammar drop_unreachable(Grammar grammar);
 
 inline Grammar optimize(Grammar grammar) {

@@ -151,7 +151,7 @@ class MessagesReply final : public openai::Reply {
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
   json::array content_{};  // blocks that have ended
-  json::object block_{};   // the one that grows; empty: none
+  json::object block_{};   // the block that grows, or empty
   std::string text_{};     // of it
   bool begun_ = false;
   bool called_ = false;

@@ -312,7 +312,7 @@ constexpr std::string_view kSharedFields[] = {"model",
                                               "service_tier",
                                               "chat_template_kwargs",
                                               "kv_transfer_params"};
-// Those with another form, read here, and those that change nothing.
+// Fields that this file reads in another form, and fields without effect.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",

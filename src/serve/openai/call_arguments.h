@@ -31,7 +31,7 @@ std::string without_repeats(std::string object);
 
 // Reads a JSON object.
 std::unique_ptr<ArgumentsReader> json_arguments();
-// Behind the head of a call. Keeps the dialect and the parameters.
+// Reads the arguments after the head of a call. Keeps the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);
 // Reads form `parameters`.

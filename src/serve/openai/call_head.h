@@ -29,7 +29,7 @@ struct CallHead {
   bool numbered = false;
   bool object = false;  // written as {"name", "arguments"}
 
-  // The number of the call stands in place of its name.
+  // Whether the call has a number in place of its name.
   bool nameless() const { return numbered && name.find_first_not_of("0123456789") == std::string::npos; }
 };
 

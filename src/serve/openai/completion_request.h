@@ -23,7 +23,7 @@ struct CompletionRequest {
   std::vector<TextOrTokens> prompts;
   std::optional<std::string> suffix;  // what is to be between it and the prompt
   bool echo = false;         // the answer begins with the prompt
-  bool prompt_only = false;  // echo with max_tokens = 0: nothing is generated for the client to see
+  bool prompt_only = false;  // echo with max_tokens = 0: the client gets no generated tokens
 };
 
 Result<CompletionRequest> parse_completion_request(const boost::json::object& body,

@@ -37,11 +37,11 @@ struct RequestRules {
   int stream_interval = 1;                  // minimum of all streams
   bool trust_chat_templates = false;        // of requests
   boost::json::object default_template_kwargs{};
-  const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null: it is not enabled
+  const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null if not enabled
   std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
-  int images_max = 0;                                  // of one prompt; 0: the model takes none
-  int videos_max = 0;                                  // of one prompt; 0: the model takes none
-  int sounds_max = 0;                                  // of one prompt; 0: the model takes none
+  int images_max = 0;                                  // maximum number in one prompt
+  int videos_max = 0;                                  // maximum number in one prompt
+  int sounds_max = 0;                                  // maximum number in one prompt
   bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
   std::optional<ReasoningRule> reasoning{};            // nullopt: thoughts are text
   // Of answers that must be JSON. OpenAI promises the schema's order of members.
@@ -78,7 +78,7 @@ struct GenerationRequest {
   bool include_reasoning = true;
   bool reasoning_off = false;                // the chat template got enable_thinking = false
   std::optional<int> thinking_token_budget;  // maximum number of tokens of thoughts
-  double timeout_s = 0;                      // from its arrival; 0: no limit
+  double timeout_s = 0;                      // limit on the time since arrival; 0 disables it
   std::string_view limit_field = {};  // of the request, which limits the output tokens; "": a default does
   std::vector<std::string> unknown_fields;
 };

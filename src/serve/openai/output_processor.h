@@ -43,7 +43,7 @@ struct Thinking {
   bool open = false;  // the answer begins with thoughts, whether or not it says so
   bool shown = true;  // they are reported, with their tokens and log-probabilities
   std::string_view label{};   // not of the thoughts, where they begin with it
-  std::string_view prefix{};  // given: thoughts are text like any other, behind this
+  std::string_view prefix{};  // if given, thoughts are ordinary text after this prefix
   // gpt-oss: used instead of begin, end and open. Calls arrive as text in the tool dialect `openai`.
   std::optional<HarmonyReader> harmony{};
   // Models that mark thoughts with words: used instead of begin and end.

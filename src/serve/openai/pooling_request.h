@@ -17,9 +17,9 @@ namespace octavo::openai {
 // Fields of all pooling requests.
 struct PoolingFields {
   std::string request_id;
-  std::string adapter;  // the LoRA adapter that reads the texts; empty: the model itself
+  std::string adapter;  // the LoRA adapter that reads the texts; empty without an adapter
   std::int64_t priority = 0;
-  std::optional<int> truncate;  // tokens that are kept of a text; -1: as many as the model reads
+  std::optional<int> truncate;  // tokens that are kept of a text; -1: the model's maximum
   bool keep_last = false;       // the last ones, otherwise the first ones
   bool add_special_tokens = true;
   // Vectors are normalised, scores become probabilities, as the model says. Nothing: as the server says.

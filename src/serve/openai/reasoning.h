@@ -17,7 +17,7 @@ struct ReasoningRule {
   std::int32_t begin = 0, end = 0;  // the tokens around thoughts
   bool from_start = false;          // a model thinks first without saying so, unless its prompt ends that
   std::string_view label{};         // what thoughts may begin with that is none
-  std::string_view prefix{};        // thoughts are text like any other, and this stands in front of the answer
+  std::string_view prefix{};        // thoughts are ordinary text, and this precedes the answer
   bool ends_at_call = false;        // a tool call ends thoughts that are still open, as vLLM has it for the model
   std::optional<HarmonyTokens> harmony{};  // of gpt-oss, in place of all that
   const ThoughtMarks* text = nullptr;      // in place of the tokens

@@ -67,7 +67,8 @@ class Reply {
   virtual std::string failed(const Error& error) = 0;
 
   virtual std::string_view content_type() const { return "application/json"; }
-  // Without a stream: the body. Parts are ordered by index; prompts[i] belongs to the choices i * n .. i * n
+  // The body of a reply that is not streamed. Parts are ordered by index; prompts[i] belongs to the choices i
+  // * n .. i * n
   // + n - 1.
   virtual std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt> prompts,
                             const Usage& usage) = 0;

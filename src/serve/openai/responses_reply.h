@@ -13,7 +13,7 @@ namespace octavo::openai {
 struct ResponsesOptions {
   boost::json::object response;     // without id, created_at and status
   boost::json::array conversation;  // the items up to this response
-  ResponseStore* store = nullptr;   // that keeps it; null: none
+  ResponseStore* store = nullptr;   // store that keeps the response, or null
   bool background = false;
   bool messages = false;  // the response has input_messages and output_messages; needs return_token_ids
 };

@@ -17,7 +17,7 @@ struct GenerationDefaults {
   std::optional<int> max_tokens;  // also the most that a request can ask for
 };
 
-// From a generation_config.json. Errors: invalid_argument with the field.
+// Reads the defaults from a generation_config.json. Errors: invalid_argument with the field.
 Result<GenerationDefaults> generation_defaults(const boost::json::object& config);
 
 // Whether generation_config.json sets a default by this name.

@@ -68,7 +68,7 @@ struct ForcedCalls {
 ForcedCalls forced_calls(std::string_view text);
 // An entry of a message's tool_calls. id: "" for later pieces of a call.
 boost::json::object tool_call_json(std::string_view id, std::string_view name, std::string_view arguments);
-// dialect: dialect of the call; null: none.
+// dialect: dialect of the call, or null.
 std::string new_tool_call_id(const grammar::ToolDialect* dialect = nullptr);
 
 }  // namespace octavo::openai

@@ -171,7 +171,7 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   return at;
 }
 
-// The member's schema in an object's `properties`; null: not listed.
+// The member's schema in an object's `properties`; null if it is not listed.
 const Json* ToolParameters::listed(const Json& schema, std::string_view name, int depth) const {
   const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
   if (!own) return nullptr;
@@ -184,7 +184,7 @@ const Json* ToolParameters::listed(const Json& schema, std::string_view name, in
   return nullptr;
 }
 
-// The schema of a member; null: the object's schema does not define it.
+// The schema of a member; null if the object's schema does not define it.
 const Json* ToolParameters::find(const Json& schema, std::string_view name) const {
   if (const Json* property = listed(schema, name, 0)) return property;
   const Json* own = resolved(schema);

@@ -73,7 +73,7 @@ std::string request_id_of(const http::Request& request);
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
 // Reads them, and X-Request-Id if the body has no id.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
-// Calls `go_on` after the URLs in `media` were fetched: at once if there are none, otherwise on a thread that
+// Calls `go_on` after the URLs in `media` were fetched: at once without URLs, otherwise on a thread that
 // may wait. The number of these threads limits the memory. `go_on` keeps the media alive; its error is the
 // answer.
 Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,

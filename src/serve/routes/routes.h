@@ -21,7 +21,7 @@ std::vector<std::string_view> route_paths(const ServeOptions& options);
 // Adds the answer to the metrics, except for probes and /metrics, as in vLLM.
 void count_answer(Service& service, const http::Answered& answered);
 
-// Answers the exchange, now or later on the service's threads. Without a valid key only GET /health and
+// Answers the exchange, now or later on the service's threads. If the key is invalid, only GET /health and
 // /ready are answered.
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange);

@@ -150,8 +150,8 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   return {};
 }
 
-// Over shared memory, a change of layout is as fast as the copy that it replaces. Over a socket it would be
-// an additional copy.
+// Over shared memory, a change of layout is as fast as the copy that it replaces. A change of layout for a
+// socket would be an additional copy.
 BlockWay BlockFetcher::way_of(const Ready& ready) const {
   const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
   return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;

@@ -28,7 +28,7 @@
 
 namespace octavo {
 
-// Memory of the consumer that a process of the same host can open. slot_bytes 0: not offered.
+// Memory of the consumer that a process of the same host can open. If slot_bytes is 0, no memory is offered.
 struct SegmentOffer {
   std::int64_t process = 0;
   std::int64_t descriptor = 0;

@@ -173,7 +173,7 @@ std::vector<Hash128> BlockFiles::take_gone() {
 }
 
 // Evicts until the folder has at most `files` files. The last evicted file gets the name `reuse`, if no
-// reader can have it open; null: all are removed. The engine's thread calls contains(), so the mutex is not
+// reader can have it open; null to remove all. The engine's thread calls contains(), so the mutex is not
 // held during file operations.
 void BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };

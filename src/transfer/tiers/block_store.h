@@ -36,7 +36,7 @@ class BlockStore {
   // Treats the store as empty.
   virtual void forget_all() = 0;
 
-  // The store in this medium that only this engine uses; null: none.
+  // The store in this medium that only this engine uses, or null.
   virtual BlockStore* own(KvMedium) { return nullptr; }
   // For such a store:
   virtual std::int64_t count() const { return 0; }

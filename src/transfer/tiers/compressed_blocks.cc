@@ -106,8 +106,8 @@ void for_each_vector(const BlockFormat& format, std::size_t number_bytes, Do&& a
   }
 }
 
-// Buffer for a plain block. It belongs to the calling thread and is valid until its next call. The other
-// store uses packed_block() meanwhile.
+// Buffer for a plain block. The buffer belongs to the calling thread and is valid until its next call. The
+// other store uses packed_block() meanwhile.
 std::span<std::byte> plain_block(const BlockFormat& format) {
   thread_local std::vector<std::byte> room;
   const auto bytes = static_cast<std::size_t>(format.bytes);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096, kSector = 512;
 
-// Alignment for an open file; 0: no direct I/O.
+// Alignment for an open file; 0 without direct I/O.
 std::size_t alignment_of(int file) {
   // Since Linux 6.6 tmpfs accepts the flag, but its files are in memory.
   struct statfs system{};

@@ -42,9 +42,9 @@ class Lru final : public EvictionOrder {
   std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
 };
 
-// ARC (Megiddo and Modha, FAST 2003). It separates blocks used by one prompt from blocks used by several. For
-// each part it also remembers the same number of evicted keys. If an evicted key returns, its part was too
-// small and grows. So prompts that occur once do not evict common prefixes.
+// ARC (Megiddo and Modha, FAST 2003). ARC separates blocks used by one prompt from blocks used by several.
+// For each part it also remembers the same number of evicted keys. If an evicted key returns, its part was
+// too small and grows. So prompts that occur once do not evict common prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}

@@ -63,7 +63,7 @@ class TierConnector final : public KvConnector {
   };
   struct Reader {
     std::thread thread;
-    std::atomic<std::int64_t> since_us = 0;  // start of the read of a piece; 0: not reading
+    std::atomic<std::int64_t> since_us = 0;  // start of the read of a piece; 0 while idle
     RequestId id = 0;                        // its request; this and `told` are guarded by mutex_
     bool told = false;                       // take_stuck() has returned it
   };
@@ -90,7 +90,7 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;    // part of store_; null: no host memory
+  const BlockStore* const host_;    // part of store_; null without host memory
   const std::size_t below_stride_;  // bytes of a block below host memory
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
@@ -109,7 +109,7 @@ class TierConnector final : public KvConnector {
   bool stopping_ = false;
 
   std::array<Reader, kReaders> readers_;
-  std::unique_ptr<PromptLookUps> look_ups_;  // null: the store needs no lookups
+  std::unique_ptr<PromptLookUps> look_ups_;  // null if the store needs no lookups
   std::unique_ptr<StoreWriter> writer_;
 };
 
