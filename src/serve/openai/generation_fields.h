@@ -39,9 +39,9 @@ struct RequestRules {
   boost::json::object default_template_kwargs{};
   const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null if not enabled
   std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
-  int images_max = 0;                                  // images of one prompt at most; 0 if the model takes no images
-  int videos_max = 0;                                  // videos of one prompt at most
-  int sounds_max = 0;                                  // sounds of one prompt at most
+  int images_max = 0;                                  // maximum number in one prompt; 0: not supported
+  int videos_max = 0;                                  // maximum number in one prompt; 0: not supported
+  int sounds_max = 0;                                  // maximum number in one prompt; 0: not supported
   bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
   std::optional<ReasoningRule> reasoning{};            // nullopt: thoughts are text
   // Of answers that must be JSON. OpenAI promises the schema's order of members.
