@@ -102,7 +102,8 @@ TEST_F(ArgumentsTest, ConfigFilesStandBehindTheCommandLine) {
   std::ofstream(file) << "port: [1";
   EXPECT_NE(error({"--config", file}).find("is not YAML"), std::string::npos);
   std::ofstream(file) << "- port";
-  EXPECT_EQ(error({"--config=" + file}), "config must be a YAML mapping of flag names to values (example: port: 8000)");
+  EXPECT_EQ(error({"--config=" + file}),
+            "config must be a YAML mapping of flag names to values (example: port: 8000)");
   EXPECT_NE(error({"--config", "no/such/file.yaml"}).find("cannot be read"), std::string::npos);
 }
 

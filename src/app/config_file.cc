@@ -21,7 +21,8 @@ Result<std::vector<ConfigEntry>> read_config_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "config"));
   std::vector<ConfigEntry> entries;
   if (file.is_null()) return entries;
-  if (!file.is_object()) return invalid("config", "must be a YAML mapping of flag names to values (example: port: 8000)");
+  if (!file.is_object())
+    return invalid("config", "must be a YAML mapping of flag names to values (example: port: 8000)");
   for (const auto& [name, value] : file.get_object()) {
     ConfigEntry& entry = entries.emplace_back();
     entry.name = name;

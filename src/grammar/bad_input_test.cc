@@ -339,7 +339,8 @@ TEST(BadInput, StoredTablesThatNoGrammarHas) {
   })) << "an edge leaves its automaton";
   EXPECT_FALSE(loads([](Tables& t) {
     for (Tables::RuleRow& rule : t.rules)
-      if (rule.kind == Tables::RuleRow::Kind::automaton) rule.start = static_cast<StateId>(t.states.size() - 1);
+      if (rule.kind == Tables::RuleRow::Kind::automaton)
+        rule.start = static_cast<StateId>(t.states.size() - 1);
   })) << "rules have one start";
 }
 

@@ -113,9 +113,7 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
         .tensor("token_types.weight", {64, 1}, kF32, std::string(64 * 4, '\0'));
   };
   EXPECT_THAT(error(nomic()), HasSubstr("nomic-bert-moe.expert_count is missing"));
-  EXPECT_THAT(error(nomic()
-                        .u32("nomic-bert-moe.expert_count", 4)
-                        .u32("nomic-bert-moe.expert_used_count", 5)),
+  EXPECT_THAT(error(nomic().u32("nomic-bert-moe.expert_count", 4).u32("nomic-bert-moe.expert_used_count", 5)),
               HasSubstr("nomic-bert-moe.expert_used_count is 5, it must be in [1, 4]"));
   EXPECT_THAT(error(file("t5encoder")
                         .f32("t5encoder.attention.layer_norm_rms_epsilon", 1e-6F)

@@ -170,8 +170,8 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
     return invalid("min_pixels", "{} is {}, more than max_pixels {}", config.where("min_pixels"), least,
                    most);
   if (most < rule.unit * rule.unit)
-    return invalid("max_pixels", "{} is {}: must be at least one token ({} x {} pixels)", config.where("max_pixels"),
-                   most, rule.unit, rule.unit);
+    return invalid("max_pixels", "{} is {}: must be at least one token ({} x {} pixels)",
+                   config.where("max_pixels"), most, rule.unit, rule.unit);
   rule.pixels_min = least;
   rule.pixels_max = most;
   out.rule = rule;

@@ -39,7 +39,8 @@ Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
   TRY(least, config.integer("min_pixels", range, least));
   TRY(most, config.integer("max_pixels", range, most));
   if (least > most || most < rule.unit * rule.unit)
-    return invalid("max_pixels", "{} is {}: must be at least min_pixels ({}) and at least one token ({} x {} pixels)",
+    return invalid("max_pixels",
+                   "{} is {}: must be at least min_pixels ({}) and at least one token ({} x {} pixels)",
                    config.where("max_pixels"), most, least, rule.unit, rule.unit);
   rule.pixels_min = least;
   rule.pixels_max = most;
@@ -54,7 +55,8 @@ Result<> read_sampling(const Config& config, media::VideoRule& rule) {
   TRY(rule.frames_min, config.integer("min_frames", frames, rule.frames_min));
   TRY(rule.frames_max, config.integer("max_frames", frames, rule.frames_max));
   if (rule.frames_min > rule.frames_max || rule.frames_max < rule.frames)
-    return invalid("max_frames", "{} is {}: must be at least min_frames ({}) and at least temporal_patch_size ({})",
+    return invalid("max_frames",
+                   "{} is {}: must be at least min_frames ({}) and at least temporal_patch_size ({})",
                    config.where("max_frames"), rule.frames_max, rule.frames_min, rule.frames);
   return {};
 }

@@ -60,7 +60,8 @@ TEST_P(PauseModes, WhatRunsIsFinishedAndWhatComesWaits) {
   rig.expect_empty();
 }
 
-// Asks for the pause at its first output, on the engine's thread: its request runs then, on machines of any speed.
+// Asks for the pause at its first output, on the engine's thread: its request runs then, on machines of any
+// speed.
 class AbortsAtFirstOutput final : public OutputSink {
  public:
   AbortsAtFirstOutput(EngineClient& engine, std::shared_ptr<Recorder> recorder)

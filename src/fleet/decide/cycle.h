@@ -27,7 +27,7 @@ struct Cycle {
   EndpointId burst_home = kNoEndpoint;
   // The decode endpoint, while the endpoint that computes its prompt is chosen.
   EndpointId peer = kNoEndpoint;
-  bool trial = false;  // nothing is sent to the endpoint picked
+  bool trial = false;          // nothing is sent to the endpoint picked
   StepTimer* timer = nullptr;  // null: nobody asks how long plugins take
 
   // Tokens of the prompt that the endpoint need not compute, as far as any producer knows.

@@ -194,9 +194,9 @@ http::Response PickServer::State::answer(const http::Request& request) const {
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   ProbeOptions probes = kScrapesAreProbes;
   probes.needed = options.config.reads_metrics;
-  TRY(auto balancer, Balancer::make({.pools = {{.pipeline = options.config.pipeline}},
-                                     .probes = probes,
-                                     .breaker = kNoBreaker}));
+  TRY(auto balancer,
+      Balancer::make(
+          {.pools = {{.pipeline = options.config.pipeline}}, .probes = probes, .breaker = kNoBreaker}));
   options.processor.flow = options.config.flow;
   options.processor.parsers = options.config.parsers;
   options.processor.shedding = options.config.shedding;

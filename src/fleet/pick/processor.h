@@ -50,7 +50,8 @@ struct ProcessorOptions {
   bool emit_scores = false;                             // tell the gateway the scores of the endpoints picked
   RequestRules rules = {};                              // to begin with
   std::optional<FlowGateOptions> flow = {};             // nullopt: requests do not wait
-  SaturationDetector shedding = UtilizationDetector{};  // without `flow`: refuses priorities below 0 when saturated
+  SaturationDetector shedding =
+      UtilizationDetector{};      // without `flow`: refuses priorities below 0 when saturated
   int primary_port = 0;           // where the gateway sends all requests to; 0: as picked
   MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
   bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways

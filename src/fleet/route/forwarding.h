@@ -147,8 +147,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::shared_ptr<const std::string> body_;  // null for the client's
   std::string owner_;                        // name of the worker that has the stored response; "" if unknown
   std::optional<std::uint64_t> draw_ = {};   // of the next choice of a decode worker, if reused
-  bool admitted_;           // counts in Admission
-  bool prefilled_ = false;  // a prefill worker has computed the prompt
+  bool admitted_;                            // counts in Admission
+  bool prefilled_ = false;                   // a prefill worker has computed the prompt
 };
 
 }  // namespace octavo::fleet

@@ -116,8 +116,8 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
   });
   route({a.url()});
   const auto mismatches = [&](int n) {
-    return get("/metrics").body.contains(
-        fmt::format("\noctavo_route_prompt_length_mismatches_total {}\n", n));
+    return get("/metrics")
+        .body.contains(fmt::format("\noctavo_route_prompt_length_mismatches_total {}\n", n));
   };
   post(R"({"prompt": [1, 2, 3], "stream": true})");
   EXPECT_TRUE(mismatches(1));

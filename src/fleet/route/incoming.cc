@@ -48,8 +48,8 @@ void Incoming::read() {
 
 bool Incoming::knows_length() const {
   const openai::Route* known = openai::find_route(request().path);
-  return known && known->renders && route_.tokens_are_exact && !route_.several_prompts &&
-         !route_.truncated && route_.media.empty();
+  return known && known->renders && route_.tokens_are_exact && !route_.several_prompts && !route_.truncated &&
+         route_.media.empty();
 }
 
 void Incoming::name_no_model() { route_.model.clear(); }

@@ -27,7 +27,7 @@ struct RouteRequest {
   std::vector<std::uint32_t> tokens = {};
   bool tokens_are_exact = false;
   bool several_prompts = false;
-  bool truncated = false;  // the endpoint may cut the prompt (truncate_prompt_tokens)
+  bool truncated = false;                 // the endpoint may cut the prompt (truncate_prompt_tokens)
   std::vector<std::uint64_t> media = {};  // images, videos and sound: equal numbers for equal ones
   struct MediaPlace {
     std::size_t at = 0;  // bytes of `text` before it
