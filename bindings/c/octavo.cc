@@ -4,11 +4,11 @@
 #include <boost/json/parse.hpp>
 #include <cstring>
 #include <deque>
-#include <new>
-#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/c_abi.h"
 #include "local/version.h"
 #include "local_engine.h"
 #include "openai/request_fields.h"
@@ -19,12 +19,6 @@ struct octavo_engine {
 
 namespace octavo {
 namespace {
-
-void copy_text(std::string_view text, std::span<char> out) {
-  const std::size_t bytes = std::min(text.size(), out.size() - 1);
-  std::memcpy(out.data(), text.data(), bytes);
-  out[bytes] = '\0';
-}
 
 octavo_code code_of(ErrorCode code) {
   switch (code) {
@@ -40,26 +34,9 @@ octavo_code code_of(ErrorCode code) {
   return OCTAVO_INTERNAL;
 }
 
-std::int32_t report(const Error& error, octavo_error* out) {
-  const octavo_code code = code_of(error.code);
-  if (!out) return code;
-  out->code = code;
-  copy_text(error.field, out->field);
-  copy_text(error.message, out->message);
-  return code;
-}
-
-// Runs the work; no exception of the libraries below leaves this file.
 template <class Work>
 std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
-  try {
-    const Result<> done = work();
-    return done ? OCTAVO_OK : report(done.error(), error);
-  } catch (const std::bad_alloc&) {
-    return report({ErrorCode::resource_exhausted, "out of memory", {}}, error);
-  } catch (const std::exception& thrown) {
-    return report({ErrorCode::internal, thrown.what(), {}}, error);
-  }
+  return guarded_call<code_of>(error, std::forward<Work>(work));
 }
 
 // Writes up to `capacity` bytes of a text; `bytes` receives its full length.

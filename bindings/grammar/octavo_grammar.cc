@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <new>
 #include <optional>
-#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/c_abi.h"
 #include "base/thread_pool.h"
 #include "grammar/grammar_cache.h"
 #include "grammar/json_schema.h"
@@ -37,12 +37,6 @@ struct octavo_pool {
 namespace octavo::grammar {
 namespace {
 
-void copy_text(std::string_view text, std::span<char> out) {
-  const std::size_t bytes = std::min(text.size(), out.size() - 1);
-  std::memcpy(out.data(), text.data(), bytes);
-  out[bytes] = '\0';
-}
-
 octavo_grammar_code code_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
@@ -58,26 +52,9 @@ octavo_grammar_code code_of(ErrorCode code) {
   }
 }
 
-std::int32_t report(const Error& error, octavo_grammar_error* out) {
-  const octavo_grammar_code code = code_of(error.code);
-  if (!out) return code;
-  out->code = code;
-  copy_text(error.field, out->field);
-  copy_text(error.message, out->message);
-  return code;
-}
-
-// Runs the work; no exception of the libraries below leaves this file.
 template <class Work>
 std::int32_t guarded(octavo_grammar_error* error, Work&& work) noexcept {
-  try {
-    const Result<> done = work();
-    return done ? OCTAVO_GRAMMAR_OK : report(done.error(), error);
-  } catch (const std::bad_alloc&) {
-    return report({ErrorCode::resource_exhausted, "out of memory", {}}, error);
-  } catch (const std::exception& thrown) {
-    return report({ErrorCode::internal, thrown.what(), {}}, error);
-  }
+  return guarded_call<code_of>(error, std::forward<Work>(work));
 }
 
 template <class Value, class Work>
