@@ -42,10 +42,10 @@ Result<> check_source(std::span<const MediaPart> sources, const EngineInfo& engi
 
 Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) {
   if (sound.tokens < 1 || sound.tokens > rule.tokens)
-    return invalid("images", "a sound stands for 1 to {} tokens, got {}", rule.tokens, sound.tokens);
+    return invalid("images", "a sound takes 1 to {} tokens, got {}", rule.tokens, sound.tokens);
   const int rows = rule.frames / 2;
   if (rule.whole && sound.tokens != rule.tokens)
-    return invalid("images", "a window of sound stands for {} tokens, got {}", rule.tokens, sound.tokens);
+    return invalid("images", "a window of sound takes {} tokens, got {}", rule.tokens, sound.tokens);
   if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
   if (sound.bytes.size() != bytes_of(rule))
@@ -76,7 +76,7 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
     return invalid("images", "an image has no such grid of tiles");
   const std::int64_t tokens = tokens_of(t, rule);
   if (image.tokens == tokens) return {};
-  return invalid("images", "an image of this grid stands for {} tokens, got {}", tokens, image.tokens);
+  return invalid("images", "an image of this grid takes {} tokens, got {}", tokens, image.tokens);
 }
 
 // before: null, or the part in front of it.
@@ -84,10 +84,10 @@ Result<> check_grid(const MediaPart& image, const MediaPart* before, const Engin
   if (rule.tiled) return check_tiles(image, rule);
   if (image.tiles != MediaPart::Tiles()) return invalid("images", "an image is no grid of tiles here");
   if (rule.size > 0 && image.tokens != rule.tokens)
-    return invalid("images", "an image stands for {} tokens, got {}", rule.tokens, image.tokens);
+    return invalid("images", "an image takes {} tokens, got {}", rule.tokens, image.tokens);
   if (rule.size > 0 && image.frames == 0) return {};
   if (image.tokens < 1 || image.tokens > rule.tokens)
-    return invalid("images", "an image stands for 1 to {} tokens, got {}", rule.tokens, image.tokens);
+    return invalid("images", "an image takes 1 to {} tokens, got {}", rule.tokens, image.tokens);
   if (image.row_breaks != rule.row_breaks)
     return invalid("images", "an image has {}tokens between its rows", rule.row_breaks ? "" : "no ");
   const bool follows = !image.continues || (before != nullptr && before->frames > 0 && before->time < image.time &&

@@ -206,7 +206,7 @@ Hash128 digest_of(const MediaPart& part) {
 }
 
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service) {
-  return invalid("", "the {} stands for {} tokens, the context of {} leaves no room for it", what, tokens,
+  return invalid("", "the {} takes {} tokens, the context of {} leaves no room for it", what, tokens,
                  service.options.rules.max_model_len)
       .error();
 }

@@ -196,7 +196,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
   };
   EXPECT_THAT(message({image(small), image(small), image(small)}),
               HasSubstr("At most 2 image(s) may be provided in one prompt"));
-  EXPECT_THAT(message({image(small), image(small)}), HasSubstr("stands for 20 tokens, the context of 30"));
+  EXPECT_THAT(message({image(small), image(small)}), HasSubstr("takes 20 tokens, the context of 30"));
   EXPECT_THAT(message({image(small)}), HasSubstr("the prompt has"));
   EXPECT_THAT(message({image(small), text("<image>")}),
               HasSubstr("the prompt has 2 \"<image>\", and there are 1 images"));
@@ -297,7 +297,7 @@ TEST_F(PromptSoundTest, AWindowOrSeveral) {
               49);
   const http::Response response = post("/v1/chat/completions", chat({input(file("long.wav"))}));
   EXPECT_EQ(response.status, 400);
-  EXPECT_THAT(response.body, HasSubstr("the sound stands for 50 tokens"));
+  EXPECT_THAT(response.body, HasSubstr("the sound takes 50 tokens"));
 }
 
 TEST_F(PromptSoundTest, ErrorsNameThePart) {

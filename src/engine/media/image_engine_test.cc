@@ -347,7 +347,7 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("stands for 4 tokens, got 5"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("takes 4 tokens, got 5"));
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
               HasSubstr("not behind the image before"));
@@ -366,7 +366,7 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
     return id ? std::string() : id.error().message;
   };
   EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }),
-              HasSubstr("stands for 1 to 512 tokens, got 0"));
+              HasSubstr("takes 1 to 512 tokens, got 0"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 0; }),
               HasSubstr("of 20 tokens cannot have 0 columns"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 3; }),
@@ -389,7 +389,7 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](MediaPart& image) { image.tiles.rows += 9; }), HasSubstr("no such grid of tiles"));
   EXPECT_THAT(error([](MediaPart& image) { image.tiles.tile_columns = 1 << 30; }),
               HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](MediaPart& image) { ++image.tokens; }), HasSubstr("stands for"));
+  EXPECT_THAT(error([](MediaPart& image) { ++image.tokens; }), HasSubstr("takes"));
   EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 

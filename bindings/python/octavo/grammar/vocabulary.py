@@ -50,7 +50,7 @@ class Vocabulary:
     @classmethod
     def from_tokenizer(cls, tokenizer: Any, eos: Optional[Sequence[int]] = None, size: Optional[int] = None,
                        mask_cache_bytes: int = 0) -> "Vocabulary":
-        """From a fast tokenizer of transformers, or a tokenizers.Tokenizer (which needs `eos`)."""
+        """Reads a fast tokenizer of transformers, or a tokenizers.Tokenizer (which needs `eos`)."""
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if not hasattr(backend, "to_str"):
             raise GrammarError("tokenizer: must be a fast tokenizer (AutoTokenizer.from_pretrained(.., use_fast=True))")
@@ -99,7 +99,7 @@ def _parts(node: Any) -> List[Dict[str, Any]]:
 
 
 def _decoder(tokenizer: Dict[str, Any]) -> Any:
-    """From a token's name to its bytes."""
+    """Maps a token's name to its bytes."""
     kinds = {part.get("type") for node in ("decoder", "pre_tokenizer") for part in _parts(tokenizer.get(node))}
     if "ByteLevel" in kinds:
         table = _byte_of_letter()
