@@ -1,5 +1,5 @@
-// What the C interfaces in bindings/ share: an error as a C struct {code, field[], message[]}, and no exception
-// of the libraries below.
+// What the C interfaces in bindings/ share: an error as a C struct {code, field[], message[]}, and no
+// exception of the libraries below.
 #pragma once
 
 #include <algorithm>

@@ -365,8 +365,7 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }),
-              HasSubstr("takes 1 to 512 tokens, got 0"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }), HasSubstr("takes 1 to 512 tokens, got 0"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 0; }),
               HasSubstr("of 20 tokens cannot have 0 columns"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 3; }),

@@ -195,8 +195,7 @@ TEST_P(PromptSound, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 0; }),
               HasSubstr(fmt::format("takes 1 to {} tokens, got 0", tokens)));
   if (GetParam().whole) {
-    EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 24; }),
-                HasSubstr("takes 25 tokens, got 24"));
+    EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 24; }), HasSubstr("takes 25 tokens, got 24"));
     EXPECT_THAT(error([](MediaPart& sound) { sound.columns = 67; }),
                 HasSubstr("of 25 tokens cannot have 67 rows"));
   } else {
