@@ -1,5 +1,5 @@
-// What the C interfaces in bindings/ share: an error as a C struct {code, field[], message[]}, and no
-// exception of the libraries below.
+// The C interfaces in bindings/ share this: they report an error as a C struct {code, field[], message[]},
+// and no exception of the libraries below leaves them.
 #pragma once
 
 #include <algorithm>

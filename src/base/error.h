@@ -33,7 +33,7 @@ std::string_view name(ErrorCode code);
 struct Error {
   ErrorCode code;
   std::string message;  // one line for people; names the exceeded limit
-  std::string field;    // the invalid input field, "" if there is none
+  std::string field;    // the invalid input field, or ""
 };
 
 template <class T = void>
