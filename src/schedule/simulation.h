@@ -283,7 +283,7 @@ class Simulation {
   bool launch() {
     scheduler_->plan(plan_);
     for (const SequenceId id : plan_.preempted) {
-      const int preemptions = scheduler_->find(id)->preemptions;
+      const int preemptions = scheduler_->find(id)->counts.preemptions;
       most_preemptions_ = std::max(most_preemptions_, preemptions);
       CHECK(preemptions <= scheduler_->options().max_preemptions);
     }
@@ -427,7 +427,7 @@ class Simulation {
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
           steps_ - client.first_step, work_ - client.work_before);
-    const std::uint64_t tag = s->tag;
+    const std::uint64_t tag = s->spec.tag;
     end(client);
     clients_.erase(tag);
     ++finished_;

@@ -71,7 +71,7 @@ void StepLoop::note_scheduled() {
       answer.cached_tokens = s.cached_tokens;
       answer.accepted->scheduled = true;
     }
-    answer.preemptions = scheduler_.find(s.sequence)->preemptions;
+    answer.preemptions = scheduler_.find(s.sequence)->counts.preemptions;
   }
 }
 
@@ -200,7 +200,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
   if (parked == nullptr) return;  // the sequence has ended in the meantime
-  const AnswerIndex answer = parked->tag;
+  const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);
   } else {
