@@ -29,7 +29,7 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   constexpr std::string_view kStages = "pipeline_parallel_size";
   const int layers = static_cast<int>(spec.layers.size());
   if (stages > layers) return invalid(kStages, "is {}, the model has {} layers", stages, layers);
-  if (stages > 1 && (spec.tower || spec.head))
+  if (stages > 1 && (spec.media.tower || spec.head))
     return field_failure(kStages, ErrorCode::unsupported, "must be 1 for models with {}",
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   Network network = network_of(whole_of(spec));

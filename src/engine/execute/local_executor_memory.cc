@@ -57,7 +57,7 @@ Result<> LocalExecutor::allocate() {
 
   const std::size_t adapters = adapters_.slots();
   inputs_.emplace(StepInputs::Shape{.groups = layout_.groups.size(),
-                                    .types = spec.token_types > 0,
+                                    .types = spec.embedding.token_types > 0,
                                     .axes = spec.has_axes(),
                                     .states = layout_.state_floats > 0,
                                     .images = media_ && media_->has_rows(),

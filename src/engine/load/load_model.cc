@@ -141,7 +141,7 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
   if (load.quantization == Encoding::plain && ranks == nullptr && !model.spec.head)
     TRY_VOID(advise_on_output(options, model));
   if (model.spec.has_cross()) TRY_VOID(check_cross(options, model));
-  if (model.tower && model.spec.whole_images) TRY_VOID(check_step(options, model.tower->spec));
+  if (model.tower && model.spec.media.whole_images) TRY_VOID(check_step(options, model.tower->spec));
   if (options.speculation && model.spec.head)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "{} does not generate: there is nothing to propose", model.spec.architecture);
@@ -232,7 +232,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
       executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks);
   if (heads.one_with_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
-    local.kept_layers = loaded.drafter->model->spec.hidden->layers;
+    local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
   }
   if (options.kv_transfer.enabled) {
     if (is_rank_0) {  // rank 0 defines the block format

@@ -78,7 +78,7 @@ Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, B
 
 ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
     : tower_(tower),
-      input_(*tower.spec.image),
+      input_(*tower.spec.inputs.image),
       backend_(backend),
       layout_(cache_layout(tower.spec,
                            {.block_size = kImageBlockSize, .dtype = tower.activation, .one_plane = true})) {

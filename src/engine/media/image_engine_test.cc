@@ -168,7 +168,7 @@ std::vector<float> logprobs(Engine& engine, const Conversation& conversation) {
 }
 
 Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& backend) {
-  if (tower.spec.image->tiled) return TiledImageEncoder::create(tower, backend);
+  if (tower.spec.inputs.image->tiled) return TiledImageEncoder::create(tower, backend);
   return ImageEncoder::create(tower, backend);
 }
 

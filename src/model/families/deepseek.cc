@@ -221,9 +221,9 @@ static Result<ModelSpec> describe_dots1(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().norms.qk_kind = QkNorm::shared;
+    layer.attention().norms.qk = layer.pre_norm;
   }
   TRY(const int first, config.integer("max_window_layers", {0, 1 << 27}, 1 << 27));
   TRY_VOID(set_windows(spec, config, [first](int layer) { return layer >= first; }));

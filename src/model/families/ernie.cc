@@ -11,7 +11,7 @@ static Result<ModelSpec> describe_ernie(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases.qkv = layer.attention().biases.out = bias;
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
   }
   spec.ropes[0].interleaved = true;

@@ -69,9 +69,9 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    attention.qkv_bias = attention.out_bias = bias;
-    attention.qk_norm = QkNorm::shared;
-    attention.qk_norm_spec = layer.pre_norm;
+    attention.biases.qkv = attention.biases.out = bias;
+    attention.norms.qk_kind = QkNorm::shared;
+    attention.norms.qk = layer.pre_norm;
     attention.output_gate = true;
   }
   TRY(const DeltaNet net, read_delta_net(config, spec.final_norm.eps));
@@ -86,7 +86,7 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
 
 Result<ModelSpec> describe_qwen2(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = true;
   return spec;
 }
 
@@ -110,9 +110,9 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().norms.qk_kind = QkNorm::shared;
+    layer.attention().norms.qk = layer.pre_norm;
   }
   return spec;
 }
@@ -120,7 +120,7 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
 static Result<ModelSpec> describe_qwen2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("qkv_bias", true));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = bias;
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
   TRY_VOID(set_experts(spec, config, experts));
