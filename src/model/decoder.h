@@ -43,7 +43,7 @@ class Decoder {
                   StepRows part);
   void run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part);
 
-  // For a network that proposes for another (ModelSpec::hidden), before each forward(). Token i gets row
+  // For a network that proposes for another (InputSpecs::hidden), before each forward(). Token i gets row
   // rows[i] of the last forward() of `from`, which is the other network's decoder or this one. rows: i32
   // [n]
   void read_hidden(const Decoder& from, const View& rows);

@@ -59,9 +59,7 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
     if (names == nullptr) continue;
     if (!predictor.prefixes.empty()) names->prefixes = predictor.prefixes;
     names->only_layer = predictor.layer;
-    names->hidden.token_norm = predictor.token_norm;
-    names->hidden.hidden_norm = predictor.hidden_norm;
-    names->hidden.joint = predictor.joint;
+    names->hidden = predictor.names;
     names->final_norm = predictor.final_norm;
     names->ignorable = {"*"};  // the other's
   }

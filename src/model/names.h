@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/blocks/kinds.h"
+#include "model/inputs/specs.h"
 
 namespace octavo {
 
@@ -40,13 +41,6 @@ struct MlpNames {
   std::string down = "mlp.down_proj";
   std::string down_scale = {};                                              // as out_scale
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
-};
-
-// HiddenInput.
-struct HiddenNames {
-  std::string token_norm = {};
-  std::string hidden_norm = {};
-  std::string joint = {};
 };
 
 // Encoders of images and sound.

@@ -49,7 +49,7 @@ struct ImageRows {
 };
 
 // Tokens [token, token + count) of a step, of one sequence, that see each other and all tokens before them.
-// The tokens of an image are an example (ModelSpec::whole_images).
+// The tokens of an image are an example (MediaSpec::whole_images).
 struct WholeSpan {
   std::int64_t token = 0;
   std::int64_t count = 0;

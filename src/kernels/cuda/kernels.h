@@ -407,7 +407,7 @@ struct SequenceTables {
   const std::int32_t* tables;
   const std::int64_t* table_starts;  // first index of a sequence's blocks in `tables`
 };
-// What attention_plan.h made of them.
+// The units of work of the blocks, as attention_plan.h plans them.
 struct AttentionWork {
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // units with at most kNarrowRows rows are first

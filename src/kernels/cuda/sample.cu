@@ -169,7 +169,7 @@ class RowSampler {
 
   __device__ Bound last_kept() {
     Bound kept{0, p_.vocab};
-    const float least = sampling::least_exponent(rule_.min_p);
+    const float least = rule_.least_exponent();
     if (least > -INFINITY) {
       Key lowest = ~Key{0};
       for_tokens([&](std::int64_t id) {

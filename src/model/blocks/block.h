@@ -25,7 +25,7 @@ struct CacheNeed {
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  bool causal = true;      // Attention::causal
+  bool causal = true;      // AttentionMask::causal
   int values_in_keys = 0;  // KvSpec::values_in_keys
   bool local = false;      // Attention::local
   int index_dim = 0;       // KvSpec::index_dim

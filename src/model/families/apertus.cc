@@ -10,9 +10,8 @@ static Result<ModelSpec> describe_apertus(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.activation = xielu ? "" : "hidden_act"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     layer.mlp().gated = false;
     if (xielu) layer.mlp().activation = Activation::xielu;
   }

@@ -42,8 +42,7 @@ static Result<ModelSpec> describe_bailing(const Config& file) {
     layer.attention().biases.out = out_bias;
     layer.mlp().up_bias = layer.mlp().down_bias = out_bias;
     if (!normed) continue;
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY(const std::string scores, config.text("scoring_func", "softmax"));
   TRY_VOID(set_deepseek_experts(

@@ -16,7 +16,7 @@ Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& diale
   TRY(const bool attention_bias, config.boolean("attention_bias"));
   TRY(const bool mlp_bias, config.boolean("mlp_bias"));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = attention_bias;
+    layer.attention().biases = {.qkv = attention_bias, .out = attention_bias};
     layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
   spec.names.final_norm = "final_layernorm";

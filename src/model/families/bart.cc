@@ -69,7 +69,7 @@ Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPlac
       layer.post_norm = std::exchange(layer.pre_norm, {});
     }
     layer.attention().mask.causal = half.causal;
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }

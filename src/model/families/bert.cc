@@ -53,7 +53,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
     layer.post_norm = layer.pre_norm;
     layer.pre_norm = {};
     layer.attention().mask.causal = false;
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }

@@ -24,7 +24,7 @@ static Result<ModelSpec> describe_bloom(const Config& config) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
     a.scores.slopes = alibi_slopes(a.q_heads, 8);
-    a.biases.qkv = a.biases.out = true;
+    a.biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().activation = Activation::gelu_tanh;
     layer.mlp().up_bias = layer.mlp().down_bias = true;

@@ -13,10 +13,9 @@ static Result<ModelSpec> describe_cohere(const Config& config) {
   TRY(spec.logits.scale, multiplier(config, "logit_scale"));
   for (LayerSpec& layer : spec.layers) {
     layer.residual = Residual::parallel_shared;
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     if (!normed) continue;
-    layer.attention().norms.qk_kind = QkNorm::per_head;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::per_head, layer.pre_norm};
   }
   spec.ropes[0].interleaved = true;
   return spec;

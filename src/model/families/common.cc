@@ -312,7 +312,7 @@ Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases) {
   TRY(const bool attention_bias, config.boolean("attention_bias", biases));
   TRY(const bool mlp_bias, config.boolean("mlp_bias", biases));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = attention_bias;
+    layer.attention().biases = {.qkv = attention_bias, .out = attention_bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }

@@ -24,7 +24,7 @@ Result<ModelSpec> describe(const Config& config, bool newer) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
     if (!newer && one_key_head) a.kv_heads = 1;
-    a.biases.qkv = a.biases.out = bias;
+    a.biases = {.qkv = bias, .out = bias};
     if (alibi) a.scores.slopes = alibi_slopes(a.q_heads, 8);
     for (float& slope : a.scores.slopes) slope *= a.scores.scale;
     layer.mlp().gated = false;

@@ -15,7 +15,7 @@ constexpr Dialect kLaterGemma{.activation = "hidden_activation", .norm = kGemma1
 Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = layer.attention().biases.out = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases = {.qkv = bias, .out = bias};
   spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
   spec.embedding.scale_rounds = true;
   return spec;
@@ -76,8 +76,7 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY(RopeSpec local, read_rope(config, dialect, head_dim, spec.max_positions, "sliding_attention"));
   spec.ropes.push_back(local);
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     layer.attention().rope = layer.attention().mask.window > 0 ? 1 : 0;
   }
   // EmbeddingGemma (2025): the window reaches half as far, to both sides.

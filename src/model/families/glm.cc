@@ -30,8 +30,7 @@ static Result<ModelSpec> describe_glm4_moe(const Config& config) {
   for (LayerSpec& layer : spec.layers) {
     layer.attention().biases.qkv = bias;
     if (!normed) continue;
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;

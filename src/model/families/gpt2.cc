@@ -25,7 +25,7 @@ Result<ModelSpec> describe_gpt2(const Config& config) {
   int number = 0;
   for (LayerSpec& layer : spec.layers) {
     ++number;
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
     if (!scaled) layer.attention().scores.scale = 1;

@@ -16,7 +16,7 @@ static Result<ModelSpec> describe_gpt_neox(const Config& config) {
   TRY(const bool parallel, config.boolean("use_parallel_residual", false));
   for (LayerSpec& layer : spec.layers) {
     if (parallel) layer.residual = Residual::parallel;
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }

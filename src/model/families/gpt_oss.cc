@@ -20,7 +20,7 @@ static Result<ModelSpec> describe_gpt_oss(const Config& config) {
   experts.expert.limit = static_cast<float>(limit);
   experts.expert.up_bias = experts.expert.down_bias = true;
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.attention().scores.sinks = true;
     layer.feed_forward = experts;
   }

@@ -24,8 +24,7 @@ Result<int> read_uniform(const Config& config, std::string_view field, Config::R
 static Result<ModelSpec> describe_hunyuan(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     layer.attention().norms.qk_after_rope = true;
   }
   spec.names.attention.q_norm = "self_attn.query_layernorm";
@@ -64,8 +63,7 @@ static Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(refuse(config, "qk_norm", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   spec.predictor.reset();

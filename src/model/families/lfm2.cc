@@ -20,8 +20,7 @@ Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
   TRY(conv.bias, config.boolean("conv_bias"));
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     LayerSpec& layer = spec.layers[i];
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     const bool listed = full.empty() || std::ranges::count(full, static_cast<int>(i)) > 0;
     if (kinds.empty() ? !listed : kinds[i] == "conv") layer.mixer = conv;
   }

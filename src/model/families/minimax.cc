@@ -110,8 +110,7 @@ static Result<ModelSpec> describe_minimax_m2(const Config& config) {
   TRY(const bool biased, config.boolean("use_routing_bias", true));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().mask.window = 0;
-    layer.attention().norms.qk_kind = QkNorm::whole_row;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::whole_row, layer.pre_norm};
     auto& experts = std::get<Experts>(layer.feed_forward);
     experts.router.scores = RouterScores::sigmoid;
     experts.choice_bias = biased;

@@ -39,7 +39,7 @@ Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
     attention.mask.window = local ? width / 2 + 1 : 0;
     attention.rope = local ? 1 : 0;
     attention.mask.causal = false;
-    attention.biases.qkv = attention.biases.out = attention_bias;
+    attention.biases = {.qkv = attention_bias, .out = attention_bias};
     spec.layers[i].mlp().up_bias = spec.layers[i].mlp().down_bias = mlp_bias;
   }
   spec.layers[0].mixer_normed = false;  // the embeddings are

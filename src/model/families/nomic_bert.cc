@@ -84,7 +84,7 @@ static Result<ModelSpec> describe_nomic_bert(const Config& file) {
   TRY(mlp.up_bias, config.boolean("mlp_fc1_bias", false));
   TRY(mlp.down_bias, config.boolean("mlp_fc2_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = attention_bias;
+    layer.attention().biases = {.qkv = attention_bias, .out = attention_bias};
     layer.feed_forward = mlp;
   }
   TRY(const int experts_every, config.integer("moe_every_n_layers", {0, 1024}, 0));
@@ -115,7 +115,7 @@ static Result<ModelSpec> describe_nomic_bert(const Config& file) {
 static Result<ModelSpec> describe_jina_v3(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
@@ -149,7 +149,7 @@ Result<ModelSpec> describe_first_jina_v3(const Config& config) {
 static Result<ModelSpec> describe_gte(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().down_bias = true;
   }
   Names& names = spec.names;

@@ -33,9 +33,8 @@ Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_nor
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
     layer.post_norm = std::exchange(layer.pre_norm, {});
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
-    layer.attention().norms.qk_kind = qk_norm;
-    layer.attention().norms.qk = layer.post_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {qk_norm, layer.post_norm};
   }
   spec.names.attention.post_norm = "post_attention_layernorm";
   spec.names.mlp.post_norm = "post_feedforward_layernorm";
@@ -91,7 +90,7 @@ static Result<ModelSpec> describe_olmo(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "", .norm = {.kind = NormKind::layer, .eps = 1e-5F, .stored = false}}));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = layer.attention().biases.out = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases = {.qkv = bias, .out = bias};
   TRY_VOID(set_clip(spec, config));
   return spec;
 }
@@ -142,9 +141,8 @@ static Result<ModelSpec> describe_olmoe(const Config& config) {
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
-    layer.attention().norms.qk_kind = QkNorm::whole_row;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::whole_row, layer.pre_norm};
     layer.feed_forward = experts;
   }
   return spec;
@@ -178,8 +176,7 @@ static Result<ModelSpec> describe_exaone_moe(const Config& file) {
       file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
   TRY(ModelSpec spec, describe_dense(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY_VOID(set_exaone_windows(spec, config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));

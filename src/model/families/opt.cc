@@ -24,7 +24,7 @@ static Result<ModelSpec> describe_opt(const Config& config) {
                          "{} is {}, other than hidden_size {}; embeddings are not projected",
                          config.where("word_embed_proj_dim"), projected, spec.dim);
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
   }

@@ -13,12 +13,11 @@ static Result<ModelSpec> describe_phi(const Config& config) {
   TRY(const bool normed, config.boolean("qk_layernorm", false));
   for (LayerSpec& layer : spec.layers) {
     layer.residual = Residual::parallel_shared;
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
     if (!normed) continue;
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   spec.logits.bias = true;
   spec.names.final_norm = "final_layernorm";
@@ -38,7 +37,7 @@ static Result<ModelSpec> describe_phimoe(const Config& config) {
   for (LayerSpec& layer : spec.layers) {
     layer.pre_norm.kind = NormKind::layer;
     layer.pre_norm.bias = true;
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     auto& experts = std::get<Experts>(layer.feed_forward);
     experts.router.scores = RouterScores::sparsemixer;
     experts.router.renormalise = false;

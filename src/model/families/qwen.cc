@@ -49,9 +49,7 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   spec.predictor = {.prefixes = {"mtp."},
                     .like = like,
                     .layer = "layers.0.",
-                    .token_norm = "pre_fc_norm_embedding",
-                    .hidden_norm = "pre_fc_norm_hidden",
-                    .joint = "fc",
+                    .names = {.token_norm = "pre_fc_norm_embedding", .hidden_norm = "pre_fc_norm_hidden", .joint = "fc"},
                     .final_norm = "norm",
                     .normed_output = true};
   return {};
@@ -69,9 +67,8 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    attention.biases.qkv = attention.biases.out = bias;
-    attention.norms.qk_kind = QkNorm::shared;
-    attention.norms.qk = layer.pre_norm;
+    attention.biases = {.qkv = bias, .out = bias};
+    attention.norms = {QkNorm::shared, layer.pre_norm};
     attention.output_gate = true;
   }
   TRY(const DeltaNet net, read_delta_net(config, spec.final_norm.eps));
@@ -97,9 +94,7 @@ static Result<ModelSpec> describe_mimo(const Config& config) {
   const std::string layer = "mtp_layers.0.";
   spec.predictor = {.like = spec.layers.size() - 1,
                     .layer = layer,
-                    .token_norm = layer + "token_layernorm",
-                    .hidden_norm = layer + "hidden_layernorm",
-                    .joint = layer + "input_proj",
+                    .names = {.token_norm = layer + "token_layernorm", .hidden_norm = layer + "hidden_layernorm", .joint = layer + "input_proj"},
                     .final_norm = layer + "final_layernorm",
                     .hidden_first = true,
                     .normed_output = true};
@@ -110,9 +105,8 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
-    layer.attention().norms.qk_kind = QkNorm::shared;
-    layer.attention().norms.qk = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   return spec;
 }

@@ -141,7 +141,7 @@ Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
     attention.mask.causal = false;
-    attention.biases.qkv = attention.biases.out = true;
+    attention.biases = {.qkv = true, .out = true};
     attention.rope = 0;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }

@@ -22,7 +22,7 @@ static Result<ModelSpec> describe_starcoder2(const Config& config) {
   TRY_VOID(set_window_of_all(spec, config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
   }

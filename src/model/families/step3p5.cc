@@ -48,8 +48,7 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
   full.rope = 0;
   TRY(full.biases.qkv, config.boolean("attention_bias", false));
   full.biases.out = full.biases.qkv;
-  full.norms.qk_kind = QkNorm::shared;
-  full.norms.qk = spec.final_norm;
+  full.norms = {QkNorm::shared, spec.final_norm};
   TRY(const bool gated, config.boolean("use_head_wise_attn_gate", true));
   full.head_gate = gated;
   Attention local = full;

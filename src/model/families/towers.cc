@@ -88,7 +88,7 @@ Result<ModelSpec> describe_tower(const Config& config, ImageInput image) {
   spec.inputs.image = image;
   for (LayerSpec& layer : spec.layers) {
     layer.attention().mask.causal = false;
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
   TRY_VOID(set_activation(config, spec));

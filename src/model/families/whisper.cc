@@ -49,7 +49,7 @@ Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
                                               .rotary = false}));
   spec.embedding.learned_positions = spec.max_positions;
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().biases.qkv = layer.attention().biases.out = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.attention().biases.k = false;
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;

@@ -136,12 +136,19 @@ struct HiddenInput {
   std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
 };
 
+// Names of HiddenInput's tensors.
+struct HiddenNames {
+  std::string token_norm = {};
+  std::string hidden_norm = {};
+  std::string joint = {};
+};
+
 // A network's layer of multi-token prediction: how its tensors are called, without the prefix.
 struct Predictor {
   std::vector<std::string> prefixes = {};  // if empty, the network's
   std::size_t like = 0;                    // the layer of the network that it is like
   std::string layer;
-  std::string token_norm, hidden_norm, joint;
+  HiddenNames names;
   std::string final_norm = {};  // empty if there is no final norm
   bool hidden_first = false;    // as the next field: see HiddenInput
   bool normed_output = false;
