@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// A sampling parameter is a field, whose default changes nothing, and its formula: a function here, or code in
-// each backend.
+// A sampling parameter is a field, whose default changes nothing, and its formula: a function here, or code
+// in each backend.
 struct DrawRule {
   std::int64_t random = 0;       // 64 random bits, the draw
   float temperature = 1;         // 0, or at least 1e-5. 0: greedy, without filters

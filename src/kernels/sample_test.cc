@@ -126,7 +126,8 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
     if (chance(0.03)) c.logit(r, integer(0, vocab - 1)) = std::nanf("");
     if (chance(0.02)) c.logit(r, integer(0, vocab - 1)) = kInf;
     c.rules[i].temperature = chance(0.2) ? 0 : chance(0.3) ? 1 : real(0.01, 2);
-    if (chance(0.4)) c.rules[i].top_k = chance(0.2) ? integer(1, vocab + 5) : integer(1, std::min(vocab, 100));
+    if (chance(0.4))
+      c.rules[i].top_k = chance(0.2) ? integer(1, vocab + 5) : integer(1, std::min(vocab, 100));
     if (chance(0.4)) c.rules[i].top_p = chance(0.1) ? 1e-6f : real(0.05, 1);
     if (chance(0.3)) c.rules[i].min_p = chance(0.1) ? 1 : real(0, 0.5);
     c.rules[i].random = static_cast<std::int64_t>(rng());

@@ -144,7 +144,8 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       row += rows;
     }
   }
-  if (spec.media.tower && spec.media.tower->encodes_media() && !spec.hears_beside()) add_tower(*spec.media.tower);
+  if (spec.media.tower && spec.media.tower->encodes_media() && !spec.hears_beside())
+    add_tower(*spec.media.tower);
   if (experts)
     for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
   note_own(spec);

@@ -68,7 +68,8 @@ void NetworkBuilder::add_ends() {
   ends.embed_scale = spec_.embedding.scale;
   if (spec_.inputs.hidden) {
     if (spec_.inputs.hidden->own_embedding)
-      ends.embedding = top_.table(names.embedding.tokens, spec_.inputs.hidden->vocab, spec_.dim, MatrixUse::table);
+      ends.embedding =
+          top_.table(names.embedding.tokens, spec_.inputs.hidden->vocab, spec_.dim, MatrixUse::table);
   } else if (!spec_.encodes_media() && (stage.is_first() || (stage.is_last() && spec_.logits.tied))) {
     ends.embedding = own_rows(top_.table(names.embedding.tokens, spec_.vocab, spec_.dim, MatrixUse::table));
   }
@@ -84,8 +85,10 @@ void NetworkBuilder::add_ends() {
 }
 
 std::unique_ptr<ResidualScheme> NetworkBuilder::make_residual() const {
-  if (spec_.residual.streams) return std::make_unique<StreamsScheme>(*spec_.residual.streams, top_, spec_.dim);
-  if (spec_.residual.hyper) return std::make_unique<HyperScheme>(*spec_.residual.hyper, top_, spec_.dim, spec_.stage.is_last());
+  if (spec_.residual.streams)
+    return std::make_unique<StreamsScheme>(*spec_.residual.streams, top_, spec_.dim);
+  if (spec_.residual.hyper)
+    return std::make_unique<HyperScheme>(*spec_.residual.hyper, top_, spec_.dim, spec_.stage.is_last());
   return std::make_unique<ResidualScheme>(spec_.dim);
 }
 
@@ -197,11 +200,12 @@ std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& s
                                                               const Namer& name) const {
   std::unique_ptr<Block> block = block_of(spec.feed_forward, name);
   HalfNorms norms = feed_forward_norms(spec, name);
-  if (!spec_.residual.hyper) return make_half(spec, std::move(block), std::move(norms), spec.scales.feed_forward);
-  return std::make_unique<HyperHalf>(
-      std::move(block), std::move(norms),
-      HyperWeights(*spec_.residual.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().feed_forward, true),
-      spec_.dim);
+  if (!spec_.residual.hyper)
+    return make_half(spec, std::move(block), std::move(norms), spec.scales.feed_forward);
+  return std::make_unique<HyperHalf>(std::move(block), std::move(norms),
+                                     HyperWeights(*spec_.residual.hyper, spec_.dim, name,
+                                                  spec_.names.of<HyperConnections>().feed_forward, true),
+                                     spec_.dim);
 }
 
 std::unique_ptr<Phase> NetworkBuilder::make_parallel_halves(const LayerSpec& spec, const Namer& name) const {
@@ -227,8 +231,8 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
   }
   if (spec.mixer.index() > 0) layer.phases.push_back(make_mixer_half(spec, name, index));
   if (spec.second_mixer.index() > 0)
-    add<SecondMixer>(layer, block_of(spec.second_mixer, name), spec.scales.residual * spec.scales.second_mixer,
-                     spec_.dim);
+    add<SecondMixer>(layer, block_of(spec.second_mixer, name),
+                     spec.scales.residual * spec.scales.second_mixer, spec_.dim);
   if (spec.scales.mixed != 1) add<ScaleResidual>(layer, constant_vector({spec.scales.mixed}));
   if (spec.cross)
     layer.phases.push_back(
@@ -257,7 +261,8 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
 // Adds the phases after a layer for shortcuts and image encoders.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
-  if (spec_.media.tower && spec_.media.tower->inputs.image && index < spec_.media.tower->inputs.image->deep_layers.size())
+  if (spec_.media.tower && spec_.media.tower->inputs.image &&
+      index < spec_.media.tower->inputs.image->deep_layers.size())
     add<AddDeepRows>(layer, index, spec_.dim);
   if (!spec_.inputs.image) return;
   const std::vector<int>& deep = spec_.inputs.image->deep_layers;

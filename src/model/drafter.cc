@@ -49,11 +49,11 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   spec.shard = {};
   spec.layers = {other.layers[predictor.like]};
   spec.inputs.hidden = {.dim = other.dim,
-                 .vocab = other.vocab,
-                 .token_norm = other.final_norm,
-                 .hidden_norm = other.final_norm,
-                 .hidden_first = predictor.hidden_first,
-                 .normed_output = predictor.normed_output};
+                        .vocab = other.vocab,
+                        .token_norm = other.final_norm,
+                        .hidden_norm = other.final_norm,
+                        .hidden_first = predictor.hidden_first,
+                        .normed_output = predictor.normed_output};
   if (predictor.final_norm.empty()) spec.final_norm = {};
   for (Names* names : {&spec.names, spec.other_names ? &*spec.other_names : nullptr}) {
     if (names == nullptr) continue;
@@ -87,9 +87,9 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   spec.names.hidden.joint = "fc";
   spec.names.ignorable = {"*.rotary_emb.inv_freq", "d2t", "t2d", "verifier_*"};
   spec.inputs.hidden = {.dim = other.spec.dim,
-                 .vocab = other.spec.vocab,
-                 .joint_bias = has("fc.bias"),
-                 .own_embedding = has("embed_tokens.weight")};
+                        .vocab = other.spec.vocab,
+                        .joint_bias = has("fc.bias"),
+                        .own_embedding = has("embed_tokens.weight")};
   if (!spec.inputs.hidden->own_embedding && spec.dim != other.spec.dim)
     return invalid(kField, "the head has {} columns and no embed_tokens, the model's has {}", spec.dim,
                    other.spec.dim);
@@ -190,7 +190,8 @@ Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend
   TRY(input.layers, read_layers(config, static_cast<int>(other.spec.layers.size())));
   TRY(input.normed_residual, config.boolean("norm_before_residual", false));
   input.hidden_norm = spec.final_norm;
-  spec.names.hidden.hidden_norm = (spec.names.only_layer.empty() ? "layers.0." : spec.names.only_layer) + "hidden_norm";
+  spec.names.hidden.hidden_norm =
+      (spec.names.only_layer.empty() ? "layers.0." : spec.names.only_layer) + "hidden_norm";
   spec.layers[0].attention().input_dim = 2 * spec.dim;
   spec.logits.tied = false;
   TRY(spec.vocab, config.integer("draft_vocab_size", {1, spec.vocab}, spec.vocab));

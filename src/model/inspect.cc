@@ -158,10 +158,12 @@ Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpo
   TRY(const Network network, checked_network(tower, checkpoint));
   std::string text;
   if (tower.inputs.sound) {
-    text = fmt::format("sound ({} mel bins, {} frames, {} rows)\n  width           {}\n", tower.inputs.sound->mels,
-                       tower.inputs.sound->frames(), tower.inputs.sound->rows, tower.dim);
+    text = fmt::format("sound ({} mel bins, {} frames, {} rows)\n  width           {}\n",
+                       tower.inputs.sound->mels, tower.inputs.sound->frames(), tower.inputs.sound->rows,
+                       tower.dim);
   } else if (tower.inputs.source) {
-    text = fmt::format("prompts (up to {} tokens)\n  width           {}\n", tower.inputs.source->rows, tower.dim);
+    text = fmt::format("prompts (up to {} tokens)\n  width           {}\n", tower.inputs.source->rows,
+                       tower.dim);
   } else {
     const ImageInput& image = *tower.inputs.image;
     const std::string size =

@@ -224,7 +224,8 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
 Result<> check_media_token(const ModelSpec& spec) {
   if (!spec.media.tower) return {};
   if (spec.media.video_token >= spec.vocab)
-    return invalid("video_token_id", "config.json: video_token_id is {}, the vocabulary has {} tokens", spec.media.video_token, spec.vocab);
+    return invalid("video_token_id", "config.json: video_token_id is {}, the vocabulary has {} tokens",
+                   spec.media.video_token, spec.vocab);
   if (spec.media.token < spec.vocab) return {};
   const std::string_view field = spec.media.tower->inputs.image ? "image_token_id" : "audio_token_index";
   return invalid(field, "config.json: {} is {}, the vocabulary has {} tokens", field, spec.media.token,
@@ -267,7 +268,8 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   whole.shard = {};
   whole.stage = {};
   std::vector<Slot> slots = network_of(whole).parameters().slots();
-  if (spec.media.tower) std::ranges::copy(network_of(*spec.media.tower).parameters().slots(), std::back_inserter(slots));
+  if (spec.media.tower)
+    std::ranges::copy(network_of(*spec.media.tower).parameters().slots(), std::back_inserter(slots));
   return dummy_checkpoint(slots);
 }
 

@@ -20,7 +20,8 @@ struct EmbeddingNames {
 struct AttentionNames {
   std::string norm = "input_layernorm";  // empty if the mixers have no norm
   std::string post_norm = {};
-  std::string q_norm = "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
+  std::string q_norm =
+      "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   QkvOrder qkv_order = QkvOrder::by_kind;
@@ -39,7 +40,7 @@ struct MlpNames {
   std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate first
   bool up_first = false;  // a fused matrix of gate and up has the rows of up first
   std::string down = "mlp.down_proj";
-  std::string down_scale = {};                                              // as out_scale
+  std::string down_scale = {};                                                     // as out_scale
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
 };
 
@@ -53,16 +54,18 @@ struct EncoderNames {
   // Whole names of two vectors: an encoder's output minus standard_bias is multiplied by standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
-  bool stacked_tables = false;  // class token and positions are stored [1, rows, dim], under their names alone
+  bool stacked_tables =
+      false;  // class token and positions are stored [1, rows, dim], under their names alone
 };
 
 // An encoder's projector; these names have no prefix.
 struct ProjectorNames {
   std::vector<std::string> matrices = {};  // in their order
   std::string norm = {};
-  std::string merger = {};             // of Projector::merged
-  std::vector<std::string> deep = {};  // likewise of each of ImageInput::deep_layers: '{}' is its number among
-  std::string deep_norms = {};         // them
+  std::string merger = {};  // of Projector::merged
+  std::vector<std::string> deep =
+      {};                       // likewise of each of ImageInput::deep_layers: '{}' is its number among
+  std::string deep_norms = {};  // them
 };
 
 // Names of tensors that kinds share; of<Kind>() returns those of one kind (blocks/kinds.h). '#' in a

@@ -448,12 +448,25 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).shared->limit, 10);
   EXPECT_FALSE(std::get<Experts>(made("MiniMaxM2ForCausalLM", R"("use_routing_bias": false)").layers[0].feed_forward).choice_bias);
   EXPECT_FALSE(made("ChatGLMModel", R"("original_rope": false)").ropes[0].interleaved);
-  EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)").layers[1].attention().mask.window, 64);
+  EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)")
+                .layers[1]
+                .attention()
+                .mask.window,
+            64);
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
   EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
   // The 7B model has rotary embeddings.
-  EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)").layers[0].attention().scores.slopes.empty());
-  EXPECT_FALSE(made("BaichuanForCausalLM", R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)").layers[0].attention().scores.slopes.empty());
+  EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)")
+                  .layers[0]
+                  .attention()
+                  .scores.slopes.empty());
+  EXPECT_FALSE(
+      made(
+          "BaichuanForCausalLM",
+          R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)")
+          .layers[0]
+          .attention()
+          .scores.slopes.empty());
 }
 
 // Classes that vLLM takes for Llama.

@@ -170,7 +170,8 @@ struct ModelSpec {
   bool encodes_media() const { return inputs.image || inputs.sound; }
   // Image encoders: tokens of the largest image.
   int image_tokens() const {
-    return inputs.image->image_size > 0 ? inputs.image->side() * inputs.image->side() : max_positions / inputs.image->square();
+    return inputs.image->image_size > 0 ? inputs.image->side() * inputs.image->side()
+                                        : max_positions / inputs.image->square();
   }
   // First layer of this stage.
   std::size_t first_layer() const {
@@ -180,7 +181,9 @@ struct ModelSpec {
     return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size();
   }
   // The text attends to sound by cross attention; prompts contain no rows of sound.
-  bool hears_beside() const { return media.tower && media.tower->inputs.sound && media.tower->inputs.sound->joined == 0; }
+  bool hears_beside() const {
+    return media.tower && media.tower->inputs.sound && media.tower->inputs.sound->joined == 0;
+  }
   // Layers have cross attention to the rows of an encoder of sound or of prompts.
   bool has_cross() const { return hears_beside() || (media.tower && media.tower->inputs.source); }
   // Encoders for cross attention: rows of the longest input.
@@ -188,7 +191,9 @@ struct ModelSpec {
   // Encoders whose rows are in prompts: the number of encoder rows that make one row of the text, the
   // projector, and its output width.
   int joined() const { return inputs.image ? inputs.image->square() : inputs.sound->joined; }
-  const Projector& projector() const { return inputs.image ? inputs.image->projector : inputs.sound->projector; }
+  const Projector& projector() const {
+    return inputs.image ? inputs.image->projector : inputs.sound->projector;
+  }
   int out_dim() const { return inputs.image ? inputs.image->out_dim : inputs.sound->out_dim; }
 
   // Whether its layers see all of a text at once, so that it cannot continue one.

@@ -134,15 +134,16 @@ void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
     const SequenceSampling& sequence = *rows[r].sequence;
     const SamplingParams& params = sequence.params();
     const std::size_t place = rows[r].output.size() + static_cast<std::size_t>(rows[r].drafts);
-    rules[r] = {.random = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place)),
-                .temperature = params.greedy() ? 0 : static_cast<float>(params.temperature),
-                .top_p = static_cast<float>(params.top_p),
-                .min_p = static_cast<float>(params.min_p),
-                .top_k = std::max(params.top_k, 0),
-                .repetition_penalty = static_cast<float>(params.repetition_penalty),
-                .frequency_penalty = static_cast<float>(params.frequency_penalty),
-                .presence_penalty = static_cast<float>(params.presence_penalty),
-                .forced = rows[r].forced};
+    rules[r] = {
+        .random = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place)),
+        .temperature = params.greedy() ? 0 : static_cast<float>(params.temperature),
+        .top_p = static_cast<float>(params.top_p),
+        .min_p = static_cast<float>(params.min_p),
+        .top_k = std::max(params.top_k, 0),
+        .repetition_penalty = static_cast<float>(params.repetition_penalty),
+        .frequency_penalty = static_cast<float>(params.frequency_penalty),
+        .presence_penalty = static_cast<float>(params.presence_penalty),
+        .forced = rows[r].forced};
   }
   if (inputs_.history_starts.count > 0) pack_history(rows);
   if (inputs_.bias_starts.count > 0) pack_bias(rows);

@@ -32,7 +32,8 @@ void Scheduler::check() const {
     use_state(s.recurrent.slot);
     for (const int state : s.recurrent.drafts) use_state(state);
     CHECK(s.computed <= s.planned && s.planned <= s.length() && s.length() <= s.spec.max_total_tokens,
-          "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(), s.spec.max_total_tokens);
+          "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(),
+          s.spec.max_total_tokens);
     for (int g = 0; g < cache_.group_count(); ++g) {
       const auto table = s.blocks.table(g);
       CHECK(static_cast<int>(table.size()) >= cache_.blocks_for(s.planned));

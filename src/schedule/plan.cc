@@ -40,8 +40,8 @@ void Scheduler::plan(StepPlan& plan) {
   in_flight_.spare.pop_back();
   flight.step = plan.step;
   for (const PlannedSequence& p : plan.sequences)
-    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).counts.starts_over, p.first + p.count,
-                                p.state_from, p.state_to});
+    flight.sequences.push_back(
+        {p.sequence, at(slot(p.sequence)).counts.starts_over, p.first + p.count, p.state_from, p.state_to});
 }
 
 // Number of tokens that the sequence could compute next. 0 if it is parked, complete, or has draft tokens in
@@ -96,7 +96,8 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
   if (beyond_promise <= 0) return true;
   // Deferred blocks are free once the step in flight is collected.
-  while (beyond_promise > spare() + static_cast<int>(in_flight_.blocks.size()) && preempt_below(place, plan)) {
+  while (beyond_promise > spare() + static_cast<int>(in_flight_.blocks.size()) &&
+         preempt_below(place, plan)) {
   }
   if (beyond_promise > spare()) return false;
   take_blocks(s, s.planned + 1);

@@ -98,7 +98,8 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
   s.tokens.insert(s.tokens.end(), spec.output.begin(), spec.output.end());
   s.drafts.tokens.reserve(static_cast<std::size_t>(options_.max_draft_tokens));
-  if (options_.draft_states > 0) s.recurrent.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens) + 1);
+  if (options_.draft_states > 0)
+    s.recurrent.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens) + 1);
   s.blocks = SequenceBlocks(cache_, spec.max_total_tokens);
   if (options_.enable_prefix_caching) {
     s.keys.reserve(static_cast<std::size_t>(spec.max_total_tokens / options_.block_size));
@@ -178,8 +179,8 @@ void Scheduler::collect(StepNumber step) {
       next_draft_state(*s);
     }
     if (options_.enable_prefix_caching) {
-      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->spec.identity, s->keys,
-                     s->spec.extras);
+      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->spec.identity,
+                     s->keys, s->spec.extras);
       s->blocks.publish(s->computed, s->history());
       if (launched.state_to != kNoState) cache_.saved_states->keep(launched.state_to, s->blocks.tip());
     }

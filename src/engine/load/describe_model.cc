@@ -67,8 +67,9 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
   if (const auto& source = spec.media.tower->inputs.source)
     info.source = {.tokens = source->rows, .places = max_num_seqs, .begin = source->begin};
   else if (spec.hears_beside())
-    info.sound = {
-        .mels = spec.media.tower->inputs.sound->mels, .frames = spec.media.tower->inputs.sound->frames(), .places = max_num_seqs};
+    info.sound = {.mels = spec.media.tower->inputs.sound->mels,
+                  .frames = spec.media.tower->inputs.sound->frames(),
+                  .places = max_num_seqs};
   else if (const std::optional<SoundInput>& sound = spec.media.tower->inputs.sound)
     info.sound = {.mels = sound->mels,
                   .frames = sound->frames(),

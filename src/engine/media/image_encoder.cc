@@ -89,7 +89,8 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
   numbers_.resize(3 * 256 * size_of(act));
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t value = 0; value < 256; ++value)
-      put_number(numbers_.data(), act, channel * 256 + value, input_.pixels.of(static_cast<float>(value), channel));
+      put_number(numbers_.data(), act, channel * 256 + value,
+                 input_.pixels.of(static_cast<float>(value), channel));
 }
 
 // Reads the position embedding as f32.

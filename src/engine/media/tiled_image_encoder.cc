@@ -99,8 +99,10 @@ Result<> TiledImageEncoder::begin(const MediaPart& image) {
 }
 
 void TiledImageEncoder::begin_tile(Buffer rows) {
-  if (!tower_.spec.inputs.image->whole_last) return encoder_->begin_square({.bytes = tile(done_)}, std::move(rows));
-  const int tile_side = tower_.spec.inputs.image->side() * tower_.spec.inputs.image->merge, index = static_cast<int>(done_);
+  if (!tower_.spec.inputs.image->whole_last)
+    return encoder_->begin_square({.bytes = tile(done_)}, std::move(rows));
+  const int tile_side = tower_.spec.inputs.image->side() * tower_.spec.inputs.image->merge,
+            index = static_cast<int>(done_);
   if (index == grid_.tiles() - 1) return encoder_->begin_square({.numbers = shrunk()}, std::move(rows));
   const auto seen = [tile_side](int all, int place) { return std::min(tile_side, all - place * tile_side); };
   encoder_->begin_square({.bytes = tile(done_),

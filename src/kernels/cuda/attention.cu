@@ -339,7 +339,8 @@ template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
   run_units<T, kDim, kParts, true>(stream, p, 0, p.work.narrow_units);
   if (!p.work.wide_by_wgmma)
-    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.work.narrow_units, p.work.wide_units);
+    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.work.narrow_units,
+                                                                  p.work.wide_units);
 }
 
 // Merges the states of a row's pieces in order, one block per row.

@@ -369,7 +369,8 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 template <class T, bool kBytes>
 void run_tiles(StreamHandle stream, const AttentionParams& p) {
   run_units<T, kBytes, kNarrowRows / kTileRows>(stream, p, 0, p.work.narrow_units);
-  run_units<T, kBytes, wide_rows(kMaxLatentKey, true) / kTileRows>(stream, p, p.work.narrow_units, p.work.wide_units);
+  run_units<T, kBytes, wide_rows(kMaxLatentKey, true) / kTileRows>(stream, p, p.work.narrow_units,
+                                                                   p.work.wide_units);
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ __device__ float mix(const AttentionParams& p, const SequenceRows& rows, int hea
                      const int* tokens, const float* probabilities, const float* scales) {
   float mixed = 0;
   for (int t = begin; t < end; ++t)
-    mixed = fmaf(probabilities[t], number(cached(p, rows, 1, head, tokens[t]), p.cache.format, d) * scales[t], mixed);
+    mixed = fmaf(probabilities[t], number(cached(p, rows, 1, head, tokens[t]), p.cache.format, d) * scales[t],
+                 mixed);
   return mixed;
 }
 
@@ -103,8 +104,8 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
       for (int j = 0; j < kPerThread; ++j) {
         const int d = thread() + j * kThreads;
         if (d >= value_dim) break;
-        const float mixed = mix(p, rows, head, d, begin - piece * kPieceTokens, end - piece * kPieceTokens, tokens,
-                                probabilities, value_scales);
+        const float mixed = mix(p, rows, head, d, begin - piece * kPieceTokens, end - piece * kPieceTokens,
+                                tokens, probabilities, value_scales);
         values[j] = merged(values[j], mixed, weights);
         if (state != nullptr) state[d] = mixed;
       }

@@ -39,7 +39,8 @@ struct SequenceRows {
 
   __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
       : first_query(p.sequences.query_starts[s]),
-        first_position(p.sequences.lengths[s] - (p.sequences.query_starts[s + 1] - p.sequences.query_starts[s])),
+        first_position(p.sequences.lengths[s] -
+                       (p.sequences.query_starts[s + 1] - p.sequences.query_starts[s])),
         length(p.sequences.lengths[s]),
         group(p.group),
         window(p.window),
@@ -110,7 +111,7 @@ __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head,
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.work.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,
-                             row - m.row_begin, piece - m.piece_begin, p.cache.layout.head_dim);
+                                  row - m.row_begin, piece - m.piece_begin, p.cache.layout.head_dim);
 }
 
 __device__ inline const std::byte* cached(const AttentionParams& p, const SequenceRows& rows, int which,

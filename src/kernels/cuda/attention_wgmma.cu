@@ -217,8 +217,8 @@ void run_units(StreamHandle stream, const AttentionParams& p) {
   const auto kernel = attention_wgmma_kernel<T, kDim>;
   static_assert(Units::kSharedBytes <= 227 << 10);
   allow_shared(kernel, Units::kSharedBytes);
-  launch(stream, {static_cast<unsigned>(p.work.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)}, Units::kThreads,
-         Units::kSharedBytes, kernel, p);
+  launch(stream, {static_cast<unsigned>(p.work.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)},
+         Units::kThreads, Units::kSharedBytes, kernel, p);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ struct Query {
       (p.sequences.query_starts[middle] <= query ? low : high) = middle;
     }
     sequence = low;
-    if (query < p.sequences.query_starts[low + 1]) tokens = p.sequences.lengths[low] - (p.sequences.query_starts[low + 1] - query) + 1;
+    if (query < p.sequences.query_starts[low + 1])
+      tokens = p.sequences.lengths[low] - (p.sequences.query_starts[low + 1] - query) + 1;
   }
 };
 
@@ -42,7 +43,8 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   const Query of(p, query);
   if (of.tokens <= p.most || token >= of.tokens) return;  // all are chosen
   const KvLayout& layout = p.cache.layout;
-  const std::int64_t block = p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];
+  const std::int64_t block =
+      p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];
   const std::int64_t place = token % layout.block_size;
   const std::byte* key =
       p.cache.data + layout.vector(block, 0, 0, place) + layout.score_dim() * layout.element_bytes;
@@ -82,7 +84,8 @@ struct RankSearch {
   LastRank last;  // rank: the bits that are known; count: chosen tokens with these bits
 };
 
-__device__ LastRank find_last(RankSearch& search, const float* scores, std::int64_t tokens, std::int64_t most) {
+__device__ LastRank find_last(RankSearch& search, const float* scores, std::int64_t tokens,
+                              std::int64_t most) {
   if (thread() == 0) search.last = {0, static_cast<int>(most)};
   for (int shift = 24; shift >= 0; shift -= 8) {
     for (int i = thread(); i < 256; i += kChooseThreads) search.bins[i] = 0;

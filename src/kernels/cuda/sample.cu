@@ -98,9 +98,12 @@ class RowSampler {
   }
 
  private:
-  __device__ bool changes_logits() const { return bias_.count > 0 || history_.count > 0 || rule_.mask_row >= 0; }
+  __device__ bool changes_logits() const {
+    return bias_.count > 0 || history_.count > 0 || rule_.mask_row >= 0;
+  }
   __device__ bool allowed(std::int64_t id) const {
-    const auto word = static_cast<std::uint32_t>(p_.mask[element_at(rule_.mask_row, p_.mask_stride, id / 32)]);
+    const auto word =
+        static_cast<std::uint32_t>(p_.mask[element_at(rule_.mask_row, p_.mask_stride, id / 32)]);
     return (word >> (id % 32) & 1) != 0;
   }
 

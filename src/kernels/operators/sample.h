@@ -30,7 +30,7 @@ struct RowLists {
 struct SampleArgs {
   View logits;  // f32 [rows, vocab]; overwritten
 
-  View rules;   // DrawRule [rows] as u8 [rows, sizeof(DrawRule)]
+  View rules;  // DrawRule [rows] as u8 [rows, sizeof(DrawRule)]
 
   RowLists history;     // tokens of prompt and output, for penalties
   View history_counts;  // i32, parallel to history.ids: count in the output; 0: only in the prompt

@@ -102,12 +102,14 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
 
 // The bucket of a key at this distance before its query, in T5's arithmetic.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
-  const std::int64_t side = a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
+  const std::int64_t side =
+      a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
   const std::int64_t first = !a.mask.causal && distance > 0 ? side : 0;
   const std::int64_t away = a.mask.causal ? std::max<std::int64_t>(0, -distance) : std::abs(distance);
   const std::int64_t exact = side / 2;
   if (away < exact) return first + away;
-  const auto range = static_cast<float>(std::log(static_cast<double>(a.scores.distance_bias.furthest) / static_cast<double>(exact)));
+  const auto range = static_cast<float>(
+      std::log(static_cast<double>(a.scores.distance_bias.furthest) / static_cast<double>(exact)));
   const float step = std::log(static_cast<float>(away) / static_cast<float>(exact)) / range;
   return first + std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
 }
@@ -115,7 +117,8 @@ std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
 // [q_heads, 2 * furthest + 1]
 VectorParameter distance_bias(const Attention& a, const Namer& name) {
   const std::int64_t buckets = a.scores.distance_bias.buckets, most = a.scores.distance_bias.furthest;
-  VectorParameter bias = Namer(name.names, "").vector({name.names.attention.distance_bias}, {buckets * a.q_heads});
+  VectorParameter bias =
+      Namer(name.names, "").vector({name.names.attention.distance_bias}, {buckets * a.q_heads});
   bias.parts[0].shape = {buckets, a.q_heads};
   bias.size = a.q_heads * (2 * most + 1);
   for (std::int64_t head = 0; head < a.q_heads; ++head)
@@ -135,8 +138,9 @@ class AttentionBlock final : public Block {
     const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
     const std::vector<std::int64_t> rows = qkv_rows(spec, names.attention.qkv.size());
     const std::int64_t first = spec.q_rank > 0 ? 1 : 0;
-    qkv_ = name.linear({names.attention.qkv.begin() + first, names.attention.qkv.begin() + first + std::ssize(rows)}, rows,
-                       input_dim, spec.biases.qkv);
+    qkv_ = name.linear(
+        {names.attention.qkv.begin() + first, names.attention.qkv.begin() + first + std::ssize(rows)}, rows,
+        input_dim, spec.biases.qkv);
     if (spec.q_rank > 0) {
       q_down_ = name.linear({names.of<LatentAttention>().q_down}, {spec.q_rank}, input_dim, false);
       q_latent_norm_ = name.norm(spec.q_latent_norm, names.of<LatentAttention>().q_norm, spec.q_rank);
@@ -149,7 +153,8 @@ class AttentionBlock final : public Block {
       if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
     if (names.attention.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
-    if (names.attention.qkv_order == QkvOrder::values_by_head) qkv_.weight.order = qkv_.bias.order = values_last(spec);
+    if (names.attention.qkv_order == QkvOrder::values_by_head)
+      qkv_.weight.order = qkv_.bias.order = values_last(spec);
     if (spec.value_dim > 0) {
       qkv_.weight.order = qkv_.bias.order = values_widened(spec);
       qkv_.weight.rows = spec.qkv_dim();
@@ -169,14 +174,16 @@ class AttentionBlock final : public Block {
     if (spec.scores.sinks) sinks_ = name.vector({names.attention.sinks}, {spec.q_heads});
     if (!spec.scores.slopes.empty()) slopes_ = constant_vector(spec.scores.slopes);
     if (spec.scores.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
-    out_ = name.linear({names.attention.out}, {dim}, std::int64_t{spec.q_heads} * spec.stored_value_dim(), spec.biases.out);
+    out_ = name.linear({names.attention.out}, {dim}, std::int64_t{spec.q_heads} * spec.stored_value_dim(),
+                       spec.biases.out);
     if (spec.value_dim > 0) {
       out_.weight.stored_run_cols = spec.value_dim;
       out_.weight.run_cols = spec.head_dim;
       out_.weight.cols = spec.q_dim();
     }
     if (spec.head_gate) head_gate_ = name.linear({names.attention.head_gate}, {spec.q_heads}, dim, false);
-    if (!names.attention.out_scale.empty()) out_.scale_by(name.vector({names.attention.out_scale}, {dim}).parts[0]);
+    if (!names.attention.out_scale.empty())
+      out_.scale_by(name.vector({names.attention.out_scale}, {dim}).parts[0]);
     if (name.shard.size > 1) split(name.shard);
     if (spec.clip > 0) {
       const std::vector<float> most(static_cast<std::size_t>(spec_.qkv_dim()), spec.clip);
@@ -220,9 +227,9 @@ class AttentionBlock final : public Block {
 
   BlockCost cost(const Pass& pass) const override {
     const std::int64_t window = spec_.mask.window;
-    const double seen =
-        spec_.mask.causal ? seen_by_first(pass.context, window) - seen_by_first(pass.context - pass.tokens, window)
-                     : seen_both_ways(pass, window);
+    const double seen = spec_.mask.causal ? seen_by_first(pass.context, window) -
+                                                seen_by_first(pass.context - pass.tokens, window)
+                                          : seen_both_ways(pass, window);
     const std::int64_t read = window > 0 ? std::min(pass.context, window + pass.tokens - 1) : pass.context;
     const std::int64_t written = spec_.source < 0 ? pass.tokens : 0;
     const BlockCost attention{.cached = 2 * static_cast<double>(read + written) * spec_.kv_dim(),

@@ -62,11 +62,11 @@ struct AttentionMask {
 
 struct AttentionScores {
   float scale = 1;
-  float soft_cap = 0;               // limit, if not 0
-  bool sinks = false;               // each head has a learned score that takes its share of the softmax and has no value
-  std::vector<float> slopes = {};   // AttentionArgs::slopes, if not empty
+  float soft_cap = 0;  // limit, if not 0
+  bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
+  std::vector<float> slopes = {};  // AttentionArgs::slopes, if not empty
   DistanceBias distance_bias = {};
-  bool temperature = false;         // ModelSpec::temperature applies
+  bool temperature = false;  // ModelSpec::temperature applies
 };
 
 struct Attention {

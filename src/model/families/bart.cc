@@ -81,8 +81,11 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
   TRY(ModelSpec tower, describe_half(config, kEncoder, place));
   const Attention& own = spec.layers[0].attention();
   for (LayerSpec& layer : spec.layers)
-    layer.cross = CrossAttention{
-        .heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scores.scale, .bias = true, .k_bias = true};
+    layer.cross = CrossAttention{.heads = own.q_heads,
+                                 .head_dim = own.head_dim,
+                                 .scale = own.scores.scale,
+                                 .bias = true,
+                                 .k_bias = true};
   TRY(tower.inputs.source, read_source(config, tower));
   spec.logits.bias = true;
   spec.names = bart_names("decoder.", place);

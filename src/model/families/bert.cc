@@ -68,7 +68,8 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
   spec.max_positions -= spec.embedding.first_position;
   if (spec.max_positions > 0) return {};
   return invalid("max_position_embeddings", "{} is {}, positions begin at {}",
-                 config.where("max_position_embeddings"), spec.embedding.learned_positions, spec.embedding.first_position);
+                 config.where("max_position_embeddings"), spec.embedding.learned_positions,
+                 spec.embedding.first_position);
 }
 
 // The default without files of Sentence Transformers: the first token's vector, with length 1.

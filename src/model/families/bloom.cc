@@ -34,7 +34,9 @@ static Result<ModelSpec> describe_bloom(const Config& config) {
                 .embedding = {.tokens = "word_embeddings", .norm = "word_embeddings_layernorm"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .attention = {.qkv = {"self_attention.query_key_value"}, .qkv_order = QkvOrder::by_head, .out = "self_attention.dense"},
+                .attention = {.qkv = {"self_attention.query_key_value"},
+                              .qkv_order = QkvOrder::by_head,
+                              .out = "self_attention.dense"},
                 .mlp = {.up = {"mlp.dense_h_to_4h"}, .down = "mlp.dense_4h_to_h"}};
   return spec;
 }

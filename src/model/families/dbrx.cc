@@ -58,7 +58,9 @@ static Result<ModelSpec> describe_dbrx(const Config& config) {
                 .embedding = {.tokens = "wte"},
                 .final_norm = "norm_f",
                 .layers = "blocks.",
-                .attention = {.norm = "norm_attn_norm.norm_1", .qkv = {"norm_attn_norm.attn.Wqkv"}, .out = "norm_attn_norm.attn.out_proj"},
+                .attention = {.norm = "norm_attn_norm.norm_1",
+                              .qkv = {"norm_attn_norm.attn.Wqkv"},
+                              .out = "norm_attn_norm.attn.out_proj"},
                 .mlp = {.norm = "norm_attn_norm.norm_2"}};
   spec.names.of<Experts>() = {.router = "ffn.router.layer",
                               .storage = ExpertStorage::flat,

@@ -157,10 +157,11 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
   if (config.has("num_nextn_predict_layers") && predictors > 0) {
     const std::string layer = fmt::format("layers.{}.", spec.layers.size());
-    spec.predictor = {.like = spec.layers.size() - 1,
-                      .layer = layer,
-                      .names = {.token_norm = layer + "enorm", .hidden_norm = layer + "hnorm", .joint = layer + "eh_proj"},
-                      .final_norm = layer + "shared_head.norm"};
+    spec.predictor = {
+        .like = spec.layers.size() - 1,
+        .layer = layer,
+        .names = {.token_norm = layer + "enorm", .hidden_norm = layer + "hnorm", .joint = layer + "eh_proj"},
+        .final_norm = layer + "shared_head.norm"};
   }
   return {};
 }

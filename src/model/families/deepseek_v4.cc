@@ -119,8 +119,10 @@ void name_tensors(Names& names) {
 static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size", .rotary = false}));
   const Attention& plain = spec.layers[0].attention();
-  CompressedAttention a{
-      .heads = plain.q_heads, .head_dim = plain.head_dim, .norm = spec.final_norm, .scale = plain.scores.scale};
+  CompressedAttention a{.heads = plain.q_heads,
+                        .head_dim = plain.head_dim,
+                        .norm = spec.final_norm,
+                        .scale = plain.scores.scale};
   TRY(a.q_rank, config.integer("q_lora_rank", kDim));
   TRY(a.window, config.integer("sliding_window", {1, 1 << 20}));
   TRY(a.out_groups, config.integer("o_groups", {1, a.heads}));

@@ -47,7 +47,9 @@ static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   if (predictors > 0)
     spec.predictor = {.like = 0,  // without experts
                       .layer = "mtp_block.0.",
-                      .names = {.token_norm = "mtp_emb_norm.0", .hidden_norm = "mtp_hidden_norm.0", .joint = "mtp_linear_proj.0"}};
+                      .names = {.token_norm = "mtp_emb_norm.0",
+                                .hidden_norm = "mtp_hidden_norm.0",
+                                .joint = "mtp_linear_proj.0"}};
   return spec;
 }
 

@@ -37,8 +37,13 @@ Result<ModelSpec> describe(const Config& config, bool newer) {
                 .embedding = {.tokens = "word_embeddings"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .attention = {.norm = own_norms ? "ln_attn" : "input_layernorm", .qkv = {"self_attention.query_key_value"}, .qkv_order = QkvOrder::by_head, .out = "self_attention.dense"},
-                .mlp = {.norm = own_norms ? "ln_mlp" : "post_attention_layernorm", .up = {"mlp.dense_h_to_4h"}, .down = "mlp.dense_4h_to_h"}};
+                .attention = {.norm = own_norms ? "ln_attn" : "input_layernorm",
+                              .qkv = {"self_attention.query_key_value"},
+                              .qkv_order = QkvOrder::by_head,
+                              .out = "self_attention.dense"},
+                .mlp = {.norm = own_norms ? "ln_mlp" : "post_attention_layernorm",
+                        .up = {"mlp.dense_h_to_4h"},
+                        .down = "mlp.dense_4h_to_h"}};
   return spec;
 }
 

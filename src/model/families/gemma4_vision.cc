@@ -107,7 +107,8 @@ static Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   TRY(ModelSpec tower, describe_gemma4_tower(*vision, spec.dim));
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
   spec.media.whole_images = both_ways == "vision";
-  for (LayerSpec& layer : spec.layers) layer.attention().mask.whole_images = layer.attention().mask.window > 0;
+  for (LayerSpec& layer : spec.layers)
+    layer.attention().mask.whole_images = layer.attention().mask.window > 0;
   spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

@@ -24,7 +24,9 @@ static Result<ModelSpec> describe_gpt_neox(const Config& config) {
                 .lm_head = "embed_out",
                 .embedding = {.tokens = "embed_in"},
                 .final_norm = "final_layer_norm",
-                .attention = {.qkv = {"attention.query_key_value"}, .qkv_order = QkvOrder::by_head, .out = "attention.dense"},
+                .attention = {.qkv = {"attention.query_key_value"},
+                              .qkv_order = QkvOrder::by_head,
+                              .out = "attention.dense"},
                 .mlp = {.up = {"mlp.dense_h_to_4h"}, .down = "mlp.dense_4h_to_h"},
                 .ignorable = {"*.attention.bias", "*.attention.masked_bias"}};
   return spec;

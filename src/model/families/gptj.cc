@@ -33,7 +33,9 @@ static Result<ModelSpec> describe_gptj(const Config& config) {
                 .embedding = {.tokens = "wte"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .attention = {.norm = "ln_1", .qkv = {"attn.q_proj", "attn.k_proj", "attn.v_proj"}, .out = "attn.out_proj"},
+                .attention = {.norm = "ln_1",
+                              .qkv = {"attn.q_proj", "attn.k_proj", "attn.v_proj"},
+                              .out = "attn.out_proj"},
                 .mlp = {.up = {"mlp.fc_in"}, .down = "mlp.fc_out"},
                 .ignorable = {"*.attn.bias", "*.attn.masked_bias"}};
   return spec;

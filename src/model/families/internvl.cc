@@ -141,9 +141,9 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   tower.inputs.image->merge = static_cast<int>(std::lround(1 / ratio));
   tower.inputs.image->out_dim = out_dim;
   tower.inputs.image->projector = {.norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
-                            .activation = Activation::gelu,
-                            .hidden = out_dim,
-                            .bias = true};
+                                   .activation = Activation::gelu,
+                                   .hidden = out_dim,
+                                   .bias = true};
   return {};
 }
 

@@ -122,22 +122,29 @@ static Result<ModelSpec> describe_exaone(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
                                               .activation = "activation_function",
                                               .eps = "layer_norm_epsilon"}));
-  spec.names = {.prefixes = {"transformer."},
-                .embedding = {.tokens = "wte"},
-                .final_norm = "ln_f",
-                .layers = "h.",
-                .attention = {.norm = "ln_1", .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"}, .out = "attn.attention.out_proj"},
-                .mlp = {.norm = "ln_2", .up = {"mlp.c_fc_0", "mlp.c_fc_1"}, .down = "mlp.c_proj"}};
+  spec.names = {
+      .prefixes = {"transformer."},
+      .embedding = {.tokens = "wte"},
+      .final_norm = "ln_f",
+      .layers = "h.",
+      .attention = {.norm = "ln_1",
+                    .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
+                    .out = "attn.attention.out_proj"},
+      .mlp = {.norm = "ln_2", .up = {"mlp.c_fc_0", "mlp.c_fc_1"}, .down = "mlp.c_proj"}};
   return spec;
 }
 
 // InternLM2 (Cai et al., 2024).
 Result<ModelSpec> describe_internlm2(const Config& config) {
   TRY(ModelSpec spec, describe_with_biases(config, "bias", "bias"));
-  spec.names = {.lm_head = "output",
-                .embedding = {.tokens = "tok_embeddings"},
-                .attention = {.norm = "attention_norm", .qkv = {"attention.wqkv"}, .qkv_order = QkvOrder::by_head, .out = "attention.wo"},
-                .mlp = {.norm = "ffn_norm", .up = {"feed_forward.w1", "feed_forward.w3"}, .down = "feed_forward.w2"}};
+  spec.names = {
+      .lm_head = "output",
+      .embedding = {.tokens = "tok_embeddings"},
+      .attention = {.norm = "attention_norm",
+                    .qkv = {"attention.wqkv"},
+                    .qkv_order = QkvOrder::by_head,
+                    .out = "attention.wo"},
+      .mlp = {.norm = "ffn_norm", .up = {"feed_forward.w1", "feed_forward.w3"}, .down = "feed_forward.w2"}};
   return spec;
 }
 

@@ -50,7 +50,8 @@ Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
 void set_llava_names(Names& names, const std::string& prefix) {
   const std::vector<std::string> unused = std::exchange(names.ignorable, {});
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
-  names.projector.matrices = {prefix + "multi_modal_projector.linear_1", prefix + "multi_modal_projector.linear_2"};
+  names.projector.matrices = {prefix + "multi_modal_projector.linear_1",
+                              prefix + "multi_modal_projector.linear_2"};
   names.encoder.newline = prefix + "image_newline";
   for (const std::string& tower : names.prefixes) {
     for (const std::string& tensor : unused) names.ignorable.push_back(tower + tensor);

@@ -43,9 +43,10 @@ static Result<ModelSpec> describe_longcat(const Config& file) {
   Names& names = spec.names;
   names.attention.norm = "input_layernorm.#";
   names.mlp.norm = "post_attention_layernorm.#";
-  for (std::string* name : {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm,
-                            &names.of<LatentAttention>().q_up, &names.of<LatentAttention>().down,
-                            &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.attention.out})
+  for (std::string* name :
+       {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm,
+        &names.of<LatentAttention>().q_up, &names.of<LatentAttention>().down,
+        &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.attention.out})
     name->insert(std::string_view("self_attn.").size(), "#.");
   names.mlp.up = {"mlps.#.gate_proj", "mlps.#.up_proj"};
   names.mlp.down = "mlps.#.down_proj";

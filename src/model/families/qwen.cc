@@ -46,12 +46,13 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   if (count == 0) return {};
   std::size_t like = spec.layers.size() - 1;
   while (!std::holds_alternative<Attention>(spec.layers[like].mixer)) --like;
-  spec.predictor = {.prefixes = {"mtp."},
-                    .like = like,
-                    .layer = "layers.0.",
-                    .names = {.token_norm = "pre_fc_norm_embedding", .hidden_norm = "pre_fc_norm_hidden", .joint = "fc"},
-                    .final_norm = "norm",
-                    .normed_output = true};
+  spec.predictor = {
+      .prefixes = {"mtp."},
+      .like = like,
+      .layer = "layers.0.",
+      .names = {.token_norm = "pre_fc_norm_embedding", .hidden_norm = "pre_fc_norm_hidden", .joint = "fc"},
+      .final_norm = "norm",
+      .normed_output = true};
   return {};
 }
 
@@ -94,7 +95,9 @@ static Result<ModelSpec> describe_mimo(const Config& config) {
   const std::string layer = "mtp_layers.0.";
   spec.predictor = {.like = spec.layers.size() - 1,
                     .layer = layer,
-                    .names = {.token_norm = layer + "token_layernorm", .hidden_norm = layer + "hidden_layernorm", .joint = layer + "input_proj"},
+                    .names = {.token_norm = layer + "token_layernorm",
+                              .hidden_norm = layer + "hidden_layernorm",
+                              .joint = layer + "input_proj"},
                     .final_norm = layer + "final_layernorm",
                     .hidden_first = true,
                     .normed_output = true};

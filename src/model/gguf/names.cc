@@ -46,13 +46,13 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
   names.attention.q_norm = "attn_q_norm";
   names.attention.k_norm = "attn_k_norm";
   names.attention.qkv = layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv")
-              : gates && !head_gates && !hybrid         ? list("attn_q", "attn_k", "attn_v", "attn_gate")
-                                                        : list("attn_q", "attn_k", "attn_v");
+                        : gates && !head_gates && !hybrid ? list("attn_q", "attn_k", "attn_v", "attn_gate")
+                                                          : list("attn_q", "attn_k", "attn_v");
   names.attention.out = "attn_output";
   names.attention.head_gate = "attn_gate";
   names.mlp.up = rwkv                             ? list("channel_mix_key")
-             : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
-                                              : list("ffn_up");
+                 : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
+                                                  : list("ffn_up");
   names.mlp.down = rwkv ? "channel_mix_value" : "ffn_down";
   names.attention.sinks = "attn_sinks.weight";
   names.layer_scale = "layer_output_scale.weight";

@@ -21,7 +21,9 @@ ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
   return {spec, spec.inputs.image->deep_projector, matrices, numbered(spec.names.projector.deep_norms)};
 }
 
-std::int64_t class_rows_of(const ModelSpec& spec) { return spec.inputs.image && spec.inputs.image->class_token ? 1 : 0; }
+std::int64_t class_rows_of(const ModelSpec& spec) {
+  return spec.inputs.image && spec.inputs.image->class_token ? 1 : 0;
+}
 
 }  // namespace
 

@@ -26,8 +26,8 @@ std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
 LayerInputsPhase::LayerInputsPhase(const ModelSpec& spec, const Namer& top)
     : layers_(std::ssize(spec.layers)), size_(spec.inputs.by_layer->size), dim_(spec.dim) {
   const Names& names = top.names;
-  table_ =
-      top.table(names.of<LayerInputs>().table, spec.inputs.by_layer->vocab, layers_ * size_, MatrixUse::table);
+  table_ = top.table(names.of<LayerInputs>().table, spec.inputs.by_layer->vocab, layers_ * size_,
+                     MatrixUse::table);
   table_.rows = spec.vocab;
   table_.order = rows_of_ids(spec);
   projection_ = top.linear({names.of<LayerInputs>().projection}, {layers_ * size_}, spec.dim, false);

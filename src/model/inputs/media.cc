@@ -94,7 +94,8 @@ SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
     : positions_(learned_positions(spec, top)) {
   std::int64_t channels = spec.inputs.sound->mels;
   for (std::size_t i = 0; i < convolutions_.size(); ++i) {
-    convolutions_[i] = top.linear({top.names.encoder.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
+    convolutions_[i] =
+        top.linear({top.names.encoder.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
     convolutions_[i].weight.parts[0].shape = {spec.dim, channels, kSoundTaps};
     channels = spec.dim;
   }

@@ -64,7 +64,8 @@ TokenInput::TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends
       split_(spec.shard.size > 1),
       positions_(learned_positions(spec, top)) {
   if (spec.embedding.token_types > 0)
-    types_ = top.table(top.names.embedding.token_types, spec.embedding.token_types, spec.dim, MatrixUse::plain);
+    types_ =
+        top.table(top.names.embedding.token_types, spec.embedding.token_types, spec.dim, MatrixUse::plain);
 }
 
 void TokenInput::list(ParameterList& list) { list.add(positions_, types_); }
