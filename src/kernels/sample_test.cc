@@ -6,7 +6,7 @@
 
 #include "base/test_length.h"
 #include "kernels/sampling_math.h"
-#include "kernels/test_backends.h"
+#include "kernels/testing/backends.h"
 
 namespace octavo {
 namespace {
