@@ -2,12 +2,17 @@
 """Workers that read a request and answer at once with a stream of two tokens: stand-ins for measuring a router.
 
     tools/fleet_report/canned_workers.py COUNT --port FIRST    # listens on FIRST .. FIRST + COUNT - 1
+
+--metrics FILE: a JSON list with a page for /metrics of each worker, read again at SIGHUP.
 """
 
 import argparse
 import asyncio
+import functools
 import json
+import pathlib
 import re
+import signal
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.I)
 MODELS = {"object": "list", "data": [{"id": "canned", "object": "model", "created": 0, "owned_by": "octavo", "max_model_len": 1 << 20}]}
@@ -41,7 +46,10 @@ def page(body, status=b"200 OK"):
 
 
 class Worker(asyncio.Protocol):
-    def __init__(self):
+    pages = []  # of metrics
+
+    def __init__(self, number):
+        self.number = number
         self.head, self.missing = b"", 0  # bytes of a body
 
     def connection_made(self, transport):
@@ -71,6 +79,10 @@ class Worker(asyncio.Protocol):
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.missing = int(length[1])
             return
+        if path == b"/metrics" and self.number < len(self.pages):
+            body = self.pages[self.number].encode()
+            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            return
         known = PAGES.get(path.partition(b"?")[0])
         self.transport.write(page({}, b"404 Not Found") if known is None else page(known))
 
@@ -79,10 +91,18 @@ async def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("count", type=int)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--metrics", type=pathlib.Path)
     options = parser.parse_args()
     loop = asyncio.get_running_loop()
+
+    def read_pages():
+        Worker.pages = json.loads(options.metrics.read_text())
+
+    if options.metrics:
+        read_pages()
+        loop.add_signal_handler(signal.SIGHUP, read_pages)
     for i in range(options.count):
-        await loop.create_server(Worker, "127.0.0.1", options.port + i, backlog=512)
+        await loop.create_server(functools.partial(Worker, i), "127.0.0.1", options.port + i, backlog=512)
     await asyncio.Event().wait()
 
 

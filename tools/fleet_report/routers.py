@@ -210,4 +210,5 @@ def main():
                 compare(options, endpoints, tokens, Path(name))
 
 
-main()
+if __name__ == "__main__":
+    main()
