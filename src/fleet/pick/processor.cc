@@ -145,6 +145,8 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
 
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
+  // Gateways have sent the last piece of a streamed body twice. Nothing answers the second one.
+  if (begun_ && decided_ && request_mode_ == BodyMode::full_duplex) return {};
   if (!begun_ || decided_)
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
   const std::uint64_t bytes = request_.body.size() + piece.body().size();
