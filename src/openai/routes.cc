@@ -52,6 +52,9 @@ bool matches(const Route& route, std::string_view path) {
 std::span<const Route> routes() { return kRoutes; }
 
 const Route* find_route(std::string_view path) {
+  for (const Route& route : kRoutes)
+    if (route.path == path) return &route;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const Route* found = nullptr;
   for (const Route& route : kRoutes) {
     if (route.path == path) return &route;
