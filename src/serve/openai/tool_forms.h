@@ -69,6 +69,11 @@ inline const std::vector<Form>& forms() {
        "Hm.[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]stop[ARGS]{}",
        "Hm.",
        {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
+      {"nemotron_json",
+       "Hm.<TOOLCALL>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": "
+       "{}}]</TOOLCALL>",
+       "Hm.",
+       {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
       {"granite",
        "<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]",
        "",
