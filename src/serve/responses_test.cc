@@ -1,6 +1,7 @@
 // /v1/responses, through the whole server.
 #include <gmock/gmock.h>
 
+#include "serve/openai/responses_request.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -154,6 +155,27 @@ TEST_F(ResponsesTest, CallsAndTheirResultsAreMessages) {
              {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
              {"type":"function_call_output","call_id":"c","output":"7"}])");
   EXPECT_EQ(prompt(), "user: Hi\nassistant: None\ntool: 7\nassistant: ");
+}
+
+// Each message of the assistant stays, and all thoughts before one.
+TEST_F(ResponsesTest, NoItemOfTheHistoryIsLost) {
+  openai::RequestRules rules;
+  rules.model_names = {"demo"};
+  rules.limits.vocab_size = 10;
+  rules.max_model_len = 100;
+  const json::value request = json::parse(R"({"input":[{"role":"user","content":"Hi"},
+      {"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]},
+      {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"b"}]},
+      {"role":"assistant","content":"c"},{"role":"assistant","content":"d"},
+      {"type":"custom_tool_call","call_id":"p","name":"patch","input":"*** \"x\""},
+      {"type":"custom_tool_call_output","call_id":"p","output":"done"}]})");
+  const auto read = openai::parse_responses_request(request.as_object(), rules, openai::ResponseStore(1000));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->chat.prompt.messages,
+            R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"c","reasoning":"a\nb",)"
+            R"("reasoning_content":"a\nb"},{"role":"assistant","content":"d","tool_calls":[{"id":"p",)"
+            R"("type":"function","function":{"name":"patch","arguments":{"input":"*** \"x\""}}}]},)"
+            R"({"role":"tool","content":"done","tool_call_id":"p"}])");
 }
 
 TEST_F(ResponsesTest, AForcedCallIsAnItem) {

@@ -133,9 +133,10 @@ class Messages {
     }
     if (type == "image") return add_image(fields);
     if (type == "thinking") {
-      std::string thoughts;
+      std::string thoughts, before;
       TRY_VOID(fields.text("thinking", thoughts));
-      message_["reasoning"] = std::move(thoughts);
+      if (const json::value* given = message_.if_contains("reasoning")) before = given->get_string();
+      message_["reasoning"] = before + thoughts;
       return {};
     }
     if (type == "redacted_thinking") return {};  // of another server, unreadable
@@ -259,27 +260,32 @@ Result<> convert_tools(Fields& fields, json::object& chat) {
   return choice ? convert_tool_choice(*choice, chat) : Result<>();
 }
 
-// Reads thinking (on or off, budget) and output_config (format).
+// {"type": "json_schema", "schema": ..}, in output_config or, as in Anthropic's beta, in output_format.
+Result<> convert_format(const json::object& format, const std::string& name, json::object& chat) {
+  Fields f(format, name + ".");
+  std::string type = "json_schema";
+  TRY_VOID(f.text("type", type));
+  if (type != "json_schema") return invalid(name + ".type", "must be \"json_schema\", got \"{}\"", type);
+  if (chat.contains("response_format"))
+    return invalid(name, "cannot be combined with another output format");
+  TRY(const json::object* schema, f.object("schema"));
+  if (!schema) return invalid(name + ".schema", "is missing");
+  chat["response_format"] =
+      json::object{{"type", "json_schema"}, {"json_schema", {{"name", "output"}, {"schema", *schema}}}};
+  return {};
+}
+
+// Reads thinking (on or off, budget), output_config (effort, format) and output_format.
 Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json::object& chat) {
   TRY(const json::object* output, fields.object("output_config"));
   if (output) {
     Fields o(*output, "output_config.");
     if (const json::value* effort = o.any("effort")) chat["reasoning_effort"] = *effort;
     TRY(const json::object* format, o.object("format"));
-    if (format) {
-      Fields f(*format, "output_config.format.");
-      std::string type = "json_schema";
-      TRY_VOID(f.text("type", type));
-      if (type != "json_schema")
-        return invalid("output_config.format.type", "must be \"json_schema\", got \"{}\"", type);
-      if (chat.contains("response_format"))
-        return invalid("output_config.format", "cannot be combined with response_format");
-      TRY(const json::object* schema, f.object("schema"));
-      if (!schema) return invalid("output_config.format.schema", "is missing");
-      chat["response_format"] =
-          json::object{{"type", "json_schema"}, {"json_schema", {{"name", "output"}, {"schema", *schema}}}};
-    }
+    if (format) TRY_VOID(convert_format(*format, "output_config.format", chat));
   }
+  TRY(const json::object* format, fields.object("output_format"));
+  if (format) TRY_VOID(convert_format(*format, "output_format", chat));
   TRY(const json::object* thinking, fields.object("thinking"));
   if (!thinking) return {};
   Fields t(*thinking, "thinking.");
@@ -316,7 +322,7 @@ constexpr std::string_view kSharedFields[] = {"model",
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",
-    "betas",    "inference_geo"};
+    "betas",    "inference_geo", "output_format"};
 
 bool is_shared(std::string_view name) {
   const SamplingField* sampling = find_sampling_field(name);

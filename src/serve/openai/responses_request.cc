@@ -1,6 +1,7 @@
 #include "serve/openai/responses_request.h"
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <utility>
 
 namespace octavo::openai {
@@ -18,8 +19,8 @@ class Conversation {
     std::string type = "message";
     TRY_VOID(fields.text("type", type));
     if (type == "message") return add_message(fields);
-    if (type == "function_call") return add_call(fields);
-    if (type == "function_call_output") return add_output(fields);
+    if (type == "function_call" || type == "custom_tool_call") return add_call(fields, type);
+    if (type == "function_call_output" || type == "custom_tool_call_output") return add_output(fields);
     if (type == "reasoning") return add_reasoning(fields);
     return invalid(name + ".type", "{} is not supported", type);
   }
@@ -65,6 +66,7 @@ class Conversation {
     if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
     TRY(json::value content, content_of(fields, "content"));
     if (role == "assistant") {
+      if (said_) end_turn();
       assistant()["content"] = std::move(content);
       said_ = true;
       return {};
@@ -101,13 +103,16 @@ class Conversation {
     return json::value(std::move(parts));
   }
 
-  Result<> add_call(Fields& fields) {
+  // A custom tool's text becomes its only argument, since templates print objects.
+  Result<> add_call(Fields& fields, std::string_view type) {
+    const bool custom = type == "custom_tool_call";
     std::string id;
     std::string name;
     std::string arguments;
     TRY_VOID(fields.text("call_id", id));
     TRY_VOID(fields.text("name", name));
-    TRY_VOID(fields.text("arguments", arguments));
+    TRY_VOID(fields.text(custom ? "input" : "arguments", arguments));
+    if (custom) arguments = json::serialize(json::object{{"input", arguments}});
     if (id.empty()) return invalid(fields.full_name("call_id"), "is missing");
     if (name.empty()) return invalid(fields.full_name("name"), "is missing");
     json::object& message = assistant();
@@ -135,7 +140,8 @@ class Conversation {
     }
     if (text.empty()) return {};
     if (said_) end_turn();
-    assistant()["reasoning"] = std::move(text);
+    json::value& thoughts = assistant()["reasoning"];
+    thoughts = thoughts.is_string() ? fmt::format("{}\n{}", std::string_view(thoughts.get_string()), text) : text;
     return {};
   }
 
