@@ -157,6 +157,8 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
   EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":
                 {"type":"base64","media_type":"image/png","data":"AAAA"}}]}])")),
               ::testing::HasSubstr("demo is not a multimodal model"));
+  EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":{"data":"AAAA"}}]}])")),
+              ::testing::HasSubstr("demo is not a multimodal model"));
   EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"document"}]}])")),
             "messages[0].content[0].type: document is not supported");
   EXPECT_THAT(error(R"({"model":"nope","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})"),

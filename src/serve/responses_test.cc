@@ -178,6 +178,18 @@ TEST_F(ResponsesTest, NoItemOfTheHistoryIsLost) {
             R"({"role":"tool","content":"done","tool_call_id":"p"}])");
 }
 
+TEST_F(ResponsesTest, AnUnfinishedMessageIsContinued) {
+  serve_text("ok");
+  const auto asks = [&](const std::string& status) {
+    respond(R"("input":[{"role":"user","content":"Hi"},{"type":"message","role":"assistant","status":")" + status +
+            R"(","content":[{"type":"output_text","text":"The best is"}]}])");
+    return prompt();
+  };
+  EXPECT_EQ(asks("incomplete"), "user: Hi\nassistant: The best is");
+  EXPECT_EQ(asks("in_progress"), "user: Hi\nassistant: The best is");
+  EXPECT_EQ(asks("completed"), "user: Hi\nassistant: The best is\nassistant: ");
+}
+
 TEST_F(ResponsesTest, AForcedCallIsAnItem) {
   serve_text(R"({"x": 1})");
   const std::string tools = R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],

@@ -102,12 +102,13 @@ class Messages {
     if (!text.empty()) parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
   }
 
-  // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}.
+  // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}. As in vLLM,
+  // "base64" and "image/jpeg" may be left out.
   Result<> add_image(Fields& fields) {
     TRY(const json::object* source, fields.object("source"));
     if (!source) return invalid(fields.full_name("source"), "is missing");
     Fields s(*source, fields.full_name("source") + ".");
-    std::string type, media_type, data, url;
+    std::string type = "base64", media_type = "image/jpeg", data, url;
     TRY_VOID(s.text("type", type));
     TRY_VOID(s.text("media_type", media_type));
     TRY_VOID(s.text("data", data));

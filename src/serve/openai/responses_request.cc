@@ -18,6 +18,7 @@ class Conversation {
     Fields fields(item.get_object(), name + ".");
     std::string type = "message";
     TRY_VOID(fields.text("type", type));
+    unfinished_ = false;
     if (type == "message") return add_message(fields);
     if (type == "function_call" || type == "custom_tool_call") return add_call(fields, type);
     if (type == "function_call_output" || type == "custom_tool_call_output") return add_output(fields);
@@ -26,6 +27,8 @@ class Conversation {
   }
 
   json::array take() { return std::move(messages_); }
+  // Whether the last item is a message of the assistant that its sender marks as unfinished.
+  bool unfinished() const { return unfinished_; }
   // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
 
@@ -66,6 +69,9 @@ class Conversation {
     if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
     TRY(json::value content, content_of(fields, "content"));
     if (role == "assistant") {
+      std::string status;
+      TRY_VOID(fields.text("status", status));
+      unfinished_ = status == "in_progress" || status == "incomplete";
       if (said_) end_turn();
       assistant()["content"] = std::move(content);
       said_ = true;
@@ -158,10 +164,12 @@ class Conversation {
   std::vector<std::string> images_;
   bool in_turn_ = false;
   bool said_ = false;  // text, in this turn
+  bool unfinished_ = false;
 };
 
-// Appends the request's items to those of the previous response, and converts all to messages.
-Result<json::array> read_input(Fields& fields, json::array& items, std::vector<std::string>& images) {
+// Appends the request's items to those of the previous response, and converts all to messages of a chat. The
+// answer continues an unfinished message, as in vLLM.
+Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images, json::object& chat) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   const std::size_t before = items.size();
@@ -178,7 +186,11 @@ Result<json::array> read_input(Fields& fields, json::array& items, std::vector<s
   for (std::size_t i = 0; i < items.size(); ++i)
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
   images = conversation.take_images();
-  return conversation.take();
+  chat["messages"] = conversation.take();
+  if (!conversation.unfinished()) return {};
+  chat["add_generation_prompt"] = false;
+  chat["continue_final_message"] = true;
+  return {};
 }
 
 // {"type": "allowed_tools", "mode", "tools"} as chats have it.
@@ -369,11 +381,11 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
     TRY(request.conversation, stored.conversation(previous));
   }
   std::vector<std::string> images;
-  TRY(json::array messages, read_input(fields, request.conversation, images));
+  json::object chat;
+  TRY_VOID(read_input(fields, request.conversation, images, chat));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), MediaKind::image));
 
-  json::object chat;
   std::vector<std::string> ignored;
   for (const auto& [name, value] : body) {
     const std::string_view field = name;
@@ -387,9 +399,9 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY_VOID(convert_limits(fields, chat));
   std::string instructions;
   TRY_VOID(fields.text("instructions", instructions));
+  json::array& messages = chat["messages"].get_array();
   if (!instructions.empty())
     messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
-  chat["messages"] = std::move(messages);
 
   TRY(request.chat,
       reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens"));

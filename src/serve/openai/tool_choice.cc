@@ -219,7 +219,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   const json::value* choice = fields.any("tool_choice");
   TRY_VOID(fields.boolean("parallel_tool_calls", use.parallel));
   const bool none = !tools || tools->empty();
-  // As in vLLM, an empty list permits "auto".
+  // Clients send an empty list with "auto".
   const bool text_only = none && (!choice || (tools && *choice == "auto"));
   if (tools_unused(fields) || text_only) return request;
   if (none) return invalid("tool_choice", "needs tools");
