@@ -132,6 +132,7 @@ TEST_F(MessagesTest, OutputFormatBindsTheAnswer) {
     message(field + R"({"type":"json_schema","schema":{"type":"integer"}})" + (field.contains('{') ? "}" : ""));
     ASSERT_TRUE(engine_->last_request.grammar) << field;
     EXPECT_EQ(engine_->last_request.grammar->text, R"({"type":"integer"})");
+    EXPECT_TRUE(engine_->last_request.grammar->field.starts_with("output_")) << field;
   }
   EXPECT_EQ(post("/v1/messages", body(R"("output_format":{"type":"json_schema"})")).status, 400);
 }

@@ -243,6 +243,8 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");
   EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
   EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
+  EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"grammar"}})"), "text.format.type");
+  EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"json_schema","name":"x"}})"), "text.format.schema");
 }
 
 }  // namespace

@@ -350,8 +350,11 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   TRY(chat["messages"], convert_messages(fields, images));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
-  TRY(openai::ChatRequest request,
-      openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences"));
+  auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");
+  if (!body.contains("response_format"))
+    read = openai::format_reported_as(
+        std::move(read), body.contains("output_format") ? "output_format" : "output_config.format");
+  TRY(openai::ChatRequest request, std::move(read));
   for (std::size_t i = 0; i < images.size(); ++i) request.prompt.media[i].field = std::move(images[i]);
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;

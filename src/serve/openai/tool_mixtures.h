@@ -163,6 +163,7 @@ inline std::vector<Form> other_dialects() {
       {"phi4_mini_json", "<|tool_call|>{\"name\": \"stop\", \"arguments\": {}}<|/tool_call|>", "", {stop}},
       {"phi4_mini_json", "functools{\"name\": \"stop\", \"arguments\": {}}", "", {stop}},
       {"nemotron_json", "<TOOLCALL>{\"name\": \"stop\", \"arguments\": {}}</TOOLCALL>", "", {stop}},
+      {"granite", "<tool_call>{\"name\": \"stop\", \"arguments\": \"\"}</tool_call>", "", {stop}},
       {"xlam", "<tool_call>{\"name\": \"stop\", \"arguments\": {}}</tool_call>", "", {stop}},
   };
 }
