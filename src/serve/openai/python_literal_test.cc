@@ -96,7 +96,8 @@ TEST(PythonLiteral, ANestedQuoteEndsNoString) {
   EXPECT_EQ(read("'sed -n '1,5p' x'"), std::nullopt);
   EXPECT_EQ(read("['a', 'b']", true), R"(["a", "b"])");
   // Only what may follow an argument ends its string.
-  EXPECT_EQ(read(R"('python -c "print(f(x, s='\,'))"')", true), R"("python -c \"print(f(x, s='\\,'))\"")");
+  EXPECT_EQ(read(R"x('python -c "print(f(x, s='\,'))"')x", true),
+            R"x("python -c \"print(f(x, s='\\,'))\"")x");
   EXPECT_EQ(read("'cut -d',' -f1, x'", true), R"("cut -d',' -f1, x")");
 }
 

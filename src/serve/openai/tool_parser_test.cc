@@ -287,7 +287,7 @@ TEST(ToolParser, ClosingMarksMayBeMissingWhereTheModelStops) {
     all.append(reader.finish(whole));
     return all;
   };
-  for (const std::string note : {std::string("x"), std::string(2000, 'n')}) {
+  for (const std::string& note : {std::string("x"), std::string(2000, 'n')}) {
     const ParsedText called{.calls = {call(0, "get_weather", "{\"note\": \"" + note + "\"}")}};
     for (const std::string end : {"\n</parameter>", "\n</parameter>\n</func", "\n</parameter>\n</function>"})
       for (const std::size_t step : {1uz, 5000uz}) EXPECT_EQ(read(head + note + end, true, step), called) << end;
