@@ -33,8 +33,8 @@ std::string find(const Json& document, const Json& node) {
     const Json *low = node.find(bounds.low), *high = node.find(bounds.high);
     const auto from = number(low), to = number(high);
     if (from && to && (*from > *to || (bounds.open && *from == *to)))
-      return fmt::format("'{}' at {} is {}, but '{}' is {}", bounds.low, pointer_to(document, *low), low->text,
-                         bounds.high, high->text);
+      return fmt::format("'{}' at {} is {}, but '{}' is {}", bounds.low, pointer_to(document, *low),
+                         low->text, bounds.high, high->text);
   }
   std::string found;
   for (std::size_t i = 0; found.empty() && i < node.items.size(); ++i) found = find(document, node.items[i]);

@@ -6,7 +6,8 @@
 
 namespace octavo::grammar {
 
-// The first such pair of bounds within a JSON text: "'minLength' at #/a/minLength is 5, but 'maxLength' is 2".
+// The first such pair of bounds within a JSON text: "'minLength' at #/a/minLength is 5, but 'maxLength' is
+// 2".
 // "": none.
 std::string contradiction(std::string_view json);
 

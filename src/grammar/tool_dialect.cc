@@ -22,12 +22,11 @@ constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
 // Granite 3.1 and later write <tool_call>.
-constexpr Opening kGraniteOpenings[] = {
-    {"<tool_call>", "<tool_call>[", "</tool_call>"},
-    {"<tool_call>", "<tool_call>"},
-    {"<|tool_call|>", "<|tool_call|>"},
-    {"[", "["},
-    {"", ""}};
+constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>[", "</tool_call>"},
+                                        {"<tool_call>", "<tool_call>"},
+                                        {"<|tool_call|>", "<|tool_call|>"},
+                                        {"[", "["},
+                                        {"", ""}};
 constexpr Opening kLlamaOpenings[] = {{"[", "[", "]"}, {"", ","}};
 constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]", "", true}, {"", ""}};
 constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}, {"", ""}};

@@ -109,7 +109,8 @@ TEST_F(MessagesTest, AllThoughtsOfAMessageAreKept) {
   rules.model_names = {"demo"};
   rules.limits.vocab_size = 10;
   rules.max_model_len = 100;
-  const json::value request = json::parse(body("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":[
+  const json::value request =
+      json::parse(body("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":[
       {"type":"thinking","thinking":"a","signature":"s"},{"type":"redacted_thinking","data":"x"},
       {"type":"thinking","thinking":"b","signature":""},{"type":"text","text":"c"}]}])"));
   const auto read = anthropic::parse_messages_request(request.as_object(), rules);
@@ -129,7 +130,8 @@ TEST_F(MessagesTest, ConstraintsAreNotIgnored) {
 TEST_F(MessagesTest, OutputFormatBindsTheAnswer) {
   serve_text("1");
   for (const std::string field : {R"("output_config":{"format":)", R"("output_format":)"}) {
-    message(field + R"({"type":"json_schema","schema":{"type":"integer"}})" + (field.contains('{') ? "}" : ""));
+    message(field + R"({"type":"json_schema","schema":{"type":"integer"}})" +
+            (field.contains('{') ? "}" : ""));
     ASSERT_TRUE(engine_->last_request.grammar) << field;
     EXPECT_EQ(engine_->last_request.grammar->text, R"({"type":"integer"})");
     EXPECT_TRUE(engine_->last_request.grammar->field.starts_with("output_")) << field;

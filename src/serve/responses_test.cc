@@ -181,8 +181,8 @@ TEST_F(ResponsesTest, NoItemOfTheHistoryIsLost) {
 TEST_F(ResponsesTest, AnUnfinishedMessageIsContinued) {
   serve_text("ok");
   const auto asks = [&](const std::string& status) {
-    respond(R"("input":[{"role":"user","content":"Hi"},{"type":"message","role":"assistant","status":")" + status +
-            R"(","content":[{"type":"output_text","text":"The best is"}]}])");
+    respond(R"("input":[{"role":"user","content":"Hi"},{"type":"message","role":"assistant","status":")" +
+            status + R"(","content":[{"type":"output_text","text":"The best is"}]}])");
     return prompt();
   };
   EXPECT_EQ(asks("incomplete"), "user: Hi\nassistant: The best is");
@@ -244,7 +244,8 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
   EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
   EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"grammar"}})"), "text.format.type");
-  EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"json_schema","name":"x"}})"), "text.format.schema");
+  EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"json_schema","name":"x"}})"),
+            "text.format.schema");
 }
 
 }  // namespace

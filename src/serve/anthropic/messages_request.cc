@@ -267,8 +267,7 @@ Result<> convert_format(const json::object& format, const std::string& name, jso
   std::string type = "json_schema";
   TRY_VOID(f.text("type", type));
   if (type != "json_schema") return invalid(name + ".type", "must be \"json_schema\", got \"{}\"", type);
-  if (chat.contains("response_format"))
-    return invalid(name, "cannot be combined with another output format");
+  if (chat.contains("response_format")) return invalid(name, "cannot be combined with another output format");
   TRY(const json::object* schema, f.object("schema"));
   if (!schema) return invalid(name + ".schema", "is missing");
   chat["response_format"] =

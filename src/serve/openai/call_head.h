@@ -26,7 +26,7 @@ enum class CallPolicy : std::uint8_t {
 struct CallHead {
   std::string name{}, id{};
   std::string whole{};  // arguments that are known at once, with the end of the object; "": they follow
-  bool object = false;    // written as {"name", "arguments"}
+  bool object = false;  // written as {"name", "arguments"}
   bool nameless = false;  // its id names no tool: the arguments decide
 };
 

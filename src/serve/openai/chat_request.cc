@@ -78,7 +78,8 @@ struct Content {
 Result<std::string> part_type(Fields& part) {
   std::string type;
   TRY_VOID(part.text("type", type));
-  for (const std::string_view member : {"text", "image_url", "video_url", "audio_url", "input_audio", "refusal"})
+  for (const std::string_view member :
+       {"text", "image_url", "video_url", "audio_url", "input_audio", "refusal"})
     if (type.empty() && part.any(member)) type = member;
   return type;
 }

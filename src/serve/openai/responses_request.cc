@@ -147,7 +147,8 @@ class Conversation {
     if (text.empty()) return {};
     if (said_) end_turn();
     json::value& thoughts = assistant()["reasoning"];
-    thoughts = thoughts.is_string() ? fmt::format("{}\n{}", std::string_view(thoughts.get_string()), text) : text;
+    thoughts =
+        thoughts.is_string() ? fmt::format("{}\n{}", std::string_view(thoughts.get_string()), text) : text;
     return {};
   }
 
@@ -169,7 +170,8 @@ class Conversation {
 
 // Appends the request's items to those of the previous response, and converts all to messages of a chat. The
 // answer continues an unfinished message, as in vLLM.
-Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images, json::object& chat) {
+Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
+                    json::object& chat) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   const std::size_t before = items.size();
@@ -403,9 +405,9 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   if (!instructions.empty())
     messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
 
-  TRY(request.chat,
-      format_reported_as(reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens"),
-                         "text.format"));
+  TRY(request.chat, format_reported_as(reported_as(parse_chat_request(chat, rules), "max_completion_tokens",
+                                                   "max_output_tokens"),
+                                       "text.format"));
   if (request.messages) request.chat.generation.return_token_ids = true;
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);

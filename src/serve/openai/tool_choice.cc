@@ -133,9 +133,10 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
                    "template shows no known form of calls; without: \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
-  const bool typed = needs_types(*dialect) || std::ranges::any_of(dialect->others, [](std::string_view other) {
-                       return needs_types(*grammar::tool_dialect(other));
-                     });
+  const bool typed =
+      needs_types(*dialect) || std::ranges::any_of(dialect->others, [](std::string_view other) {
+        return needs_types(*grammar::tool_dialect(other));
+      });
   for (const grammar::Tool& tool : tools)
     known[tool.name] = typed ? ToolParameters(tool.parameters, tool.strict) : ToolParameters();
   request.use.tools = std::make_shared<const KnownTools>(std::move(known));
@@ -171,8 +172,8 @@ bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
     return holds(other.text) || holds(other.end);
   };
   const std::string_view literals[] = {
-      dialect.begin,    dialect.end,      dialect.call_begin,      dialect.call_end,
-      dialect.name_end, dialect.id_mark,  dialect.parameter_begin, dialect.parameter_name_end,
+      dialect.begin,    dialect.end,          dialect.call_begin,      dialect.call_end,
+      dialect.name_end, dialect.id_mark,      dialect.parameter_begin, dialect.parameter_name_end,
       dialect.quote,    dialect.parameter_end};
   return std::ranges::any_of(literals, holds) || std::ranges::any_of(dialect.openings, opens);
 }

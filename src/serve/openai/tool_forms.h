@@ -137,7 +137,8 @@ inline const std::vector<Form>& forms() {
        "Hm.",
        {call(0, "add", R"({"a": [1, {}]})"), call(1, "stop", "{}")}},
       {"cohere_command3",
-       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": 1}},\n"
+       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": "
+       "1}},\n"
        "    {\"tool_call_id\": \"1\", \"tool_name\": \"stop\", \"parameters\": {}}\n]<|END_ACTION|>",
        "",
        {call(0, "add", R"({"a": 1})"), call(1, "stop", "{}")}},

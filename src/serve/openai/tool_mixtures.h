@@ -26,7 +26,8 @@ inline std::vector<Form> numbers_and_words() {
        {{0, "add", R"({"a": 1})", "functions.add:1"}}},
       // An id of another form: the only tool that has the parameters.
       {"kimi_k2",
-       "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\": "
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\":"
+       " "
        "\"x\"}<|tool_call_end|><|tool_call_begin|>call_9<|tool_call_argument_begin|>{\"city\": "
        "\"x\"}<|tool_call_end|><|tool_calls_section_end|>",
        "",
@@ -138,9 +139,10 @@ inline std::vector<Form> other_dialects() {
        "",
        {add}},
       {"deepseek_v31",
-       kDeepseek + "<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
-                   "<｜tool▁call▁begin｜>function<｜tool▁sep｜>stop\n```json\n{}\n```<｜tool▁call▁end｜>"
-                   "<｜tool▁calls▁end｜>",
+       kDeepseek +
+           "<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
+           "<｜tool▁call▁begin｜>function<｜tool▁sep｜>stop\n```json\n{}\n```<｜tool▁call▁end｜>"
+           "<｜tool▁calls▁end｜>",
        "",
        {add, stop_next}},
       {"deepseek_v31", "<｜tool▁call▁begin｜>stop<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "", {stop}},

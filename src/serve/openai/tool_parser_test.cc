@@ -218,7 +218,8 @@ TEST(ToolParser, SendsShortCallsWholeAndLongOnesAsTheyCome) {
 TEST(ToolParser, ReadsHabits) {
   std::mt19937 rng(2);
   std::vector<Form> all = habits();
-  for (const auto& more : {numbers_and_words(), objects_as_parameters(), objects_of_hermes(), other_dialects()})
+  for (const auto& more :
+       {numbers_and_words(), objects_as_parameters(), objects_of_hermes(), other_dialects()})
     all.insert(all.end(), more.begin(), more.end());
   for (const Form& habit : all) {
     const ParsedText parsed = parse(habit.dialect, habit.text);
@@ -290,7 +291,8 @@ TEST(ToolParser, ClosingMarksMayBeMissingWhereTheModelStops) {
   for (const std::string& note : {std::string("x"), std::string(2000, 'n')}) {
     const ParsedText called{.calls = {call(0, "get_weather", "{\"note\": \"" + note + "\"}")}};
     for (const std::string end : {"\n</parameter>", "\n</parameter>\n</func", "\n</parameter>\n</function>"})
-      for (const std::size_t step : {1uz, 5000uz}) EXPECT_EQ(read(head + note + end, true, step), called) << end;
+      for (const std::size_t step : {1uz, 5000uz})
+        EXPECT_EQ(read(head + note + end, true, step), called) << end;
   }
   EXPECT_TRUE(read(head + "x\n</parameter>", false, 1).calls.empty());
   EXPECT_TRUE(read(head + "x\n</parameter>\n<parameter=city>\ny", true, 1).calls.empty());
