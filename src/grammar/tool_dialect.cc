@@ -11,23 +11,38 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
+// Versions of one family, and dialects of one mark.
+constexpr std::string_view kCoder[] = {"qwen3_coder"};
+constexpr std::string_view kMistral[] = {"mistral"}, kMistralV11[] = {"mistral_v11"};
+constexpr std::string_view kDeepseekV3[] = {"deepseek_v3"}, kDeepseekV31[] = {"deepseek_v31"};
+constexpr std::string_view kDeepseekV32[] = {"deepseek_v32"}, kDeepseekV4[] = {"deepseek_v4"};
+
 // Several calls after one mark.
 constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
 // Granite 3.1 and later write <tool_call>.
-constexpr Opening kGraniteOpenings[] = {
-    {"<tool_call>", "<tool_call>[", "</tool_call>"}, {"<|tool_call|>", "<|tool_call|>"}, {"[", "["}};
+constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>[", "</tool_call>"},
+                                        {"<tool_call>", "<tool_call>"},
+                                        {"<|tool_call|>", "<|tool_call|>"},
+                                        {"[", "["},
+                                        {"", ""}};
 constexpr Opening kLlamaOpenings[] = {{"[", "[", "]"}, {"", ","}};
-constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]", "", true}};
-constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}};
-constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}};
+constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]", "", true}, {"", ""}};
+constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}, {"", ""}};
+constexpr Opening kNemotronOpenings[] = {{"<TOOLCALL>", "<TOOLCALL>"}, {"", ""}};
+constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}, {"", ""}};
 constexpr Opening kGigachatOpenings[] = {{"function call", "function call"}};
-constexpr Opening kPhiOpenings[] = {{"<|tool_call|>", "<|tool_call|>[", "<|/tool_call|>"}};
+constexpr Opening kPhiOpenings[] = {{"<|tool_call|>", "<|tool_call|>[", "<|/tool_call|>"},
+                                    {"<|tool_call|>", "<|tool_call|>"},
+                                    {"<|tool_calls|>", "<|tool_calls|>[", "<|/tool_calls|>"},
+                                    {"functools{", "functools"},
+                                    {"", ""}};
 constexpr Opening kXlamOpenings[] = {{"```json", "```json\n[", "```"},
                                      {"```", "```\n["},
                                      {"[TOOL_CALLS]", "[TOOL_CALLS]["},
-                                     {"<tool_call>", "<tool_call>[", "</tool_call>"}};
+                                     {"<tool_call>", "<tool_call>[", "</tool_call>"},
+                                     {"<tool_call>", "<tool_call>"}};
 constexpr Opening kPythonicOpenings[] = {{"<|python_start|>", "<|python_start|>[", "<|python_end|>"},
                                          {"```python", "```python\n[", "```"}};
 constexpr Opening kLfmOpenings[] = {{"<|tool_call_start|>", "<|tool_call_start|>"}};
@@ -47,7 +62,10 @@ constexpr Opening kMinimaxOpenings[] = {{"<minimax:tool_call>", "<minimax:tool_c
 constexpr Opening kDotsOpenings[] = {{"<dots_function_call>", "<dots_function_call>\n<invoke name="},
                                      {"<invoke name=", "<invoke name="}};
 constexpr Opening kMinicpmOpenings[] = {{"<functionname=", "<function name="}};
-constexpr Opening kDsmlOpenings[] = {{"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
+constexpr Opening kDeepseekOpenings[] = {{"<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>"}};
+constexpr Opening kInvokeOpenings[] = {{"<｜DSML｜invoke name=", "<｜DSML｜invoke name="}};
+constexpr Opening kDsmlOpenings[] = {{"<｜DSML｜invoke name=", "<｜DSML｜invoke name="},
+                                     {"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
                                      {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
 
 constexpr ToolDialect kDialects[] = {
@@ -56,7 +74,8 @@ constexpr ToolDialect kDialects[] = {
      .call_end = "\n</tool_call>",
      .separator = "\n",
      .trigger = "<tool_call>",
-     .openings = kHermesOpenings},
+     .openings = kHermesOpenings,
+     .others = kCoder},
     {.name = "longcat",
      .call_begin = "<longcat_tool_call>\n",
      .call_end = "\n</longcat_tool_call>",
@@ -81,6 +100,7 @@ constexpr ToolDialect kDialects[] = {
      .separator = ", ",
      .trigger = "[TOOL_CALLS]",
      .openings = kMistralOpenings,
+     .others = kMistralV11,
      .short_ids = true},
     {.name = "mistral_v11",
      .form = Form::named,
@@ -88,6 +108,7 @@ constexpr ToolDialect kDialects[] = {
      .name_end = "[ARGS]",
      .id_mark = "[CALL_ID]",
      .trigger = "[TOOL_CALLS]",
+     .others = kMistral,
      .short_ids = true},
     {.name = "granite",
      .begin = "<|tool_call|>",
@@ -122,6 +143,13 @@ constexpr ToolDialect kDialects[] = {
      .separator = ", ",
      .trigger = "<tool_calls>",
      .openings = kJambaOpenings},
+    {.name = "nemotron_json",
+     .begin = "<TOOLCALL>",
+     .end = "</TOOLCALL>",
+     .list = true,
+     .separator = ", ",
+     .trigger = "<TOOLCALL>",
+     .openings = kNemotronOpenings},
     {.name = "granite-20b-fc",
      .call_begin = "<function_call> ",
      .separator = "\n",
@@ -212,7 +240,8 @@ constexpr ToolDialect kDialects[] = {
      .call_end = "\n```<｜tool▁call▁end｜>",
      .separator = "\n",
      .name_end = "\n```json\n",
-     .trigger = "<｜tool▁calls▁begin｜>"},
+     .trigger = "<｜tool▁calls▁begin｜>",
+     .others = kDeepseekV31},
     {.name = "deepseek_v31",
      .form = Form::named,
      .begin = "<｜tool▁calls▁begin｜>",
@@ -220,7 +249,9 @@ constexpr ToolDialect kDialects[] = {
      .call_begin = "<｜tool▁call▁begin｜>",
      .call_end = "<｜tool▁call▁end｜>",
      .name_end = "<｜tool▁sep｜>",
-     .trigger = "<｜tool▁calls▁begin｜>"},
+     .trigger = "<｜tool▁calls▁begin｜>",
+     .openings = kDeepseekOpenings,
+     .others = kDeepseekV3},
     {.name = "deepseek_v32",
      .form = Form::parameters,
      .begin = "<｜DSML｜function_calls>\n",
@@ -232,7 +263,9 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\" string=\"",
      .parameter_end = "</｜DSML｜parameter>\n",
      .says_text = true,
-     .trigger = "<｜DSML｜function_calls>"},
+     .trigger = "<｜DSML｜function_calls>",
+     .openings = kInvokeOpenings,
+     .others = kDeepseekV4},
     {.name = "deepseek_v4",
      .form = Form::parameters,
      .begin = "<｜DSML｜tool_calls>\n",
@@ -245,7 +278,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_end = "</｜DSML｜parameter>\n",
      .says_text = true,
      .trigger = "<｜DSML｜tool_calls>",
-     .openings = kDsmlOpenings},
+     .openings = kDsmlOpenings,
+     .others = kDeepseekV32},
     {.name = "deepseek_v41",
      .form = Form::parameters,
      .begin = "<｜DSML｜ calls>\n",
@@ -257,7 +291,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\" string=\"",
      .parameter_end = "</｜DSML｜ parameter>\n",
      .says_text = true,
-     .trigger = "<｜DSML｜ calls>"},
+     .trigger = "<｜DSML｜ calls>",
+     .others = kDeepseekV4},
     {.name = "step3",
      .form = Form::parameters,
      .begin = "<｜tool_calls_begin｜>",
@@ -278,6 +313,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<parameter=",
      .parameter_name_end = ">\n",
      .parameter_end = "\n</parameter>\n",
+     .open_end = true,
      .trigger = "<tool_call>",
      .openings = kFunctionOpenings},
     {.name = "seed_oss",
@@ -289,6 +325,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<parameter=",
      .parameter_name_end = ">",
      .parameter_end = "</parameter>\n",
+     .open_end = true,
      .trigger = "<seed:tool_call>",
      .openings = kFunctionOpenings},
     {.name = "minimax_m2",

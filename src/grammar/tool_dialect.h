@@ -45,6 +45,7 @@ struct ToolDialect {
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
   bool says_text =
       false;         // parameter_name_end is followed by `true">` where the value is text, else by `false">`
+  bool open_end = false;  // models may stop without the call's closing marks
   bool xml = false;  // values have XML's entities, or stand between "<![CDATA[" and "]]>"
   std::string_view quote = {};
   bool nested_quotes = false;  // models do not escape quotes within strings
@@ -63,6 +64,8 @@ struct ToolDialect {
     bool words = false;
   };
   std::span<const Opening> openings = {};
+  // Names of dialects whose calls the models write, too. Read for known tools, never enforced.
+  std::span<const std::string_view> others = {};
   bool short_ids = false;  // of calls: the models' templates take nine letters and digits only
 };
 

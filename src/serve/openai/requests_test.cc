@@ -290,6 +290,9 @@ TEST(Requests, ForcedToolCalls) {
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":{"type":"function","function":{"name":"h"}})"),
             "tool_choice.function.name");
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"some")"), "tool_choice");
+  EXPECT_FALSE(chat(R"("tools":[],"tool_choice":"auto")").value().generation.tools.dialect);
+  EXPECT_EQ(chat_error(R"("tools":[],"tool_choice":"required")"), "tool_choice");
+  EXPECT_EQ(chat_error(R"("tool_choice":"auto")"), "tool_choice");
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"required","structured_outputs":{"regex":"a"})"),
             "tool_choice");
   // As OpenAI's Agents SDK sends it: response_format applies to content, not to the forced calls.
@@ -461,6 +464,19 @@ TEST(Messages, TakeOurOwnReplies) {
             R"({"name":"f","arguments":"{\"x\": "}}]}])");
 }
 
+// Texts as parts, parts without a type, and messages without content are as in vLLM.
+TEST(Messages, TakeWhatVllmTakes) {
+  EXPECT_EQ(messages(R"([{"role":"user","content":["a",{"text":"b"}]}])"),
+            R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"refusal":"no"}]}])"),
+            R"([{"role":"assistant","content":[{"type":"text","text":"no"}]}])");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"image_url":"x"}]}])"),
+            "messages[0].content[0].image_url");
+  EXPECT_EQ(messages(R"([{"role":"user"},{"role":"tool","tool_call_id":"c","content":null}])"),
+            R"([{"role":"user","content":""},{"role":"tool","content":"","tool_call_id":"c"}])");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"what":"b"}]}])"), "messages[0].content[0].type");
+}
+
 TEST(Messages, ErrorsNameThePlace) {
   EXPECT_EQ(messages("null"), "messages");
   EXPECT_EQ(messages("[]"), "messages");
@@ -470,7 +486,8 @@ TEST(Messages, ErrorsNameThePlace) {
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null}])"), R"([{"role":"assistant","content":""}])");
   EXPECT_EQ(messages("[1]"), "messages[0]");
   EXPECT_EQ(messages(R"([{"content":"a"}])"), "messages[0].role");
-  EXPECT_EQ(messages(R"([{"role":"user","content":"a"},{"role":"user"}])"), "messages[1].content");
+  EXPECT_EQ(messages(R"([{"role":"user","content":"a"},{"role":"user","content":null}])"),
+            "messages[1].content");
   EXPECT_EQ(messages(R"([{"role":"user","content":1}])"), "messages[0].content");
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])"),
             "messages[0].content[0].image_url");

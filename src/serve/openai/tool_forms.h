@@ -69,6 +69,11 @@ inline const std::vector<Form>& forms() {
        "Hm.[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]stop[ARGS]{}",
        "Hm.",
        {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
+      {"nemotron_json",
+       "Hm.<TOOLCALL>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": "
+       "{}}]</TOOLCALL>",
+       "Hm.",
+       {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
       {"granite",
        "<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]",
        "",
@@ -132,7 +137,8 @@ inline const std::vector<Form>& forms() {
        "Hm.",
        {call(0, "add", R"({"a": [1, {}]})"), call(1, "stop", "{}")}},
       {"cohere_command3",
-       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": 1}},\n"
+       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": "
+       "1}},\n"
        "    {\"tool_call_id\": \"1\", \"tool_name\": \"stop\", \"parameters\": {}}\n]<|END_ACTION|>",
        "",
        {call(0, "add", R"({"a": 1})"), call(1, "stop", "{}")}},
