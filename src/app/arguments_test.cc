@@ -6,7 +6,7 @@
 #include <set>
 
 #include "app/serve_flags.h"
-#include "app/vllm_flags.h"
+#include "local/vllm_flags.h"
 #include "base/scratch_directory.h"
 
 namespace octavo {
