@@ -37,7 +37,8 @@ Result<> told(Begin&& begin) {
 
 std::string details_of(const OwnedOutput& output) {
   boost::json::object details;
-  if (output.part.kv_transfer) details["kv_transfer_params"] = openai::kv_transfer_json(*output.part.kv_transfer);
+  if (output.part.kv_transfer)
+    details["kv_transfer_params"] = openai::kv_transfer_json(*output.part.kv_transfer);
   if (output.preemptions > 0) details["num_preemptions"] = output.preemptions;
   return details.empty() ? "" : boost::json::serialize(details);
 }
@@ -111,8 +112,8 @@ Result<> LocalEngine::submit_texts(std::uint64_t request, std::string_view route
 
 Result<> LocalEngine::load_adapter(const std::string& name, const std::string& path) {
   const Service& service = *runtime_->service;
-  if (name.empty() || std::ranges::find(service.options.rules.model_names, name) !=
-                          service.options.rules.model_names.end())
+  if (name.empty() ||
+      std::ranges::find(service.options.rules.model_names, name) != service.options.rules.model_names.end())
     return invalid("lora_name", "must be a name other than the model's, got \"{}\"", name);
   TRY(const std::string folder, service.options.find_adapter(path));
   TRY_VOID(told([&](EngineClient::Done done) { engine().load_adapter({name, folder}, std::move(done)); }));

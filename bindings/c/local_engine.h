@@ -32,7 +32,8 @@ struct OwnedOutput {
   RequestTimes times;
 };
 
-// octavo_details() of an output as JSON: kv_transfer_params and num_preemptions, where they exist; "": neither.
+// octavo_details() of an output as JSON: kv_transfer_params and num_preemptions, where they exist; "":
+// neither.
 std::string details_of(const OwnedOutput& output);
 
 class LocalEngine {

@@ -293,7 +293,9 @@ void add_common(CLI::App& command, BenchCommand& c) {
   command.add_option("--input-len", c.shape.input_len, "Prompt tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--output-len", c.shape.output_len, "Generated tokens of a request; files of throughput have their own unless this is given")
+  command
+      .add_option("--output-len", c.shape.output_len,
+                  "Generated tokens of a request; files of throughput have their own unless this is given")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command.add_option("--temperature", c.shape.temperature, "Sampling temperature of the requests; 0: greedy")
@@ -304,13 +306,16 @@ void add_common(CLI::App& command, BenchCommand& c) {
 
 void add_throughput_flags(CLI::App& app, BenchCommand& c) {
   traffic::DatasetOptions& d = c.dataset;
-  app.add_option("--num-prompts", d.num_prompts, "Requests")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--num-prompts", d.num_prompts, "Requests")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--dataset-name", d.name, "What is asked; random has --input-len and --output-len")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,
                  "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
-  app.add_option("--prefix-len", d.random_prefix_len, "random: prompt tokens common to all, beside the others")
+  app.add_option("--prefix-len", d.random_prefix_len,
+                 "random: prompt tokens common to all, beside the others")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 }

@@ -107,7 +107,8 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--dataset-name", d.name, "What is asked")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
-  app.add_option("--dataset-path", d.path, "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
+  app.add_option("--dataset-path", d.path,
+                 "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
   app.add_option("--seed", d.seed, "Seed of prompts and arrivals")->capture_default_str();
   tokens("--random-input-len", d.random_input_len, 1, "random: prompt tokens");
   tokens("--random-output-len", d.random_output_len, 1, "random: generated tokens");

@@ -57,7 +57,8 @@ Result<> bench_sweep(const SweepCommand& c) {
   double best = 0;
   fmt::print("{}", round_heading());
   const auto measure = [&](double rate) -> Result<bool> {
-    TRY(LoadRound round, measure_round(c, {.rate = rate, .seconds = c.seconds, .number = rounds.size()}, *slo, target));
+    TRY(LoadRound round,
+        measure_round(c, {.rate = rate, .seconds = c.seconds, .number = rounds.size()}, *slo, target));
     fmt::print("{}", round_row(round));
     std::fflush(stdout);
     const bool good = round.good_share >= c.share;

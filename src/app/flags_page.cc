@@ -37,7 +37,8 @@ each `VLLM_` variable that has no effect, and each that vLLM does not have, with
 )";
 
 constexpr VllmVariable kOwnVariables[] = {
-    {"AWS_ACCESS_KEY_ID", "key of a KV store that takes signed requests (S3); with AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"},
+    {"AWS_ACCESS_KEY_ID",
+     "key of a KV store that takes signed requests (S3); with AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"},
     {"AWS_REGION", "its region; or AWS_DEFAULT_REGION"},
     {"HF_TOKEN", "token for downloads; others of the hub: [models by name](models.md#models-by-name)"},
     {"LMCACHE_CONFIG_FILE", "file of settings for LMCacheConnectorV1"},

@@ -64,8 +64,9 @@ std::string plot_rounds(const std::string& title, std::vector<LoadRound> rounds)
         .title = name_of_times,
         .x_label = "requests/s",
         .y_label = "ms",
-        .curves = {curve("p50", [&](const LoadRound& r) { return r.figure(("p50_" + name + "_ms").c_str()); }),
-                   curve("p99", [&](const LoadRound& r) { return r.figure(("p99_" + name + "_ms").c_str()); })}};
+        .curves = {
+            curve("p50", [&](const LoadRound& r) { return r.figure(("p50_" + name + "_ms").c_str()); }),
+            curve("p99", [&](const LoadRound& r) { return r.figure(("p99_" + name + "_ms").c_str()); })}};
   };
   const std::vector<fleet::Chart> charts{
       {.title = "Answers within the SLO",

@@ -116,7 +116,8 @@ Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
   // Engines that belong to a server on another host. Without the number of its first engine this host has ranks.
-  const bool has_engines_of_another = c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
+  const bool has_engines_of_another =
+      c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
     TRY_VOID(take_mpi(engine));
     TRY_VOID(take_job_nodes(engine));

@@ -1,4 +1,5 @@
-// octavo tune: searches flags of the engine for the highest rate of requests within an SLO, on the real engine.
+// octavo tune: searches flags of the engine for the highest rate of requests within an SLO, on the real
+// engine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +27,9 @@ namespace {
 using traffic::Knob;
 using traffic::KnobSearch;
 
-constexpr double kBetter = 1.03;       // a setting that is worth a change sustains this times the best rate
-constexpr int kConfirmations = 3;      // runs at the rate that all meet the SLO
-constexpr double kLowered = 0.95;      // the rate after a run that does not
+constexpr double kBetter = 1.03;   // a setting that is worth a change sustains this times the best rate
+constexpr int kConfirmations = 3;  // runs at the rate that all meet the SLO
+constexpr double kLowered = 0.95;  // the rate after a run that does not
 constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // of the rate
 
 struct TuneCommand {
@@ -51,8 +52,11 @@ struct Tuned {
 
 class Tuner {
  public:
-  Tuner(const TuneCommand& command, std::vector<GivenFlag> given, const traffic::Goodput& slo, std::vector<Knob> knobs)
-      : c_(command), slo_(slo), deadline_us_(now_us() + static_cast<std::int64_t>(command.minutes * 60e6)),
+  Tuner(const TuneCommand& command, std::vector<GivenFlag> given, const traffic::Goodput& slo,
+        std::vector<Knob> knobs)
+      : c_(command),
+        slo_(slo),
+        deadline_us_(now_us() + static_cast<std::int64_t>(command.minutes * 60e6)),
         search_(std::move(knobs)) {
     result_.model = command.parsed.model_dir;
     result_.given = std::move(given);
@@ -96,7 +100,8 @@ class Tuner {
     CLI::App app;
     ServeCommand command;
     add_serve_flags(app, command);
-    std::vector<std::string> words{"--host=127.0.0.1", "--port=0", "--no-engine-process", "--disable-log-stats"};
+    std::vector<std::string> words{"--host=127.0.0.1", "--port=0", "--no-engine-process",
+                                   "--disable-log-stats"};
     if (!result_.model.empty()) words.push_back("--model=" + result_.model);
     for (const auto* some : {&result_.given, &flags})
       for (const GivenFlag& flag : *some)
@@ -114,8 +119,8 @@ class Tuner {
   }
 
   Result<LoadRound> measure(const Tuned& tuned, double rate) {
-    TRY(LoadRound round,
-        measure_round(c_.load, {.rate = rate, .seconds = c_.seconds, .number = rounds_++}, slo_, tuned.target));
+    TRY(LoadRound round, measure_round(c_.load, {.rate = rate, .seconds = c_.seconds, .number = rounds_++},
+                                       slo_, tuned.target));
     return round;
   }
 
@@ -142,8 +147,8 @@ class Tuner {
         if (trial.rate == 0 && best > 0) break;
       }
     }
-    fmt::print("{:>8} {}: {}\n", trial.rate > 0 ? fmt::format("{:.2f}", trial.rate) : "-", flags_text(trial.flags),
-               trial.reason);
+    fmt::print("{:>8} {}: {}\n", trial.rate > 0 ? fmt::format("{:.2f}", trial.rate) : "-",
+               flags_text(trial.flags), trial.reason);
     std::fflush(stdout);
     return trial;
   }
@@ -183,14 +188,21 @@ class Tuner {
 
 std::vector<Knob> all_knobs(const TuneCommand& c) {
   std::vector<Knob> knobs{
-      {.flag = "--max-num-seqs", .values = {"8", "16", "32", "64", "128", "256", "512"}, .usual = 4, .ordered = true,
+      {.flag = "--max-num-seqs",
+       .values = {"8", "16", "32", "64", "128", "256", "512"},
+       .usual = 4,
+       .ordered = true,
        .coarse = {1, 3, 5}},
-      {.flag = "--max-num-batched-tokens", .values = {"256", "512", "1024", "2048", "4096", "8192"}, .usual = 3,
-       .ordered = true, .coarse = {1, 3, 5}},
+      {.flag = "--max-num-batched-tokens",
+       .values = {"256", "512", "1024", "2048", "4096", "8192"},
+       .usual = 3,
+       .ordered = true,
+       .coarse = {1, 3, 5}},
       {.flag = "--block-size", .values = {"16", "32", "64"}, .ordered = true},
       {.flag = "--speculative-config",
-       .values = {"", R"({"method": "suffix"})",
-                  R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"}}};
+       .values = {
+           "", R"({"method": "suffix"})",
+           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"}}};
   Knob threads{.flag = "--cpu-threads", .values = {""}, .usual = 0, .ordered = true};
   for (int n = usable_processors() / 2; n >= 1 && threads.values.size() < 4; n /= 2)
     threads.values.push_back(std::to_string(n));
@@ -241,12 +253,15 @@ void add_tune_flags(CLI::App& app, TuneCommand& c) {
   number("--seconds", c.seconds, 1, 3600, "Seconds of load at each rate, with at least 20 requests");
   number("--first-rate", c.first_rate, 0.001, 1e5, "First request rate of the first setting, per second");
   number("--precision", c.precision, 0.01, 1, "Relative precision of the rate");
-  app.add_flag("--exhaustive", c.exhaustive, "Afterwards search the rate of every setting of the grid, for comparison")
+  app.add_flag("--exhaustive", c.exhaustive,
+               "Afterwards search the rate of every setting of the grid, for comparison")
       ->group(kGroup);
   app.add_option("--quantizations", c.quantizations,
                  "Quantisations that may be tried beside the model's own: int8, int4. They change answers")
       ->group(kGroup);
-  app.add_option("--config-file", c.config, "File to write, for octavo serve --config")->capture_default_str()->group(kGroup);
+  app.add_option("--config-file", c.config, "File to write, for octavo serve --config")
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_option("--report", c.report, "File for the report (Markdown)")->group(kGroup);
   app.add_option("--plot", c.plot, "File for the curve as a picture (SVG)")->group(kGroup);
   traffic::DatasetOptions& d = c.load.dataset;

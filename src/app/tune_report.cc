@@ -20,7 +20,8 @@ std::string trial_rows(const std::vector<TunedTrial>& trials) {
 
 std::string round_rows(const std::vector<LoadRound>& rounds) {
   std::string rows =
-      "| requests/s | good | output tokens/s | TTFT p50, p99 ms | TPOT p50, p99 ms |\n|---|---|---|---|---|\n";
+      "| requests/s | good | output tokens/s | TTFT p50, p99 ms | TPOT p50, p99 ms "
+      "|\n|---|---|---|---|---|\n";
   for (const LoadRound& r : rounds)
     rows += fmt::format("| {:.2f} | {:.1f} % | {:.1f} | {:.1f}, {:.1f} | {:.1f}, {:.1f} |\n", r.rate,
                         r.good_share * 100, r.figure("output_throughput"), r.figure("p50_ttft_ms"),
@@ -38,8 +39,9 @@ std::string flags_text(const std::vector<GivenFlag>& flags) {
 }
 
 std::string tuned_config(const TuneResult& result) {
-  std::string text = fmt::format("# octavo serve --config FILE: {:.2f} requests/s with {:g} % of them within {}\n",
-                                 result.best.rate, result.share * 100, fmt::join(result.slo, " "));
+  std::string text =
+      fmt::format("# octavo serve --config FILE: {:.2f} requests/s with {:g} % of them within {}\n",
+                  result.best.rate, result.share * 100, fmt::join(result.slo, " "));
   const auto add = [&](std::string_view name, const std::string& value) {
     text += fmt::format("{}: {}\n", name, boost::json::serialize(boost::json::value(value)));
   };
@@ -51,9 +53,10 @@ std::string tuned_config(const TuneResult& result) {
 }
 
 std::string tune_report(const TuneResult& result) {
-  std::string text = fmt::format("# {}\n\n{:.2f} requests/s with {:g} % of them within {}: {}\n\n", result.model.empty() ? "demo" : result.model,
-                                 result.best.rate, result.share * 100, fmt::join(result.slo, " "),
-                                 flags_text(result.best.flags));
+  std::string text =
+      fmt::format("# {}\n\n{:.2f} requests/s with {:g} % of them within {}: {}\n\n",
+                  result.model.empty() ? "demo" : result.model, result.best.rate, result.share * 100,
+                  fmt::join(result.slo, " "), flags_text(result.best.flags));
   if (!result.grid.empty()) {
     double best = 0;
     for (const TunedTrial& trial : result.grid) best = std::max(best, trial.rate);

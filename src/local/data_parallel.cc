@@ -59,7 +59,8 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
   const int local = options.size_local.value_or(all), first = options.start_rank.value_or(0);
   const bool serves_all = !options.hybrid && !headless;
   if (!serves_all && local == 0)
-    return invalid("data_parallel_size_local", "must be at least 1 on --headless hosts and with hybrid load balancing");
+    return invalid("data_parallel_size_local",
+                   "must be at least 1 on --headless hosts and with hybrid load balancing");
   if (first + local > all)
     return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
                    first, first + local - 1, all);

@@ -305,8 +305,9 @@ Result<std::string> octavo_program() {
   for (const fs::path& folder : folders_of_code())
     for (const fs::path& program : {folder / "octavo", folder / "bin" / "octavo"})
       if (fs::is_regular_file(program, ignored)) return program.string();
-  return failure(ErrorCode::not_found,
-                 "the program octavo is neither beside liboctavo nor in bin above it: several processes need it");
+  return failure(
+      ErrorCode::not_found,
+      "the program octavo is neither beside liboctavo nor in bin above it: several processes need it");
 }
 
 }  // namespace octavo

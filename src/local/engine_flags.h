@@ -32,8 +32,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& options);
 // of them.
 Result<std::string> demo_model_dir();
 
-// The program `octavo` of this library: this program itself, or bin/octavo or octavo beside the library or in a
-// folder above it. Error: it is in none of them.
+// The program `octavo` of this library: this program itself, or bin/octavo or octavo beside the library or in
+// a folder above it. Error: it is in none of them.
 Result<std::string> octavo_program();
 
 }  // namespace octavo

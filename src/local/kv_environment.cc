@@ -62,7 +62,8 @@ Result<> take_cpu_cache(EngineOptions& engine, const hub::Environment& environme
   if (error != std::errc{} || end != text.data() + text.size() || gib < 0 || gib > kMost)
     return invalid(kName, "must be an integer in [0, {}], got {}", kMost, text);
   const bool on_gpu = engine.device == "cuda" || (engine.device == "auto" && make_cuda_backend());
-  if (!on_gpu && engine.kv_cache_memory_bytes == 0) engine.kv_cache_memory_bytes = static_cast<std::int64_t>(gib) << 30;
+  if (!on_gpu && engine.kv_cache_memory_bytes == 0)
+    engine.kv_cache_memory_bytes = static_cast<std::int64_t>(gib) << 30;
   return {};
 }
 

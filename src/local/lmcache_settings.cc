@@ -15,8 +15,9 @@ namespace json = boost::json;
 
 constexpr std::string_view kConnectors[] = {"LMCacheConnectorV1", "LMCacheConnector"};
 // Settings that Octavo reads, as LMCache's file names them.
-constexpr std::string_view kSettings[] = {"cache_policy", "chunk_size",         "extra_config",        "local_cpu",
-                                          "local_disk",   "max_local_cpu_size", "max_local_disk_size", "remote_url"};
+constexpr std::string_view kSettings[] = {"cache_policy",        "chunk_size", "extra_config",
+                                          "local_cpu",           "local_disk", "max_local_cpu_size",
+                                          "max_local_disk_size", "remote_url"};
 constexpr const char* kFile = "LMCACHE_CONFIG_FILE";
 
 bool is_lmcache(const json::object& config) {
@@ -38,7 +39,8 @@ Result<json::object> settings(const hub::Environment& environment) {
   json::object out;
   if (const std::string path = environment(kFile); !path.empty()) {
     TRY(const json::value file, read_yaml_file(path, kFile));
-    if (!file.is_object() && !file.is_null()) return invalid(kFile, "{} must be a YAML mapping of names", path);
+    if (!file.is_object() && !file.is_null())
+      return invalid(kFile, "{} must be a YAML mapping of names", path);
     for (const auto& [name, value] : file.is_null() ? json::object() : file.get_object()) {
       if (std::ranges::find(kSettings, std::string_view(name)) != std::end(kSettings))
         out[name] = value;

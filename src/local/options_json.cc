@@ -47,8 +47,8 @@ std::string text_of(const boost::json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
 }
 
-// The same fields with those of JSON options in their place: spec_method becomes speculative_config.method, and
-// LMCache's settings are in kv_transfer_config.
+// The same fields with those of JSON options in their place: spec_method becomes speculative_config.method,
+// and LMCache's settings are in kv_transfer_config.
 Result<boost::json::object> nested(const boost::json::object& fields, const hub::Environment& environment) {
   boost::json::object out;
   for (const auto& [name, value] : fields) {
@@ -76,7 +76,8 @@ Result<boost::json::object> nested(const boost::json::object& fields, const hub:
 
 std::unexpected<Error> unknown(std::string_view name, const CLI::App& flags) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : flags.get_options()) names.push_back(name_of("--" + option->get_single_name()));
+  for (const CLI::Option* option : flags.get_options())
+    names.push_back(name_of("--" + option->get_single_name()));
   for (const VllmFlag& known : vllm_flags()) names.push_back(name_of(known.name));
   const std::string_view meant = meant_name(name, {names.begin(), names.end()});
   if (meant.empty()) return invalid(name, "there is no such option");
@@ -133,7 +134,8 @@ void add_all_flags(CLI::App& flags, RuntimeCommand& command, const hub::Environm
 Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>& words) {
   const EngineOptions& engine = options.engine;
   if (engine.nodes.rank > 0)
-    return invalid("node_rank", "must be 0, got {}: other hosts run octavo serve --headless", engine.nodes.rank);
+    return invalid("node_rank", "must be 0, got {}: other hosts run octavo serve --headless",
+                   engine.nodes.rank);
   if (engine.rank_layout().size() * engine.data_parallel_size + options.engines.elsewhere == 1) return {};
   TRY(std::string program, octavo_program());
   options.engine_command = {std::move(program), "serve"};

@@ -213,8 +213,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       std::set<int> elsewhere;
       for (int index = 0; index < all_engines; ++index)
         if (!is_here(index)) elsewhere.insert(index);
-      log_info("waiting at {}:{} for engines {}", options.engines.meeting_address, options.engines.meeting_port,
-               fmt::join(elsewhere, ", "));
+      log_info("waiting at {}:{} for engines {}", options.engines.meeting_address,
+               options.engines.meeting_port, fmt::join(elsewhere, ", "));
       TRY(meeting, remote::EngineMeeting::open(std::move(place), std::move(elsewhere)));
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {

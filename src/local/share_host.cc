@@ -12,7 +12,8 @@ Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Env
   if (bound == "nobind") {
     numa.bind = false;
   } else if (!bound.empty() && bound != "auto" && numa.processors.empty()) {
-    for (const auto list : bound | std::views::split('|')) numa.processors.emplace_back(list.begin(), list.end());
+    for (const auto list : bound | std::views::split('|'))
+      numa.processors.emplace_back(list.begin(), list.end());
   }
   if (engine.mpi) numa.bind = false;
   const int processes = engine.data_parallel_size * engine.ranks_of_host();

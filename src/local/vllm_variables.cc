@@ -14,28 +14,21 @@ namespace {
 constexpr std::string_view kPrefix = "VLLM_";
 
 constexpr VllmVariable kRead[] = {
-    {"VLLM_ALLOW_RUNTIME_LORA_UPDATING",
-     "as --allow-runtime-lora-updating"},
-    {"VLLM_API_KEY",
-     "as --api-key"},
+    {"VLLM_ALLOW_RUNTIME_LORA_UPDATING", "as --allow-runtime-lora-updating"},
+    {"VLLM_API_KEY", "as --api-key"},
     {"VLLM_CPU_KVCACHE_SPACE",
      "GiB of the KV cache on CPUs, unless --kv-cache-memory-bytes or --num-gpu-blocks-override is given"},
     {"VLLM_CPU_OMP_THREADS_BIND",
      "as --numa-bind-cpus: a list of processors for each process, as 0-15|16-31; auto, or nobind"},
-    {"VLLM_LOGGING_LEVEL",
-     "as --log-level"},
-    {"VLLM_LOG_STATS_INTERVAL",
-     "as --log-stats-interval"},
+    {"VLLM_LOGGING_LEVEL", "as --log-level"},
+    {"VLLM_LOG_STATS_INTERVAL", "as --log-stats-interval"},
     {"VLLM_LORA_RESOLVER_CACHE_DIR",
      "folder of adapters that requests may name; needs --enable-lora and --allow-runtime-lora-updating"},
     {"VLLM_NIXL_SIDE_CHANNEL_HOST",
      "address at which other engines fetch KV blocks, unless --kv-transfer-config says it"},
-    {"VLLM_NIXL_SIDE_CHANNEL_PORT",
-     "port of that address"},
-    {"VLLM_PLUGINS",
-     "whether lora_filesystem_resolver is among the plugins; there are no others"},
-    {"VLLM_SERVER_DEV_MODE",
-     "as --server-dev-mode"},
+    {"VLLM_NIXL_SIDE_CHANNEL_PORT", "port of that address"},
+    {"VLLM_PLUGINS", "whether lora_filesystem_resolver is among the plugins; there are no others"},
+    {"VLLM_SERVER_DEV_MODE", "as --server-dev-mode"},
 };
 
 // vLLM's other variables, of version 0.33 and of earlier ones; separated by spaces.

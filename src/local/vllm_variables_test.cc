@@ -9,8 +9,9 @@ namespace {
 using testing::ElementsAre;
 
 TEST(VllmVariables, UnreadOnesAndMisspeltOnesAreNamed) {
-  const char* environment[] = {"PATH=/bin", "VLLM_USE_V1=1", "VLLM_CPU_KVCACHE_SPACE=4", "VLLM_LOGING_LEVEL=DEBUG",
-                               "VLLM_XYZ",  "VLLM_HOST_IP=", nullptr};
+  const char* environment[] = {
+      "PATH=/bin",     "VLLM_USE_V1=1", "VLLM_CPU_KVCACHE_SPACE=4", "VLLM_LOGING_LEVEL=DEBUG", "VLLM_XYZ",
+      "VLLM_HOST_IP=", nullptr};
   const VariableWarnings found = check_vllm_variables(environment);
   EXPECT_THAT(found.unread, ElementsAre("VLLM_HOST_IP", "VLLM_USE_V1"));
   EXPECT_THAT(found.unknown, ElementsAre("VLLM_LOGING_LEVEL (did you mean VLLM_LOGGING_LEVEL?)", "VLLM_XYZ"));

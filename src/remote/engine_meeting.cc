@@ -91,10 +91,10 @@ void EngineMeeting::greet(const Socket& listener) {
   Welcome answer;
   if (!engines_.contains(who.engine) || who.identity != identity_of(options_)) {
     answer.accepted = 0;
-    fmt::format_to_n(
-        answer.why.begin(), answer.why.size() - 1,
-        "engine {} does not belong to this server, which waits for engines {}: model and options must be the same",
-        who.engine, fmt::join(engines_, ", "));
+    fmt::format_to_n(answer.why.begin(), answer.why.size() - 1,
+                     "engine {} does not belong to this server, which waits for engines {}: model and "
+                     "options must be the same",
+                     who.engine, fmt::join(engines_, ", "));
   }
   if (!write_value(socket, answer) || !answer.accepted) return;
   log_info("engine {} of another host has connected", who.engine);

@@ -175,9 +175,11 @@ Result<std::vector<Prompt>> sonnet(const DatasetOptions& o, const Tokenizer& tok
   const auto lines_of = [&](int length) {
     return static_cast<std::size_t>(std::max(0.0, std::round((length - begin) / per_line)));
   };
-  const std::size_t prefix = std::min(lines_of(o.sonnet_prefix_len), lines.size()), count = lines_of(o.sonnet_input_len);
-  if (count < prefix) return invalid("sonnet-input-len", "must be at least --sonnet-prefix-len {}, got {}",
-                                     o.sonnet_prefix_len, o.sonnet_input_len);
+  const std::size_t prefix = std::min(lines_of(o.sonnet_prefix_len), lines.size()),
+                    count = lines_of(o.sonnet_input_len);
+  if (count < prefix)
+    return invalid("sonnet-input-len", "must be at least --sonnet-prefix-len {}, got {}", o.sonnet_prefix_len,
+                   o.sonnet_input_len);
   std::mt19937_64 random(o.seed);
   std::uniform_int_distribution<std::size_t> line(0, lines.size() - 1);
   std::vector<Prompt> prompts;
@@ -196,10 +198,12 @@ Result<std::vector<Prompt>> of_file(const DatasetOptions& o, const Tokenizer& to
   if (o.name == "sonnet") return sonnet(o, tokenizer);
   if (o.name == "custom") return custom(o, tokenizer);
   if (o.name == "hf")
-    return field_failure("dataset-name", ErrorCode::unsupported,
-                         "hf is not supported: download the data set, and give a file of sharegpt, sonnet or custom "
-                         "as --dataset-path");
-  return invalid("dataset-name", "must be random, prefix_repetition, sharegpt, sonnet or custom, got \"{}\"", o.name);
+    return field_failure(
+        "dataset-name", ErrorCode::unsupported,
+        "hf is not supported: download the data set, and give a file of sharegpt, sonnet or custom "
+        "as --dataset-path");
+  return invalid("dataset-name", "must be random, prefix_repetition, sharegpt, sonnet or custom, got \"{}\"",
+                 o.name);
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ TEST_F(Dataset, SonnetsShareTheirFirstLines) {
     texts.insert(p.text);
   }
   EXPECT_EQ(texts.size(), 20U);
-  EXPECT_EQ(load({.name = "sonnet", .path = file(poem), .sonnet_input_len = 50}).error().field, "sonnet-input-len");
+  EXPECT_EQ(load({.name = "sonnet", .path = file(poem), .sonnet_input_len = 50}).error().field,
+            "sonnet-input-len");
 }
 
 TEST_F(Dataset, TheHubsDataSetsAreRefusedWithAWayOut) {

@@ -12,14 +12,15 @@ namespace octavo::traffic {
 
 struct Knob {
   std::string flag;
-  std::vector<std::string> values;      // "": the flag is not given
-  std::size_t usual = 0;                // index of the value without tuning
-  bool ordered = false;                 // neighbours are similar: a refinement tries them, and not all values
+  std::vector<std::string> values;  // "": the flag is not given
+  std::size_t usual = 0;            // index of the value without tuning
+  bool ordered = false;             // neighbours are similar: a refinement tries them, and not all values
   std::vector<std::size_t> coarse = {};  // indexes for the grid; empty: the grid has the usual value
 };
 
-// In this order: the usual setting; the grid of all coarse values; then, from the best so far, each knob alone
-// (neighbours of ordered knobs, all values of the others), until no knob improves it. No setting comes twice.
+// In this order: the usual setting; the grid of all coarse values; then, from the best so far, each knob
+// alone (neighbours of ordered knobs, all values of the others), until no knob improves it. No setting comes
+// twice.
 class KnobSearch {
  public:
   using Setting = std::vector<std::size_t>;  // index of each knob's value

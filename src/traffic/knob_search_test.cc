@@ -11,10 +11,14 @@ namespace {
 using Setting = KnobSearch::Setting;
 
 std::vector<Knob> knobs() {
-  return {{.flag = "--a", .values = {"1", "2", "4", "8", "16", "32", "64"}, .usual = 3, .ordered = true,
-           .coarse = {0, 3, 6}},
-          {.flag = "--b", .values = {"1", "2", "4", "8", "16"}, .usual = 2, .ordered = true, .coarse = {0, 2, 4}},
-          {.flag = "--c", .values = {"", "x", "y"}}};
+  return {
+      {.flag = "--a",
+       .values = {"1", "2", "4", "8", "16", "32", "64"},
+       .usual = 3,
+       .ordered = true,
+       .coarse = {0, 3, 6}},
+      {.flag = "--b", .values = {"1", "2", "4", "8", "16"}, .usual = 2, .ordered = true, .coarse = {0, 2, 4}},
+      {.flag = "--c", .values = {"", "x", "y"}}};
 }
 
 struct Found {
