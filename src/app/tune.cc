@@ -16,7 +16,7 @@
 #include "app/tune_report.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/processors.h"
+#include "base/thread_pool.h"
 #include "local/engine_flags.h"
 #include "traffic/knob_search.h"
 #include "traffic/rate_search.h"
