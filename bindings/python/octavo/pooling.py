@@ -95,3 +95,8 @@ class Reading:
             raise OctavoError(piece.error or "the request ended before the whole text was read")
         (item,) = json.loads(piece.text)["data"]
         return PoolingRequestOutput(self._request_id, self._read(item), piece.prompt_token_ids or [])
+
+
+EmbeddingRequestOutput = PoolingRequestOutput[EmbeddingOutput]
+ClassificationRequestOutput = PoolingRequestOutput[ClassificationOutput]
+ScoringRequestOutput = PoolingRequestOutput[ScoringOutput]

@@ -1,4 +1,4 @@
-#include "app/data_parallel.h"
+#include "local/data_parallel.h"
 
 #include "base/error.h"
 #include "local/flag_table.h"
@@ -19,7 +19,8 @@ constexpr ParallelFlag kParallelFlags[] = {
      "Hybrid load balancing: this server runs --data-parallel-size-local engines, servers on other hosts "
      "run the others"},
     {"--data-parallel-size-local", flag::to<&DataParallelOptions::size_local>,
-     "Number of engines on this host (default: all)", flag::range(1, 64)},
+     "Number of engines on this host (default: all); 0: the server has engines of other hosts only",
+     flag::range(0, 64)},
     {"--enable-elastic-ep", flag::to<&DataParallelOptions::elastic>,
      "Allow changing the number of engines at run time: POST /scale_elastic_ep "
      "{\"new_data_parallel_size\": N}"},
@@ -57,12 +58,9 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
   }
   const int local = options.size_local.value_or(all), first = options.start_rank.value_or(0);
   const bool serves_all = !options.hybrid && !headless;
-  if (serves_all && first != 0)
-    return invalid("data_parallel_start_rank",
-                   "must be 0 for the server of all engines, got {}; other hosts are --headless", first);
-  if (headless && options.start_rank && first == 0)
-    return invalid("data_parallel_start_rank",
-                   "must be at least 1 on --headless hosts: the first engine is the server's");
+  if (!serves_all && local == 0)
+    return invalid("data_parallel_size_local",
+                   "must be at least 1 on --headless hosts and with hybrid load balancing");
   if (first + local > all)
     return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
                    first, first + local - 1, all);
