@@ -17,6 +17,7 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/url.h"
+#include "trace/tracer.h"
 
 namespace octavo {
 class Tokenizer;
@@ -44,6 +45,7 @@ struct DiscoveredWorkers {
 struct DisaggregationOptions {
   bool enabled = false;
   std::vector<std::string> prefill_urls = {};
+  std::vector<int> bootstrap_ports = {};  // of prefill_urls, of SGLang's engines; 0 or none left: no port
   std::vector<std::string> decode_urls = {};
   std::string prefill_policy = {};  // "": as RouterOptions::policy
   std::string decode_policy = {};
@@ -86,6 +88,7 @@ struct RouterOptions {
   std::vector<TenantOptions> tenants = {};  // further clients of the router, with limits
   http::ServerOptions http = {};
   http::ClientTlsOptions worker_tls = {};  // of workers at https://
+  std::shared_ptr<Tracer> tracer = {};     // null: no spans
 };
 
 }  // namespace octavo::fleet
