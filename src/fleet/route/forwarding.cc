@@ -12,8 +12,8 @@
 #include "fleet/relay/blind_wait.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"
-#include "openai/anthropic_errors.h"
 #include "openai/errors.h"
+#include "openai/protocol_errors.h"
 #include "openai/routes.h"
 
 namespace octavo::fleet {
@@ -95,8 +95,7 @@ void Forwarding::admit() {
   if (route.unreadable && has_json(request)) {
     const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
     const openai::Route* known = openai::find_route(request.path);
-    const bool anthropic = known && known->protocol == openai::Protocol::anthropic;
-    return answer(anthropic ? anthropic::error_response(error) : openai::error_response(error));
+    return answer(openai::error_response_in(known ? known->protocol : openai::Protocol::openai, error));
   }
   if (!route.stored_response.empty()) owner_ = context_.stored.worker_of(route.stored_response);
   balancer_.knows(route.model) ? enter() : find_model();

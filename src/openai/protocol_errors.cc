@@ -1,0 +1,20 @@
+#include "openai/protocol_errors.h"
+
+#include "openai/anthropic_errors.h"
+#include "openai/errors.h"
+#include "openai/ollama_errors.h"
+
+namespace octavo::openai {
+
+http::Response error_response_in(Protocol protocol, const Error& error) {
+  switch (protocol) {
+    case Protocol::anthropic:
+      return anthropic::error_response(error);
+    case Protocol::ollama:
+      return ollama::error_response(error);
+    default:
+      return error_response(error);
+  }
+}
+
+}  // namespace octavo::openai
