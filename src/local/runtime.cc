@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "dist/tcp_socket.h"
 #include "engine/execute/ranks.h"
 #include "engine/load/load.h"
 #include "local/classifier_tokens.h"
@@ -201,6 +202,12 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // path where it was found
     const int engines = options.engine.data_parallel_size;
+    std::shared_ptr<const Socket> expert_port;
+    if (options.engine.shares_experts()) {
+      TRY(auto reserved, reserve_port());
+      expert_port = std::make_shared<const Socket>(std::move(reserved.first));
+      command.insert(command.end(), {kExpertPortFlag, std::to_string(reserved.second)});
+    }
     std::shared_ptr<remote::EngineMeeting> meeting;
     if (options.engines.elsewhere > 0) {
       TRY(remote::EngineMeetingOptions place, meeting_of(options));
@@ -215,6 +222,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       take_other_weights(options, one);
       if (index >= engines) one.meeting = meeting;
       one.number = index;
+      one.expert_port = expert_port;
       return remote::EngineProcess::start(std::move(one));
     };
     const int all_engines = engines + options.engines.elsewhere;
