@@ -21,10 +21,6 @@ void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {
   if (log_enabled(level)) log_line(level, fmt::format(text, std::forward<Args>(args)...));
 }
 template <class... Args>
-void log_debug(fmt::format_string<Args...> text, Args&&... args) {
-  log(LogLevel::debug, text, std::forward<Args>(args)...);
-}
-template <class... Args>
 void log_info(fmt::format_string<Args...> text, Args&&... args) {
   log(LogLevel::info, text, std::forward<Args>(args)...);
 }
