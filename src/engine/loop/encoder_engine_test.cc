@@ -19,6 +19,7 @@ std::string_view made_by(std::string_view name) {
 
 TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
 
+INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                          testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker",
                                          "bert-tokens", "llama-both-ways", "llama-both-ways-reranker",
                                          "internlm2-reward", "modernbert-tokens", "qwen2-reward", "voyage",
