@@ -76,6 +76,20 @@ Result<> TcpTransport::check() const {
   return {};
 }
 
+bool TcpTransport::has_arrivals() const {
+  return std::ranges::any_of(peers_, [](const Peer& peer) {
+    pollfd readable{peer.socket.fd(), POLLIN, 0};
+    return peer.taken < peer.kept.size() || peer.ended || poll(&readable, 1, 0) > 0;
+  });
+}
+
+std::vector<int> TcpTransport::sockets() const {
+  std::vector<int> sockets;
+  for (const Peer& peer : peers_)
+    if (peer.socket.fd() >= 0) sockets.push_back(peer.socket.fd());
+  return sockets;
+}
+
 Result<> TcpTransport::send_some(Peer& peer, int rank) {
   while (!peer.out.empty()) {
     const ssize_t sent =

@@ -115,7 +115,7 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
   network.plain = plain_format(network, checkpoint);
-  if (spec.shard.size == 1 && spec.stage.count == 1) return network;
+  if (spec.shard.expert_ranks() == 1 && spec.stage.count == 1) return network;
   Network part = network_of(spec, prefix);
   part.plain = network.plain;
   return part;

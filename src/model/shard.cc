@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "model/blocks/block.h"
 #include "model/network.h"
 
 namespace octavo {
@@ -19,8 +20,12 @@ ModelSpec whole_of(ModelSpec spec) {
 }  // namespace
 
 Result<> check_shard(const ModelSpec& spec) {
-  if (spec.shard.size == 1) return {};
+  if (spec.shard.expert_ranks() == 1) return {};
   const Network network = network_of(whole_of(spec));
+  if (spec.shard.engines > 1)
+    for (const Layer& layer : network.layers)
+      for (const Block* block : layer.blocks()) TRY_VOID(block->spreads(spec.shard));
+  if (spec.shard.size == 1) return {};
   for (const NetworkPart* part : network.parts()) TRY_VOID(part->splits(spec.shard));
   return {};
 }

@@ -72,6 +72,11 @@ struct Shard {
   int size = 1;
   bool whole_experts = false;  // expert parallelism: a rank has some whole experts instead of a part of each
   std::uint16_t redundant_experts = 0;  // additional slots, for replicas of experts (expert_placement.h)
+  // With whole_experts: engines with separate tokens whose ranks share the experts, and this rank's engine.
+  int engines = 1, engine = 0;
+
+  int expert_ranks() const { return engines * size; }
+  int expert_rank() const { return engine * size + rank; }
 
   // First of this rank's part of n items, and their number. Parts differ by at most one item.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }

@@ -10,6 +10,7 @@
 
 namespace octavo {
 
+class ExpertExchange;
 class ProcessGroup;
 class ResidualSum;
 struct StepAdapters;
@@ -129,7 +130,8 @@ struct Step {
   Scratch scratch;
   Scratch adapter_scratch = Scratch();
   LayerMemory memory = {};
-  ProcessGroup* ranks = nullptr;  // the ranks that share the layers; null: only this one
+  ProcessGroup* ranks = nullptr;      // the ranks that share the layers; null: only this one
+  ExpertExchange* experts = nullptr;  // the engines that share the experts; null: only this one
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }
