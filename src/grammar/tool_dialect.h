@@ -45,7 +45,6 @@ struct ToolDialect {
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
   bool says_text =
       false;         // parameter_name_end is followed by `true">` where the value is text, else by `false">`
-  bool open_end = false;  // models may stop without the call's closing marks
   bool xml = false;  // values have XML's entities, or stand between "<![CDATA[" and "]]>"
   std::string_view quote = {};
   bool nested_quotes = false;  // models do not escape quotes within strings
@@ -55,17 +54,20 @@ struct ToolDialect {
   // The text that a reader searches for, if shorter than the trigger; and whether only at the beginning.
   std::string_view mark = {};
   bool at_beginning = false;
-  // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never
-  // enforced. mark: the part that a reader looks for, empty: it stands only between calls; end: replaces the
-  // dialect's end.
-  // words: the reader skips other text before the first object.
+  // Another beginning of calls, up to a call's name or object. mark: the part that a reader looks for, empty:
+  // it stands only between calls; end: replaces the dialect's end. words: the reader skips other text before
+  // the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;
   };
-  std::span<const Opening> openings = {};
-  // Names of dialects whose calls the models write, too. Read for known tools, never enforced.
-  std::span<const std::string_view> others = {};
+  // Forms besides that of the template. The reader accepts them for known tools; no grammar enforces them.
+  struct Habits {
+    std::span<const Opening> openings = {};
+    std::span<const std::string_view> others = {};  // names of dialects whose calls they write, too
+    bool open_end = false;                          // they stop without the call's closing marks
+  };
+  Habits habits = {};
   bool short_ids = false;  // of calls: the models' templates take nine letters and digits only
 };
 

@@ -57,7 +57,7 @@ HeadReader::Found HeadReader::read(CallCursor& cursor, bool first, CallHead& hea
   const CallCursor start = cursor;
   if (own_opening(cursor, first))
     if (const Found found = read_behind(cursor, true, head); found != Found::no) return found;
-  for (const ToolDialect::Opening& other : dialect_.openings) {
+  for (const ToolDialect::Opening& other : dialect_.habits.openings) {
     if (cursor.starved()) return Found::more;
     cursor = start;
     if ((first && other.mark.empty()) || !cursor.literal(other.text)) continue;

@@ -134,7 +134,7 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
   request.use.dialect = dialect;
   KnownTools known;
   const bool typed =
-      needs_types(*dialect) || std::ranges::any_of(dialect->others, [](std::string_view other) {
+      needs_types(*dialect) || std::ranges::any_of(dialect->habits.others, [](std::string_view other) {
         return needs_types(*grammar::tool_dialect(other));
       });
   for (const grammar::Tool& tool : tools)
@@ -175,7 +175,7 @@ bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
       dialect.begin,    dialect.end,          dialect.call_begin,      dialect.call_end,
       dialect.name_end, dialect.id_mark,      dialect.parameter_begin, dialect.parameter_name_end,
       dialect.quote,    dialect.parameter_end};
-  return std::ranges::any_of(literals, holds) || std::ranges::any_of(dialect.openings, opens);
+  return std::ranges::any_of(literals, holds) || std::ranges::any_of(dialect.habits.openings, opens);
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
     if (!tokenizer.is_special(id)) continue;
     const std::string token = tokenizer.token(id).value_or("");
     const auto other = [&](std::string_view name) { return writes(*grammar::tool_dialect(name), token); };
-    if (writes(dialect, token) || std::ranges::any_of(dialect.others, other)) ids.push_back(id);
+    if (writes(dialect, token) || std::ranges::any_of(dialect.habits.others, other)) ids.push_back(id);
   }
   return ids;
 }

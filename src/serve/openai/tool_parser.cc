@@ -52,13 +52,12 @@ void ParsedText::append(ParsedText&& next) {
 
 ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
                        CallPolicy policy, bool known_only)
-    : dialect_(dialect),
-      tools_(tools ? std::move(tools) : std::make_shared<const KnownTools>()),
+    : tools_(tools ? std::move(tools) : std::make_shared<const KnownTools>()),
       mark_(dialect.mark.empty() ? dialect.trigger : dialect.mark),
       parallel_(parallel),
       policy_(policy),
-      forms_{{dialect_, *tools_, policy, known_only}} {
-  for (const std::string_view other : dialect.others)
+      forms_{{dialect, *tools_, policy, known_only}} {
+  for (const std::string_view other : dialect.habits.others)
     forms_.emplace_back(*grammar::tool_dialect(other), *tools_, policy, true);
 }
 
@@ -77,7 +76,7 @@ void ToolParser::run() {
 
 // Only the marks that close the call are missing.
 void ToolParser::close_arguments() {
-  if (state_ != State::arguments || !now().open_end) return;
+  if (state_ != State::arguments || !now().habits.open_end) return;
   if (!trimmed(now().call_end).starts_with(trimmed(buffer_))) return;
   const std::string end = reader_->end();
   if (end.empty() || (held_ && (head_.nameless || !is_json(arguments_ + end)))) return;
@@ -136,7 +135,7 @@ bool ToolParser::begins_line(std::size_t at) const {
 // Position of the dialect's own mark, where calls may begin; npos: none.
 std::size_t ToolParser::find_own_mark() const {
   std::size_t at = buffer_.find(mark_);
-  if (!dialect_.at_beginning) return at;
+  if (!own().at_beginning) return at;
   if (policy_ != CallPolicy::thoughts)
     return at_start_ && buffer_.find_first_not_of(" \t\r\n") == at ? at : std::string::npos;
   while (at != std::string::npos && !begins_line(at)) at = buffer_.find(mark_, at + 1);
@@ -151,8 +150,8 @@ void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
     if (at < found.at) found = {at, mark.size(), found.unsettled};
     found.unsettled = std::max(found.unsettled, unsettled(buffer_, mark));
   };
-  if (&dialect != &dialect_) add(dialect.trigger);
-  for (const ToolDialect::Opening& other : dialect.openings) add(other.mark);
+  if (&dialect != &own()) add(dialect.trigger);
+  for (const ToolDialect::Opening& other : dialect.habits.openings) add(other.mark);
 }
 
 // The first mark of a call.
@@ -369,7 +368,7 @@ ToolParser::Step ToolParser::read_next() {
   const bool closed = now().list && !comma.starved() && cursor.literal("]");
   const std::size_t bracket = cursor.at();
   bool ended = !now().end.empty() && cursor.literal(now().end);
-  for (const ToolDialect::Opening& other : now().openings)
+  for (const ToolDialect::Opening& other : now().habits.openings)
     ended = ended || (!other.end.empty() && cursor.literal(other.end));
   if ((cursor.starved() || comma.starved()) && !last_) return Step::more;
   if (ended || closed) {

@@ -81,6 +81,7 @@ class ToolParser {
   Step read_next();
   Step skip_json();
 
+  const grammar::ToolDialect& own() const { return forms_.front().dialect(); }
   // Dialect of the calls after the last mark.
   const grammar::ToolDialect& now() const { return forms_[form_].dialect(); }
   HeadReader::Found read_head(CallCursor& cursor);
@@ -100,7 +101,6 @@ class ToolParser {
   void drop(std::size_t bytes) { buffer_.erase(0, bytes); }
   void go(State state) { state_ = state; }
 
-  const grammar::ToolDialect& dialect_;
   const std::shared_ptr<const KnownTools> tools_;
   const std::string_view mark_;
   const bool parallel_;
