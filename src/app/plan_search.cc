@@ -7,6 +7,7 @@
 
 #include "fleet/plan/device_search.h"
 #include "local/progress.h"
+#include "timing/read_timing.h"
 
 namespace octavo {
 namespace {
@@ -69,12 +70,15 @@ Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& repl
   if (c.devices.size() > 1 && c.prices.size() != c.devices.size())
     return invalid("prices", "has {} numbers for {} devices: give the price of each for an hour",
                    c.prices.size(), c.devices.size());
+  for (const std::string& device : c.devices)
+    if (const auto known = read_device_figures(device); !known)
+      return invalid("devices", "{}", known.error().message);
   std::vector<fleet::ReplicaKind> kinds;
   for (std::size_t i = 0; i < c.devices.size(); ++i)
     for (const int devices : c.sizes)
       for (const int batch : c.batches) {
         auto options = describe_kind(replica, c.devices[i], devices, batch, c.pools);
-        if (!options && options.error().field == "device") return std::unexpected(options.error());
+        if (!options && options.error().field != "model") return std::unexpected(options.error());
         kinds.push_back({.device = c.devices[i],
                          .devices = devices,
                          .max_num_seqs = batch,
