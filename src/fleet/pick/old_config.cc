@@ -139,9 +139,10 @@ void take_mode(json::object& plugin) {
 // every prompt does.
 void take_threshold(json::object& handler, bool deciders, json::array& added) {
   constexpr std::int64_t kBytesPerToken = 4;
-  json::object& parameters = handler.contains("parameters") && handler.at("parameters").is_object()
-                                 ? handler.at("parameters").get_object()
-                                 : (handler["parameters"] = json::object()).get_object();
+  if (!handler.contains("parameters") || handler.at("parameters").is_null())
+    handler["parameters"] = json::object();
+  if (!handler.at("parameters").is_object()) return;
+  json::object& parameters = handler.at("parameters").get_object();
   for (const std::string_view field : {"deciderPluginName", "prefillDeciderPluginName", "deciders"})
     if (parameters.contains(field)) return;
   const bool old = parameters.contains("threshold") || parameters.contains("hashBlockSize");
