@@ -50,8 +50,9 @@ void add_search_flags(CLI::App& command, SearchFlags& c, SimulationFlags& replic
   for (const char* one : {"--device", "--tensor-parallel-size", "--max-num-seqs", "--timing", "--window"})
     devices->excludes(command.get_option(one));
   const auto searched = [&](CLI::Option* option) { option->delimiter(',')->needs(devices)->group(group); };
-  searched(command.add_option("--prices", c.prices,
-                              "Price of each of the --devices for an hour; not needed for a single device")
+  searched(command
+               .add_option("--prices", c.prices,
+                           "Price of each of the --devices for an hour; not needed for a single device")
                ->check(CLI::Range(1e-6, 1e9)));
   searched(command.add_option("--tensor-parallel-sizes", c.sizes, "Devices of a replica that are tried")
                ->check(CLI::Range(1, 1024))
@@ -65,8 +66,8 @@ void add_search_flags(CLI::App& command, SearchFlags& c, SimulationFlags& replic
   add_prefill_flags(command, group, replica);
 }
 
-Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& replica, const fleet::Trace& trace,
-                               const fleet::Slo& slo, int replicas_max) {
+Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& replica,
+                               const fleet::Trace& trace, const fleet::Slo& slo, int replicas_max) {
   if (c.devices.size() > 1 && c.prices.size() != c.devices.size())
     return invalid("prices", "has {} numbers for {} devices: give the price of each for an hour",
                    c.prices.size(), c.devices.size());
@@ -87,10 +88,9 @@ Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& repl
       }
   SearchBars bars;
   TRY(const fleet::DeviceSearch search,
-      fleet::search_devices(kinds, trace, slo, {.replicas_max = replicas_max, .pools = c.pools},
-                            [&](const std::string& kind, std::size_t done, std::size_t all) {
-                              bars.show(kind, done, all);
-                            }));
+      fleet::search_devices(
+          kinds, trace, slo, {.replicas_max = replicas_max, .pools = c.pools},
+          [&](const std::string& kind, std::size_t done, std::size_t all) { bars.show(kind, done, all); }));
   fmt::print("{}", device_search_text(search, slo));
   return boost::json::serialize(device_search_json(search, slo)) + "\n";
 }

@@ -16,7 +16,8 @@ void report_attributes(std::span<const RequestAttribute> attributes, std::string
     if (attribute.condition && !attribute.condition->truth(*usage).value_or(false)) continue;
     const double value = std::trunc(attribute.expression.number(*usage).value_or(0));
     if (value == 0 || !std::isfinite(value)) continue;
-    auto& space = *(*answer.mutable_dynamic_metadata()->mutable_fields())[attribute.space].mutable_struct_value();
+    auto& space =
+        *(*answer.mutable_dynamic_metadata()->mutable_fields())[attribute.space].mutable_struct_value();
     (*space.mutable_fields())[attribute.name].set_number_value(value);
   }
 }

@@ -43,8 +43,8 @@ std::optional<json::object> usage_object(std::string_view tail) {
 Usage find_usage(std::string_view tail) {
   const auto usage = usage_object(tail);
   if (!usage) return {};
-  return {number(*usage, "prompt_tokens", "input_tokens"), number(*usage, "completion_tokens", "output_tokens"),
-          cached(*usage)};
+  return {number(*usage, "prompt_tokens", "input_tokens"),
+          number(*usage, "completion_tokens", "output_tokens"), cached(*usage)};
 }
 
 }  // namespace octavo::fleet

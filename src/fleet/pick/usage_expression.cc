@@ -96,7 +96,8 @@ class ExpressionParser {
   std::string_view word() {
     skip_white();
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     return text_.substr(begin, at_ - begin);
   }
 
@@ -118,26 +119,35 @@ class ExpressionParser {
   }
 
   static std::span<const Binary> operators(int level) {
-    static constexpr Binary kOr[] = {{"||", [](Evaluate a, Evaluate b) {
-                                        return logical(std::move(a), std::move(b), true);
-                                      }}};
-    static constexpr Binary kAnd[] = {{"&&", [](Evaluate a, Evaluate b) {
-                                         return logical(std::move(a), std::move(b), false);
-                                       }}};
+    static constexpr Binary kOr[] = {
+        {"||", [](Evaluate a, Evaluate b) { return logical(std::move(a), std::move(b), true); }}};
+    static constexpr Binary kAnd[] = {
+        {"&&", [](Evaluate a, Evaluate b) { return logical(std::move(a), std::move(b), false); }}};
     static constexpr Binary kRelations[] = {
         {"==", [](Evaluate a, Evaluate b) { return equality(std::move(a), std::move(b), true); }},
         {"!=", [](Evaluate a, Evaluate b) { return equality(std::move(a), std::move(b), false); }},
-        {"<=", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::less_equal<double>()); }},
+        {"<=", [](Evaluate a,
+                  Evaluate b) { return arithmetic(std::move(a), std::move(b), std::less_equal<double>()); }},
         {">=",
-         [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::greater_equal<double>()); }},
-        {"<", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::less<double>()); }},
-        {">", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::greater<double>()); }}};
+         [](Evaluate a, Evaluate b) {
+           return arithmetic(std::move(a), std::move(b), std::greater_equal<double>());
+         }},
+        {"<",
+         [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::less<double>()); }},
+        {">", [](Evaluate a, Evaluate b) {
+           return arithmetic(std::move(a), std::move(b), std::greater<double>());
+         }}};
     static constexpr Binary kSums[] = {
-        {"+", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::plus<double>()); }},
-        {"-", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::minus<double>()); }}};
+        {"+",
+         [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::plus<double>()); }},
+        {"-", [](Evaluate a, Evaluate b) {
+           return arithmetic(std::move(a), std::move(b), std::minus<double>());
+         }}};
     static constexpr Binary kProducts[] = {
-        {"*", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::multiplies<double>()); }},
-        {"/", [](Evaluate a, Evaluate b) { return arithmetic(std::move(a), std::move(b), std::divides<double>()); }},
+        {"*", [](Evaluate a,
+                 Evaluate b) { return arithmetic(std::move(a), std::move(b), std::multiplies<double>()); }},
+        {"/", [](Evaluate a,
+                 Evaluate b) { return arithmetic(std::move(a), std::move(b), std::divides<double>()); }},
         {"%", [](Evaluate a, Evaluate b) {
            return arithmetic(std::move(a), std::move(b), [](double x, double y) { return std::fmod(x, y); });
          }}};

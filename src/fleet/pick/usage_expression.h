@@ -1,5 +1,5 @@
-// A value computed from an answer's usage: the part of the Common Expression Language (CEL) that configurations
-// of llm-d's request-attribute-reporter use.
+// A value computed from an answer's usage: the part of the Common Expression Language (CEL) that
+// configurations of llm-d's request-attribute-reporter use.
 #pragma once
 
 #include <boost/json/object.hpp>
