@@ -169,8 +169,9 @@ void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
                   "process: starts a server on {port} of this machine; command: scales to {replicas}")
       ->group(group);
   command
-      .add_option("--kube-workload", c.workload,
-                  "kubernetes: deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME")
+      .add_option(
+          "--kube-workload", c.workload,
+          "kubernetes: deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME")
       ->group(group);
   command
       .add_option("--kube-namespace", c.kube_space,

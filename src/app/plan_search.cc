@@ -7,6 +7,7 @@
 
 #include "fleet/plan/device_search.h"
 #include "local/progress.h"
+#include "timing/read_timing.h"
 
 namespace octavo {
 namespace {
@@ -49,8 +50,9 @@ void add_search_flags(CLI::App& command, SearchFlags& c, SimulationFlags& replic
   for (const char* one : {"--device", "--tensor-parallel-size", "--max-num-seqs", "--timing", "--window"})
     devices->excludes(command.get_option(one));
   const auto searched = [&](CLI::Option* option) { option->delimiter(',')->needs(devices)->group(group); };
-  searched(command.add_option("--prices", c.prices,
-                              "Price of each of the --devices for an hour; not needed for a single device")
+  searched(command
+               .add_option("--prices", c.prices,
+                           "Price of each of the --devices for an hour; not needed for a single device")
                ->check(CLI::Range(1e-6, 1e9)));
   searched(command.add_option("--tensor-parallel-sizes", c.sizes, "Devices of a replica that are tried")
                ->check(CLI::Range(1, 1024))
@@ -64,17 +66,20 @@ void add_search_flags(CLI::App& command, SearchFlags& c, SimulationFlags& replic
   add_prefill_flags(command, group, replica);
 }
 
-Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& replica, const fleet::Trace& trace,
-                               const fleet::Slo& slo, int replicas_max) {
+Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& replica,
+                               const fleet::Trace& trace, const fleet::Slo& slo, int replicas_max) {
   if (c.devices.size() > 1 && c.prices.size() != c.devices.size())
     return invalid("prices", "has {} numbers for {} devices: give the price of each for an hour",
                    c.prices.size(), c.devices.size());
+  for (const std::string& device : c.devices)
+    if (const auto known = read_device_figures(device); !known)
+      return invalid("devices", "{}", known.error().message);
   std::vector<fleet::ReplicaKind> kinds;
   for (std::size_t i = 0; i < c.devices.size(); ++i)
     for (const int devices : c.sizes)
       for (const int batch : c.batches) {
         auto options = describe_kind(replica, c.devices[i], devices, batch, c.pools);
-        if (!options && options.error().field == "device") return std::unexpected(options.error());
+        if (!options && options.error().field != "model") return std::unexpected(options.error());
         kinds.push_back({.device = c.devices[i],
                          .devices = devices,
                          .max_num_seqs = batch,
@@ -83,10 +88,9 @@ Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& repl
       }
   SearchBars bars;
   TRY(const fleet::DeviceSearch search,
-      fleet::search_devices(kinds, trace, slo, {.replicas_max = replicas_max, .pools = c.pools},
-                            [&](const std::string& kind, std::size_t done, std::size_t all) {
-                              bars.show(kind, done, all);
-                            }));
+      fleet::search_devices(
+          kinds, trace, slo, {.replicas_max = replicas_max, .pools = c.pools},
+          [&](const std::string& kind, std::size_t done, std::size_t all) { bars.show(kind, done, all); }));
   fmt::print("{}", device_search_text(search, slo));
   return boost::json::serialize(device_search_json(search, slo)) + "\n";
 }

@@ -28,9 +28,9 @@ struct Cluster {
           replicas = scale.at("spec").at("replicas").to_number<int>();
           ++puts;
         }
-        exchange->respond({.body = replicas == 0 ? std::string(R"({"spec": {}})")
-                                                 : fmt::format(R"({{"spec": {{"replicas": {}}}}})",
-                                                               replicas.load())});
+        exchange->respond({.body = replicas == 0
+                                       ? std::string(R"({"spec": {}})")
+                                       : fmt::format(R"({{"spec": {{"replicas": {}}}}})", replicas.load())});
       }).value();
 
   KubeScaleOptions options() const {

@@ -178,7 +178,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
 }
 
 void BlockIndex::grow() {
-  std::vector<Slot> old(slots_.size() * 2);
+  Slots old(slots_.size() * 2);
   old.swap(slots_);
   --shift_;
   for (const Slot& slot : old)

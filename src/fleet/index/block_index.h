@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "fleet/index/huge_pages.h"
 #include "fleet/index/overlap.h"
 #include "fleet/index/prefix_keys.h"
 
@@ -56,6 +57,8 @@ class BlockIndex {
     std::uint32_t list = 0;   // place in lists_ of several holders; 0: there is one
   };
 
+  using Slots = std::vector<Slot, HugePages<Slot>>;
+
   static Holder unpacked(std::uint32_t packed) { return {packed >> 3, packed & 7}; }
   static std::uint32_t packed(Holder holder) { return holder.endpoint << 3 | holder.tiers; }
 
@@ -76,7 +79,7 @@ class BlockIndex {
   std::size_t entries_ = 0;
   std::size_t used_ = 0;
   int shift_ = 0;
-  std::vector<Slot> slots_;                        // a power of two, at most 3/4 in use
+  Slots slots_;                                    // a power of two, at most 3/4 in use
   std::vector<std::vector<std::uint32_t>> lists_;  // [0] is not used
   std::vector<std::uint32_t> free_lists_;
 };

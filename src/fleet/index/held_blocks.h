@@ -74,7 +74,8 @@ class HeldBlocks {
   mutable std::shared_mutex table_;  // of the rest, which only the writer changes
   std::vector<Held> held_;           // [EndpointId]
   std::vector<PrefixKey> event_keys_;  // of the event at hand
-  std::vector<std::uint64_t> gone_names_;  // the engine's names of removed blocks that are known; of event_keys_
+  std::vector<std::uint64_t>
+      gone_names_;  // the engine's names of removed blocks that are known; of event_keys_
   int block_size_ = 0;
   BlockIndex index_;
   std::vector<bool> tells_;  // [EndpointId]

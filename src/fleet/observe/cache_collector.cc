@@ -16,10 +16,10 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "fleet/view/address_list.h"
 #include "fleet/observe/cache_events.h"
 #include "fleet/observe/cache_message.h"
 #include "fleet/observe/cache_stream.h"
+#include "fleet/view/address_list.h"
 
 namespace octavo::fleet {
 namespace {

@@ -84,8 +84,9 @@ bool read_extras(MsgpackReader& in, std::string& extras) {
 Tier tier_of(std::string_view medium) {
   const auto begins = [&](std::string_view name) {
     return medium.size() >= name.size() &&
-           std::ranges::equal(medium.substr(0, name.size()), name,
-                              [](char a, char b) { return std::toupper(static_cast<unsigned char>(a)) == b; });
+           std::ranges::equal(medium.substr(0, name.size()), name, [](char a, char b) {
+             return std::toupper(static_cast<unsigned char>(a)) == b;
+           });
   };
   if (medium.empty() || begins("GPU") || begins("HBM") || begins("DEVICE")) return Tier::device;
   return begins("CPU") || begins("HOST") || begins("DRAM") ? Tier::host : Tier::disk;

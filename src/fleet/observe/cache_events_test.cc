@@ -54,8 +54,9 @@ TEST(CacheEvents, FormsOfOtherPublishers) {
     return std::string("\xc4") + static_cast<char>(value.size()) + std::string(value);
   };
   const auto stored = [&](const std::string& hash, const std::string& medium) {
-    const auto events = read(list({kTime, list({list({text("BlockStored"), list({hash}), kNil, list({small(5), small(6)}),
-                                                       small(2), kNil, medium})})}));
+    const auto events =
+        read(list({kTime, list({list({text("BlockStored"), list({hash}), kNil, list({small(5), small(6)}),
+                                      small(2), kNil, medium})})}));
     CHECK(events.size() == 1);
     return events[0];
   };

@@ -81,7 +81,8 @@ void take_tokenizer(json::object& indexer, json::array& added) {
 
 void update_precise(json::object& parameters, std::string_view name, json::array& added) {
   // Versions with one prefix scorer gave it the parameters of both; an even older index was in Redis.
-  for (const std::string_view field : {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
+  for (const std::string_view field :
+       {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
     drop(parameters, field, name);
   json::object* indexer = object_in(parameters, "indexerConfig");
   if (!indexer) return;
@@ -135,18 +136,20 @@ void take_mode(json::object& plugin) {
   if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
 }
 
-// Handlers of versions before deciders: prompts go to prefill if at least `threshold` bytes are not cached; 0:
-// every prompt does.
+// Handlers of versions before deciders: prompts go to prefill if at least `threshold` bytes are not cached;
+// 0: every prompt does.
 void take_threshold(json::object& handler, bool deciders, json::array& added) {
   constexpr std::int64_t kBytesPerToken = 4;
-  json::object& parameters = handler.contains("parameters") && handler.at("parameters").is_object()
-                                 ? handler.at("parameters").get_object()
-                                 : (handler["parameters"] = json::object()).get_object();
+  if (!handler.contains("parameters") || handler.at("parameters").is_null())
+    handler["parameters"] = json::object();
+  if (!handler.at("parameters").is_object()) return;
+  json::object& parameters = handler.at("parameters").get_object();
   for (const std::string_view field : {"deciderPluginName", "prefillDeciderPluginName", "deciders"})
     if (parameters.contains(field)) return;
   const bool old = parameters.contains("threshold") || parameters.contains("hashBlockSize");
   if (!old && (deciders || text_in(handler, "type") != "pd-profile-handler")) return;
-  const json::value threshold = parameters.contains("threshold") ? parameters.at("threshold") : json::value(0);
+  const json::value threshold =
+      parameters.contains("threshold") ? parameters.at("threshold") : json::value(0);
   if (!threshold.is_int64() || threshold.get_int64() < 0) return;  // the reader reports it
   parameters.erase("threshold");
   parameters.erase("hashBlockSize");
@@ -165,7 +168,8 @@ void take_threshold(json::object& handler, bool deciders, json::array& added) {
 // It kept endpoints of which at most `threshold` requests wait.
 void update_low_queue(json::object& plugin) {
   const json::object* parameters = object_in(plugin, "parameters");
-  const json::value most = parameters && parameters->contains("threshold") ? parameters->at("threshold") : 128;
+  const json::value most =
+      parameters && parameters->contains("threshold") ? parameters->at("threshold") : 128;
   set_type(plugin, "utilization-filter");
   plugin["parameters"] =
       json::object{{"conditions", {json::object{{"metric", "waiting-queue"}, {"maxValue", most}}}}};
@@ -224,11 +228,11 @@ void update_old_config(json::object& file) {
   json::array added;
   for (json::value& plugin : list)
     if (plugin.is_object()) update_plugin(plugin.get_object(), added);
-  const bool deciders = find_type(list, "prefix-based-pd-decider") || find_type(list, "always-disagg-pd-decider");
+  const bool deciders =
+      find_type(list, "prefix-based-pd-decider") || find_type(list, "always-disagg-pd-decider");
   for (json::value& plugin : list)
-    if (plugin.is_object() &&
-        (text_in(plugin.get_object(), "type") == "pd-profile-handler" ||
-         text_in(plugin.get_object(), "type") == "disagg-profile-handler"))
+    if (plugin.is_object() && (text_in(plugin.get_object(), "type") == "pd-profile-handler" ||
+                               text_in(plugin.get_object(), "type") == "disagg-profile-handler"))
       take_threshold(plugin.get_object(), deciders, added);
   for (json::value& plugin : added) {
     const std::string type = text_in(plugin.get_object(), "type");

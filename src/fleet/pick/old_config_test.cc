@@ -115,8 +115,8 @@ TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
 
 TEST(EndpointPickerConfig, WhatIsMissingIsRefusedWithWhatDoesTheSame) {
   for (const std::string type :
-       {"vllmgrpc-parser", "request-attribute-reporter", "multicluster-queue-scorer",
-        "disaggregatedset-rollout-screener", "k8s-notification-source", "least-queue-filter"}) {
+       {"vllmgrpc-parser", "multicluster-queue-scorer", "disaggregatedset-rollout-screener",
+        "k8s-notification-source", "least-queue-filter"}) {
     const auto refused = parse_endpoint_picker_config("plugins: [{type: " + type + "}]", true);
     ASSERT_FALSE(refused) << type;
     EXPECT_EQ(refused.error().field, "plugins[0].type");

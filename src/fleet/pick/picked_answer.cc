@@ -35,7 +35,8 @@ void PickedAnswer::ended(std::int64_t arrived_us, PickedRequest& request) {
   request.cached_tokens = usage.cached_tokens;
   request.response_bytes = bytes_;
   request.streamed = event_stream_;
-  if (first_byte_us_ > 0) request.first_byte_seconds = static_cast<double>(first_byte_us_ - arrived_us) * 1e-6;
+  if (first_byte_us_ > 0)
+    request.first_byte_seconds = static_cast<double>(first_byte_us_ - arrived_us) * 1e-6;
   if (!picked()) return;
   if (choice_.inputs && request.status == 200) report_latency(request);
   balancer_.ended(choice_.booking, Outcome::neither);

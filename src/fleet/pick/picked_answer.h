@@ -22,6 +22,7 @@ class PickedAnswer {
 
   void content_type(std::string_view type);
   void piece(std::string_view bytes);
+  std::string_view tail() const { return tail_; }
   // Fills in the answer's fields and returns the booking. Later calls do nothing but fill in.
   void ended(std::int64_t arrived_us, PickedRequest& request);
 

@@ -460,7 +460,9 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
   } else if (restored) {
     answer.mutable_response()->mutable_body_mutation()->set_body(std::move(body));
   }
-  if (piece.end_of_stream()) response_ended();
+  if (!piece.end_of_stream()) return;
+  report_attributes(context_.options.attributes, answer_.tail(), answers.back());
+  response_ended();
 }
 
 void Processor::response_ended() {

@@ -21,6 +21,7 @@
 #include "fleet/pick/pick_metrics.h"
 #include "fleet/pick/picked_answer.h"
 #include "fleet/pick/prompt_renderer.h"
+#include "fleet/pick/request_attribute.h"
 #include "http/body_budget.h"
 #include "http/message.h"
 
@@ -55,6 +56,7 @@ struct ProcessorOptions {
       UtilizationDetector{};      // without `flow`: refuses priorities below 0 when saturated
   int primary_port = 0;           // where the gateway sends all requests to; 0: as picked
   MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
+  std::vector<RequestAttribute> attributes = {};  // reported with each answer
   bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
 };
 

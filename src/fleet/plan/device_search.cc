@@ -22,10 +22,8 @@ class Search {
       : trace_(trace), slo_(slo), rules_(rules), progress_(progress) {}
 
   Result<> offer(const ReplicaKind& kind, bool pools) {
-    Offer offer{.device = kind.device,
-                .devices = kind.devices,
-                .max_num_seqs = kind.max_num_seqs,
-                .pools = pools};
+    Offer offer{
+        .device = kind.device, .devices = kind.devices, .max_num_seqs = kind.max_num_seqs, .pools = pools};
     if (!kind.options) {
       offer.why = kind.options.error().message;
     } else {
@@ -40,9 +38,11 @@ class Search {
       return invalid("slo", "cannot be met with up to {} replicas of any kind: {}", rules_.replicas_max,
                      found_.offers.empty() ? "there is none" : found_.offers.back().why);
     found_.best = static_cast<std::size_t>(
-        std::ranges::min_element(found_.offers, {}, [](const Offer& offer) {
-          return offer.why.empty() ? offer.cost_per_million_tokens : std::numeric_limits<double>::infinity();
-        }) -
+        std::ranges::min_element(found_.offers, {},
+                                 [](const Offer& offer) {
+                                   return offer.why.empty() ? offer.cost_per_million_tokens
+                                                            : std::numeric_limits<double>::infinity();
+                                 }) -
         found_.offers.begin());
     return std::move(found_);
   }
@@ -99,8 +99,7 @@ class Search {
 };
 
 std::string row(const Offer& offer) {
-  std::string text =
-      fmt::format("{:>16}{:>9}{:>7}", offer.device, offer.devices, offer.max_num_seqs);
+  std::string text = fmt::format("{:>16}{:>9}{:>7}", offer.device, offer.devices, offer.max_num_seqs);
   if (!offer.why.empty()) return text + fmt::format("  {}{}\n", offer.pools ? "pools: " : "", offer.why);
   const std::string replicas = offer.pools ? fmt::format("{} + {}", offer.prefill_replicas, offer.replicas)
                                            : std::to_string(offer.replicas);
@@ -125,7 +124,8 @@ json::object offer_json(const Offer& offer) {
   out["cost_per_million_tokens"] = offer.cost_per_million_tokens;
   // For `octavo plan live --tokens-per-second`: what a replica of each pool served within the SLO.
   const double seconds = number(offer.trial, "duration");
-  const double input = number(offer.trial, "total_input_tokens"), output = number(offer.trial, "total_output_tokens");
+  const double input = number(offer.trial, "total_input_tokens"),
+               output = number(offer.trial, "total_output_tokens");
   if (seconds > 0 && offer.pools) {
     out["prefill_tokens_per_second"] = input / seconds / offer.prefill_replicas;
     out["decode_tokens_per_second"] = output / seconds / offer.replicas;
@@ -154,14 +154,16 @@ std::string device_search_text(const DeviceSearch& search, const Slo& slo) {
                   "replicas", "within SLO", "p99 TTFT ms", "p99 TPOT ms", "price/h", "per M tokens");
   for (const Offer& offer : search.offers) text += row(offer);
   const Offer& best = search.offers[search.best];
-  return text + fmt::format("\nCheapest for {:g} % of the requests: {} with {} each, batch {}{}: {:.3f} per million tokens.\n",
-                            slo.share * 100,
-                            best.pools ? fmt::format("{} prefill and {} decode replicas",
-                                                     best.prefill_replicas, best.replicas)
-                                       : fmt::format("{} {}", best.replicas,
-                                                     best.replicas == 1 ? "replica" : "replicas"),
-                            fmt::format("{} {}", best.devices, best.device), best.max_num_seqs,
-                            best.pools ? ", separate pools" : "", best.cost_per_million_tokens);
+  return text +
+         fmt::format(
+             "\nCheapest for {:g} % of the requests: {} with {} each, batch {}{}: {:.3f} per million "
+             "tokens.\n",
+             slo.share * 100,
+             best.pools
+                 ? fmt::format("{} prefill and {} decode replicas", best.prefill_replicas, best.replicas)
+                 : fmt::format("{} {}", best.replicas, best.replicas == 1 ? "replica" : "replicas"),
+             fmt::format("{} {}", best.devices, best.device), best.max_num_seqs,
+             best.pools ? ", separate pools" : "", best.cost_per_million_tokens);
 }
 
 json::object device_search_json(const DeviceSearch& search, const Slo& slo) {

@@ -1,5 +1,5 @@
-// Finds the cheapest fleet that meets an SLO among kinds of replicas: devices, their number in a replica, batch
-// sizes, and one pool or separate prefill and decode pools; by simulation.
+// Finds the cheapest fleet that meets an SLO among kinds of replicas: devices, their number in a replica,
+// batch sizes, and one pool or separate prefill and decode pools; by simulation.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -89,7 +89,8 @@ TEST(PoolSizing, FindsTheSmallestSumOfBothPools) {
     options.replicas = found->prefill + found->decode - 1 - prefill;
     EXPECT_FALSE(try_fleet(options, trace, strict, progress)->meets_slo) << prefill;
   }
-  EXPECT_FALSE(size_pools(replica_of(100), trace, {.limits = {.ttft_ms = 1}, .share = 1}, 4, progress).value());
+  EXPECT_FALSE(
+      size_pools(replica_of(100), trace, {.limits = {.ttft_ms = 1}, .share = 1}, 4, progress).value());
 }
 
 TEST(DeviceSearch, PoolsAreOfferedBesideOnePool) {

@@ -68,11 +68,10 @@ Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const S
       }));
   if (sizing.replicas > most) {
     const Trial& best = *std::ranges::max_element(sizing.trials, {}, &Trial::attained);
-    return invalid(
-        "slo",
-        "cannot be met with replicas up to {}: of the requests {:g} % must be within it, at best "
-        "{:.2f} % are, with {}",
-        most, slo.share * 100, best.attained * 100, best.replicas);
+    return invalid("slo",
+                   "cannot be met with replicas up to {}: of the requests {:g} % must be within it, at best "
+                   "{:.2f} % are, with {}",
+                   most, slo.share * 100, best.attained * 100, best.replicas);
   }
   std::ranges::sort(sizing.trials, {}, &Trial::replicas);
   return sizing;

@@ -42,9 +42,9 @@ Result<std::string> kube_workload_path(const std::string& workload, const std::s
   for (const auto& [name, path] : kWorkloads)
     if (parts.size() == 2 && parts[0] == name) kind = path;
   if (kind.empty())
-    return invalid(kField,
-                   "{} must be deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME",
-                   quoted_text(workload));
+    return invalid(
+        kField, "{} must be deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME",
+        quoted_text(workload));
   const std::size_t plural = kind.rfind('/');
   return fmt::format("/apis/{}/namespaces/{}{}/{}", kind.substr(0, plural), space, kind.substr(plural),
                      parts.back());

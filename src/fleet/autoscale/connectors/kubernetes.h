@@ -11,9 +11,9 @@ namespace octavo::fleet {
 
 struct KubeScaleOptions {
   KubeApi api = {};
-  std::string path = {};                // of the workload; see kube_workload_path()
-  std::int64_t retry_us = 10'000'000;   // after a failure
-  std::int64_t check_us = 30'000'000;   // between two reads, which notice that somebody else has scaled it
+  std::string path = {};               // of the workload; see kube_workload_path()
+  std::int64_t retry_us = 10'000'000;  // after a failure
+  std::int64_t check_us = 30'000'000;  // between two reads, which notice that somebody else has scaled it
 };
 
 // The path of "deployment/NAME", "statefulset/NAME", "replicaset/NAME" or "GROUP/VERSION/PLURAL/NAME" in a
