@@ -127,7 +127,7 @@ class Fleet:
                 and "llm_d_epp_ready_endpoints 8" in fetch(self.pick.base + "/metrics"))
 
     def disturb(self, draws):
-        """What was killed, once it runs again."""
+        """Kills one part and starts it again: its kind."""
         kind = draws.choice(("replica", "replica", "engine", "prefill or decode", "etcd", "pick", "router", "watches"))
         if kind == "engine":
             draws.choice(self.replicas).kill_engine()
@@ -147,7 +147,7 @@ class Fleet:
         return kind
 
     def kills_of(self, front):
-        """What may break a connection of this front's clients."""
+        """The number of kills that may break a connection of this front's clients."""
         return {"route": self.route.kills, "pd": self.pd.kills, "pick": sum(part.kills for part in self.replicas)}[front]
 
 

@@ -31,7 +31,8 @@ std::string proxy_error_event(std::string_view path, int status, std::string_vie
   if (is_anthropic(path)) return "event: error\ndata: " + anthropic::error_json(status, message) + "\n\n";
   const std::string error = openai::error_json(status, message, param);
   // Clients of responses read the type of each event.
-  if (path == "/v1/responses") return "event: error\ndata: " + with_field(error, "type", "\"error\"") + "\n\n";
+  if (path == "/v1/responses")
+    return "event: error\ndata: " + with_field(error, "type", "\"error\"") + "\n\n";
   return "data: " + error + "\n\n";
 }
 
