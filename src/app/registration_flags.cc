@@ -61,7 +61,8 @@ void describe_events(const KvEventOptions& events, int rank, fleet::Endpoint& wo
   if (!events.enabled) return;
   if (binds(events.endpoint)) worker.kv_events_endpoint = subscribed(events.endpoint, rank);
   if (worker.kv_events_endpoint.empty())
-    return log_warning("registered without KV cache events: subscribers cannot connect to {}", events.endpoint);
+    return log_warning("registered without KV cache events: subscribers cannot connect to {}",
+                       events.endpoint);
   worker.kv_replay_endpoint = subscribed(events.replay_endpoint, rank);
 }
 

@@ -12,8 +12,8 @@
 #include "app/policy_flags.h"
 #include "app/sglang_flags.h"
 #include "app/source_flags.h"
-#include "app/tracing_flag.h"
 #include "app/stop_signals.h"
+#include "app/tracing_flag.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/route/router.h"
@@ -100,7 +100,8 @@ constexpr RouterFlag kPoolFlags[] = {
      "blocks (--kv-transfer-config of octavo serve and vllm serve)"},
     {"--prefill", flag::parsed<take_prefill_urls>,
      "A worker that computes prompts, as http://host:port; may be repeated. A port after it is the bootstrap "
-     "port of SGLang's engines, which get each request together with a worker of --decode; \"none\": no port"},
+     "port of SGLang's engines, which get each request together with a worker of --decode; \"none\": no "
+     "port"},
     {"--decode", flag::to<pd_of, &DisaggregationOptions::decode_urls>,
      "A worker that decodes, as http://host:port; may be repeated"},
     {"--max-local-prefill-length", flag::to<pd_of, &DisaggregationOptions::max_local_length>,
@@ -223,7 +224,7 @@ constexpr RouterFlag kLimitFlags[] = {
     {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
     {"--cors-allowed-origins", flag::to<origins_of>, "Origins whose pages may send requests (default: all)"},
     log_level_flag<RouterOptions>(),
-    {"--request-id-headers", flag::to<&RouterOptions::request_id_headers>,
+    {"--request-id-headers", flag::to<&RouterOptions::trace, &fleet::TraceOptions::request_id_headers>,
      "Headers whose value is a request's id, where it has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
@@ -317,7 +318,7 @@ Result<> route(RouteCommand& c) {
     o.warm_from = *std::move(url);
   }
   TRY_VOID(read_discovery(c));
-  TRY(o.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
+  TRY(o.trace.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
   const std::string policy = o.policy;
   const std::size_t named = o.worker_urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers =

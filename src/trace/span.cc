@@ -22,7 +22,8 @@ bool is_zero(std::string_view text) { return text.find_first_not_of('0') == std:
 // OTLP writes 64-bit integers as strings.
 json::object value_json(const SpanValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return {{"stringValue", *text}};
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return {{"intValue", std::to_string(*integer)}};
+  if (const auto* integer = std::get_if<std::int64_t>(&value))
+    return {{"intValue", std::to_string(*integer)}};
   return {{"doubleValue", std::get<double>(value)}};
 }
 

@@ -39,6 +39,7 @@ std::string new_trace_id();
 std::string new_span_id();
 
 // The body of an OTLP export over HTTP, as JSON. us_since_1970: offset from now_us() to Unix time.
-std::string otlp_body(const std::vector<Span>& spans, std::string_view service_name, std::int64_t us_since_1970);
+std::string otlp_body(const std::vector<Span>& spans, std::string_view service_name,
+                      std::int64_t us_since_1970);
 
 }  // namespace octavo

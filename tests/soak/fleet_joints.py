@@ -9,7 +9,7 @@ the three of them. First without disturbance (--calm), then with kills of: a rep
 server, the etcd, the picker, a router, and the cluster's watches. What was killed starts again on its port.
 
 Each request ends in one way: `answered`; `refused` by a status and a message, or by an error in its stream; `broken`: its connection ended
-because what the client was connected to was killed, or Envoy cut a stream whose replica was; `lost`: anything else. The ledger counts them;
+because the router, or a replica or the picker behind Envoy, was killed or is not up again (Envoy then says 500 without a text); `lost`: anything else. The ledger counts them;
 a lost request ends the program with an error. Hits are the cached share of the prompt tokens of answers.
 """
 
@@ -38,7 +38,7 @@ from kube_stand_in import kubernetes, pod
 from kills import children
 from serving import timing
 from test_kubernetes import APP, PODS, POOLS, pool
-from test_pick import envoy
+from test_pick import envoy, ready
 
 OCTAVO = "build/release/octavo"
 PROTOCOLS = ("chat", "messages", "responses")
@@ -53,12 +53,13 @@ class Part:
     def __init__(self, name, command, port, host="127.0.0.1", started=lambda: None, killed=lambda: None):
         self.name, self.command, self.started, self.killed = name, command, started, killed
         self.base = f"http://{host}:{port}"
-        self.kills = 0
+        self.kills, self.is_down = 0, False
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(shlex.split(self.command), stderr=subprocess.DEVNULL)
         assert eventually(self.is_ready, LIMIT_S), f"{self.name} does not start: {self.command}"
+        self.is_down = False
         self.started()
 
     def is_ready(self):
@@ -67,7 +68,7 @@ class Part:
             return fetch(self.base + "/health") is not None
 
     def kill(self):
-        self.kills += 1
+        self.kills, self.is_down = self.kills + 1, True
         self.process.kill()
         self.process.wait()
         self.killed()
@@ -124,10 +125,10 @@ class Fleet:
         def workers(front):
             return [w["is_healthy"] for w in json.loads(fetch(front.base + "/workers"))["workers"]]
         return (workers(self.route) == [True] * 8 and workers(self.pd) == [True] * 2
-                and "llm_d_epp_ready_endpoints 8" in fetch(self.pick.base + "/metrics"))
+                and ready(self.pick.base) == 8)
 
     def disturb(self, draws):
-        """What was killed, once it runs again."""
+        """Kills one part and starts it again: its kind."""
         kind = draws.choice(("replica", "replica", "engine", "prefill or decode", "etcd", "pick", "router", "watches"))
         if kind == "engine":
             draws.choice(self.replicas).kill_engine()
@@ -146,9 +147,16 @@ class Fleet:
             part.start()
         return kind
 
+    def behind(self, front):
+        """Parts whose death may break a connection of this front's clients."""
+        return {"route": [self.route], "pd": [self.pd], "pick": [*self.replicas, self.pick]}[front]
+
     def kills_of(self, front):
-        """What may break a connection of this front's clients."""
-        return {"route": self.route.kills, "pd": self.pd.kills, "pick": sum(part.kills for part in self.replicas)}[front]
+        return sum(part.kills for part in self.behind(front))
+
+    def has_lost_one(self, front, kills):
+        """Whether such a part is down, or was killed since the count was `kills`."""
+        return self.kills_of(front) != kills or any(part.is_down for part in self.behind(front))
 
 
 def to_hosts(text, hosts):
@@ -159,12 +167,12 @@ def to_hosts(text, hosts):
 
 
 def body_of(protocol, turns, stream):
-    more = {"stream": stream, "temperature": 0}
+    more = {"model": "demo", "stream": stream, "temperature": 0}
     if protocol == "chat":
         options = {"stream_options": {"include_usage": True}} if stream else {}
         return "/v1/chat/completions", {"messages": [{"role": "system", "content": SYSTEM}, *turns], "max_tokens": 24, **more, **options}
     if protocol == "messages":
-        return "/v1/messages", {"model": "demo", "system": SYSTEM, "messages": turns, "max_tokens": 24, **more}
+        return "/v1/messages", {"system": SYSTEM, "messages": turns, "max_tokens": 24, **more}
     return "/v1/responses", {"instructions": SYSTEM, "input": turns, "max_output_tokens": 24, "store": False, **more}
 
 
@@ -242,15 +250,16 @@ def ask(client, fleet, front, protocol, turns, stream):
     before = fleet.kills_of(front)
     try:
         reply = client.post(fleet.bases[front] + path, json=body)
-        if reply.status_code != 200:
-            said = reply.text
-            return ("refused" if said.strip() else "lost"), f"{reply.status_code} {said}", (0, 0)
-        end, text, tokens = read_answer(protocol, reply.text, stream)
-        if end != "cut":
-            return end, text, tokens or (0, 0)
+        text = f"{reply.status_code} {reply.text}"
+        if reply.status_code != 200 and reply.text.strip():
+            return "refused", text, (0, 0)
+        if reply.status_code == 200:
+            end, text, tokens = read_answer(protocol, reply.text, stream)
+            if end != "cut":
+                return end, text, tokens or (0, 0)
     except (httpx.TransportError, json.JSONDecodeError, KeyError) as error:
         text = repr(error)
-    was_killed = eventually(lambda: fleet.kills_of(front) != before, 2)
+    was_killed = eventually(lambda: fleet.has_lost_one(front, before), 2)
     return ("broken" if was_killed else "lost"), f"{protocol}{' stream' if stream else ''}: {text}", (0, 0)
 
 

@@ -158,7 +158,7 @@ class Balancer {
     std::int64_t since_us = 0;
     std::int64_t heard_us = 0;    // when it was sent, or its last bytes came
     std::int64_t silence_us = 0;  // see watch()
-    int idle_reads = 0;  // consecutive readings of the metrics since heard_us that show no request
+    int idle_reads = 0;           // consecutive readings of the metrics since heard_us that show no request
     bool answered = false;
   };
   struct Slot {

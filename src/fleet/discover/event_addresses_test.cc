@@ -32,9 +32,8 @@ TEST(EventAddresses, AWorkerOfEtcdSaysItsOwn) {
   EXPECT_EQ(worker->models, std::vector<std::string>{"m"});
   for (const char* wrong :
        {"7", "\"http://a:1\"", "\"tcp://a\"", "\"tcp://a:0\"", "\"tcp://a:1,\"", "\"ipc://\""})
-    EXPECT_EQ(
-        read_worker(fmt::format(R"({{"url": "http://a:1", "kv_events": {}}})", wrong)).error().field,
-        "kv_events")
+    EXPECT_EQ(read_worker(fmt::format(R"({{"url": "http://a:1", "kv_events": {}}})", wrong)).error().field,
+              "kv_events")
         << wrong;
   EXPECT_EQ(read_worker(R"({"url": "http://a:1", "models": "m"})").error().field, "models");
 }

@@ -12,9 +12,9 @@
 namespace octavo::fleet {
 
 struct FollowerOptions {
-  std::string source = {};      // name in the log, such as "Kubernetes, /api/v1/pods"
-  int turn_ms = 0;              // pause between two calls
-  int pause_ms_max = 30'000;    // longest pause after failures
+  std::string source = {};    // name in the log, such as "Kubernetes, /api/v1/pods"
+  int turn_ms = 0;            // pause between two calls
+  int pause_ms_max = 30'000;  // longest pause after failures
   std::string while_failing = "known endpoints stay until it answers";  // for the log
 };
 

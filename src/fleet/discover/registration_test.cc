@@ -83,7 +83,8 @@ struct EtcdStandIn {
   }
 };
 
-const Endpoint kWorker{.url = "http://*:8000", .models = {"m"}, .kv_events_endpoint = "tcp://*:5557", .ranks = 2};
+const Endpoint kWorker{
+    .url = "http://*:8000", .models = {"m"}, .kv_events_endpoint = "tcp://*:5557", .ranks = 2};
 
 TEST(Registration, AKeyInAnEtcdLivesAsLongAsItsLease) {
   EtcdStandIn etcd;
@@ -91,8 +92,9 @@ TEST(Registration, AKeyInAnEtcdLivesAsLongAsItsLease) {
   const auto entry = etcd_entry({.etcd = EtcdOptions{.url = server.url(), .prefix = "/w/"}}, kWorker);
   ASSERT_TRUE(entry->keep());
   server.look([&] {
-    EXPECT_EQ(etcd.keys.at("/w/127.0.0.1:8000").value,
-              R"({"url":"http://127.0.0.1:8000","models":["m"],"kv_events":"tcp://127.0.0.1:5557","ranks":2})");
+    EXPECT_EQ(
+        etcd.keys.at("/w/127.0.0.1:8000").value,
+        R"({"url":"http://127.0.0.1:8000","models":["m"],"kv_events":"tcp://127.0.0.1:5557","ranks":2})");
   });
   ASSERT_TRUE(entry->keep());
   server.look([&] {

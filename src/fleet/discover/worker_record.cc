@@ -58,8 +58,7 @@ void replace_host(std::string& address, std::string_view host) {
 
 Result<Endpoint> read_worker(const json::object& record) {
   const json::value* url = field_of(record, "url");
-  if (url == nullptr || !url->is_string())
-    return invalid("url", "must be text like \"http://host:port\"");
+  if (url == nullptr || !url->is_string()) return invalid("url", "must be text like \"http://host:port\"");
   TRY(const http::Address address, http::parse_base_url(url->get_string()));
   Endpoint worker{.name = address.text(), .url = address.url()};
   TRY(worker.role, read_role(field_of(record, "role")));

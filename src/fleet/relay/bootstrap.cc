@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kNativeRoute = "/generate";  // SGLang's own, with `text` or `input_ids`
+constexpr std::string_view kNativeRoute = "/generate";    // SGLang's own, with `text` or `input_ids`
 constexpr std::uint64_t kRooms = std::uint64_t{1} << 63;  // SGLang reads the number as signed
 
 // The number of prompts in a list of them; 0: the request has one prompt, not in a list.
@@ -45,8 +45,9 @@ Result<std::string> bootstrap_body(std::string_view body, const json::object& re
     return json::serialize(items);
   };
   const json::value port = bootstrap.port > 0 ? json::value(bootstrap.port) : json::value();
-  std::string all = with_field(body, "bootstrap_room",
-                               value([&](std::size_t i) { return json::value((bootstrap.draw + i) % kRooms); }));
+  std::string all =
+      with_field(body, "bootstrap_room",
+                 value([&](std::size_t i) { return json::value((bootstrap.draw + i) % kRooms); }));
   all = with_field(all, "bootstrap_port", value([&](std::size_t) { return port; }));
   return with_field(all, "bootstrap_host", value([&](std::size_t) { return json::value(bootstrap.host); }));
 }

@@ -15,8 +15,8 @@ namespace octavo::fleet {
 bool is_divided(std::string_view path);
 
 struct Bootstrap {
-  std::string host = {};  // of the prefill engine
-  int port = 0;           // of its bootstrap server; 0: none, null in the body
+  std::string host = {};   // of the prefill engine
+  int port = 0;            // of its bootstrap server; 0: none, null in the body
   std::uint64_t draw = 0;  // unpredictable bits: the room is new
 };
 

@@ -16,8 +16,9 @@ TEST(ProxyError, HasTheShapeOfTheProtocol) {
 }
 
 TEST(ProxyError, EndsStreamsWithAnEventOfTheProtocol) {
-  EXPECT_EQ(proxy_error_event("/v1/messages", 502, "no"),
-            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"no\"}}\n\n");
+  EXPECT_EQ(
+      proxy_error_event("/v1/messages", 502, "no"),
+      "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"no\"}}\n\n");
   EXPECT_TRUE(proxy_error_event("/v1/responses", 502, "no")
                   .starts_with("event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"no\","));
   EXPECT_TRUE(proxy_error_event("/v1/completions", 502, "no").starts_with("data: {\"error\":"));

@@ -24,7 +24,8 @@ std::shared_ptr<Attempt> Attempt::open(const RouteContext& context, http::Client
     if (const auto it = weak.lock(); it && !it->settled_) tell(*it, which);
   };
   balancer.watch(
-      attempt->choice.booking, [&loop, trouble](Trouble which) { loop.post([trouble, which] { trouble(which); }); },
+      attempt->choice.booking,
+      [&loop, trouble](Trouble which) { loop.post([trouble, which] { trouble(which); }); },
       std::int64_t{1'000} * blind_wait_ms);
   return attempt;
 }

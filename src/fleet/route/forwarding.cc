@@ -56,7 +56,7 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
       share_(std::move(share)),
       in_(context, exchange, std::move(tenant)),
       back_(std::move(exchange)),
-      trace_(context.options.tracer, "route", in_.request()),
+      trace_(context.options.trace.tracer, "route", in_.request()),
       admitted_(!context.queue) {}
 
 Forwarding::~Forwarding() {
@@ -115,7 +115,8 @@ void Forwarding::find_model() {
 
 void Forwarding::go() {
   state_ = Sent{};
-  if (context_.options.migration_limit > 0 && in_.route().stream) body_ = client_body_ = back_.make_resumable();
+  if (context_.options.migration_limit > 0 && in_.route().stream)
+    body_ = client_body_ = back_.make_resumable();
   if (is_bootstrapped()) return begin_halves();
   if (auto body = prefill_request()) return prefill(std::move(body));
   if (!send()) refuse(503, "no replica is available");
@@ -210,8 +211,8 @@ std::vector<Forwarding::AttemptPointer> Forwarding::under_way() const {
 void Forwarding::settle(Attempt& attempt, Outcome outcome) {
   if (attempt.settled()) return;
   attempt.settle(outcome);
-  trace_.end(attempt.span, attempt.worker().role == Role::prefill ? "prefill" : "answer", attempt.worker().url,
-             attempt.answer.status);
+  trace_.end(attempt.span, attempt.worker().role == Role::prefill ? "prefill" : "answer",
+             attempt.worker().url, attempt.answer.status);
   if (attempt.hedges) context_.metrics.hedged(is<Answering>());
 }
 

@@ -16,15 +16,16 @@
 namespace octavo::fleet {
 
 bool Forwarding::is_bootstrapped() const {
-  if (!context_.options.pd.enabled || in_.request().method != "POST" || !is_divided(in_.request().path)) return false;
+  if (!context_.options.pd.enabled || in_.request().method != "POST" || !is_divided(in_.request().path))
+    return false;
   const auto view = balancer_.view();
   return std::ranges::any_of(view->members, [](const Member& member) {
     return member.endpoint->role == Role::prefill && member.endpoint->bootstrap_port > 0;
   });
 }
 
-// Sends the request, with a new room, to the best prefill worker that has not failed it. False: no such worker
-// is left.
+// Sends the request, with a new room, to the best prefill worker that has not failed it. False: no such
+// worker is left.
 bool Forwarding::send_prefill_half() {
   if (const AttemptPointer before = std::exchange(prefill_half_, nullptr)) {
     if (!before->failed) std::erase(history_.tried, before->choice.booking.endpoint);
@@ -36,11 +37,12 @@ bool Forwarding::send_prefill_half() {
   auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
   if (!choice) return false;
   const Endpoint& worker = *choice->endpoint;
-  auto body = bootstrap_body(*source, *request,
-                             {http::parse_base_url(worker.url)->host, worker.bootstrap_port, balancer_.draw()});
+  auto body = bootstrap_body(
+      *source, *request, {http::parse_base_url(worker.url)->host, worker.bootstrap_port, balancer_.draw()});
   if (!body) return false;  // begin_halves() has answered
   body_ = std::make_shared<const std::string>(*std::move(body));
-  prefill_half_ = open(*std::move(choice), body_, std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
+  prefill_half_ =
+      open(*std::move(choice), body_, std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
   return true;
 }
 
@@ -58,13 +60,12 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
   attempt.failed = !result || reply.status != 200;
-  settle(attempt, unreachable           ? Outcome::failure
-                  : result && !refused ? Outcome::success
-                                        : Outcome::neither);
+  settle(attempt, unreachable ? Outcome::failure : result && !refused ? Outcome::success : Outcome::neither);
   context_.metrics.prefilled(attempt.failed ? "failed" : "handed_over");
   if (!attempt.failed) return;
-  const std::string reason = fmt::format(
-      "{}: {}", attempt.worker().url, result ? fmt::format("status {}", reply.status) : result.error().message);
+  const std::string reason =
+      fmt::format("{}: {}", attempt.worker().url,
+                  result ? fmt::format("status {}", reply.status) : result.error().message);
   log_info("a prompt was not computed by {}", reason);
   if (!result) context_.metrics.worker_failed(attempt.worker().url);
   if (!is<Sent>()) return;  // the answer has begun: its worker reports what it lacks

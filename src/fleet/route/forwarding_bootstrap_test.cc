@@ -58,7 +58,8 @@ TEST_F(BootstrapTest, BothWorkersGetTheRequestAndMeetInARoom) {
   EXPECT_EQ(at_prefill.bodies()[1], second);
   EXPECT_NE(second.at("bootstrap_room").at(0), first.at("bootstrap_room"));
   EXPECT_EQ(post(R"({"prompt": "a", "bootstrap_room": 1})").status, 400) << "rooms are the router's to give";
-  EXPECT_EQ(json::parse(connect().post_json("/generate", R"({"text": "a"})")->body).at("bootstrap_port"), 8998);
+  EXPECT_EQ(json::parse(connect().post_json("/generate", R"({"text": "a"})")->body).at("bootstrap_port"),
+            8998);
   EXPECT_EQ(connect().post_json("/v1/embeddings", R"({"input": "a"})")->body, R"({"input": "a"})");
 }
 

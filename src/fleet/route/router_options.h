@@ -54,6 +54,11 @@ struct DisaggregationOptions {
   bool enforced = false;     // a prompt that no prefill worker computes is refused
 };
 
+struct TraceOptions {
+  std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
+  std::shared_ptr<Tracer> tracer = {};               // null: no spans
+};
+
 struct RouterOptions {
   std::vector<std::string> worker_urls = {};
   std::vector<DiscoveredWorkers> discovered = {};  // in addition
@@ -83,12 +88,11 @@ struct RouterOptions {
   int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};
   bool page = true;  // a web page at `/`
-  std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
+  TraceOptions trace = {};
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // further clients of the router, with limits
   http::ServerOptions http = {};
   http::ClientTlsOptions worker_tls = {};  // of workers at https://
-  std::shared_ptr<Tracer> tracer = {};     // null: no spans
 };
 
 }  // namespace octavo::fleet

@@ -11,7 +11,7 @@ namespace {
 namespace json = boost::json;
 using testing::HasSubstr;
 
-constexpr std::string_view kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
+constexpr const char* kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
 constexpr const char* kSampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 constexpr const char* kUnsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
@@ -46,7 +46,7 @@ TEST_F(RouteTraceTest, EachCallToAWorkerIsASpanBelowTheRequests) {
   };
   Replica broken("b", [&](auto e) { note(e, 503); });
   Replica well("w", [&](auto e) { note(e, 200); });
-  route({broken.url(), well.url()}, {.retry = {.attempts_max = 2}, .tracer = tracer()});
+  route({broken.url(), well.url()}, {.retry = {.attempts_max = 2}, .trace = {.tracer = tracer()}});
   while (broken.requests == 0) EXPECT_EQ(post("{}", {{"traceparent", kSampled}}).status, 200);
   const std::size_t calls = static_cast<std::size_t>(broken.requests + well.requests);
   wait([&] { return spans().size() == calls + static_cast<std::size_t>(well.requests.load()); });
@@ -68,7 +68,7 @@ TEST_F(RouteTraceTest, ATraceThatNobodyRecordsIsPassedOn) {
     contexts.emplace_back(e->request().headers.find("traceparent").value_or("none"));
     e->respond({.body = "{}"});
   });
-  route({a.url()}, {.tracer = tracer()});
+  route({a.url()}, {.trace = {.tracer = tracer()}});
   post("{}", {{"traceparent", kUnsampled}});
   post("{}");
   wait([&] { return spans().size() == 2; });

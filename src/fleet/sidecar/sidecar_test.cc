@@ -186,7 +186,8 @@ TEST_F(SidecarTest, APrefillerThatLostTheRequestGetsItAgain) {
   std::vector<std::shared_ptr<http::Exchange>> kept;
   const auto forgetful = *http::Server::start({}, [&](std::shared_ptr<http::Exchange> e) {
     if (e->request().path == "/metrics")
-      return e->respond({.content_type = "text/plain", .body = "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"});
+      return e->respond({.content_type = "text/plain",
+                         .body = "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"});
     kept.push_back(e);
     if (kept.size() == 2) e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
   });

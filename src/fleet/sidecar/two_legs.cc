@@ -127,12 +127,16 @@ void TwoLegs::judge(const std::shared_ptr<Prefill>& leg, Look look) {
   const std::int64_t now = now_us();
   const auto ms_since = [now](std::int64_t begun_us) { return (now - begun_us) / 1000; };
   leg->unreachable = look == Look::unreachable ? leg->unreachable + 1 : 0;
-  if (look != Look::idle) leg->idle_since_us = 0;
-  else if (leg->idle_since_us == 0) leg->idle_since_us = now;
+  if (look != Look::idle)
+    leg->idle_since_us = 0;
+  else if (leg->idle_since_us == 0)
+    leg->idle_since_us = now;
   if (leg->unreachable == kUnreachableMax) return give_up(leg, "it does not answer", false);
-  if (look == Look::blind && ms_since(leg->sent_us) >= blind_wait_ms(options_.blind_wait_ms, leg->body->size()))
+  if (look == Look::blind &&
+      ms_since(leg->sent_us) >= blind_wait_ms(options_.blind_wait_ms, leg->body->size()))
     return give_up(leg, "it reports no load and does not answer", false);
-  if (look == Look::idle && ms_since(leg->idle_since_us) >= blind_wait_ms(kIdleMs - kLookMs, leg->body->size()))
+  if (look == Look::idle &&
+      ms_since(leg->idle_since_us) >= blind_wait_ms(kIdleMs - kLookMs, leg->body->size()))
     give_up(leg, "it has nothing to do and does not answer", true);
 }
 
@@ -279,9 +283,7 @@ void TwoLegs::answer(http::Response response) {
   exchange_->respond(std::move(response));
 }
 
-void TwoLegs::refuse(int status, std::string_view message) {
-  answer(proxy_error(path(), status, message));
-}
+void TwoLegs::refuse(int status, std::string_view message) { answer(proxy_error(path(), status, message)); }
 
 void TwoLegs::client_gone() {
   if (std::exchange(over_, true)) return;
