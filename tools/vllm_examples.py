@@ -81,6 +81,22 @@ ARGUMENTS = {
     "generate.py": ["--max-tokens=8"],
     "chat.py": ["--max-tokens=8"],
 }
+# Models of tests/data/encoders for examples that read texts; the others get models/demo.
+MODELS = {
+    "classify.py": "bert-classifier",
+    "classification_with_lora_offline.py": "bert-classifier",
+    "embed.py": "roberta",
+    "embed_jina_embeddings_v3_offline.py": "jina_v3",
+    "embed_matryoshka_fy_offline.py": "qwen3-embedder",
+    "late_chunking_offline.py": "colbert",
+    "multi_vector_retrieval_offline.py": "colbert",
+    "ner_offline.py": "bert-tokens",
+    "qwen3_reranker_offline.py": "qwen3-reranker",
+    "score.py": "bert-reranker",
+    "sequence_reward_offline.py": "qwen2-reward",
+    "token_reward_offline.py": "internlm2-reward",
+    "using_template_offline.py": "bert-reranker",
+}
 # Runs first, in the same folder.
 BEFORE = {"decode_example.py": "prefill_example.py"}
 # vLLM's example and what it says of a machine that lacks it.
@@ -99,9 +115,19 @@ def offline_examples(checkout):
             yield path
 
 
+def model_of(name, folder):
+    if name not in MODELS:
+        return ROOT / "models/demo"
+    sys.path.insert(0, str(ROOT / "tests/e2e"))
+    from test_embeddings import folder_of
+    made = Path(folder) / "a-model"
+    made.mkdir(exist_ok=True)
+    return folder_of(MODELS[name], made)
+
+
 def run(path, folder, library):
     demo = ROOT / "models"
-    constants = f"EXAMPLE={str(path)!r}\nMODEL={str(demo / 'demo')!r}\nDRAFT={str(demo / 'demo-draft')!r}\nADAPTER={str(demo / 'demo-lora')!r}\n"
+    constants = f"EXAMPLE={str(path)!r}\nMODEL={str(model_of(path.name, folder))!r}\nDRAFT={str(demo / 'demo-draft')!r}\nADAPTER={str(demo / 'demo-lora/formal')!r}\n"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "bindings/python"), "OCTAVO_LIBRARY": str(library), "HF_HUB_OFFLINE": "1"}
     try:
         done = subprocess.run([sys.executable, "-c", constants + PRELUDE, *ARGUMENTS.get(path.name, [])], cwd=folder, env=environment,

@@ -8,8 +8,8 @@ namespace {
 // The reasons that several flags share.
 constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/guides/parallel.md";
 constexpr std::string_view kNoRay =
-    "use mp; other hosts run octavo serve --headless, with --nnodes and --node-rank for ranks, with "
-    "--data-parallel-start-rank for engines";
+    "each host starts its processes itself; other hosts run octavo serve --headless, with --nnodes and "
+    "--node-rank for ranks, with --data-parallel-start-rank for engines";
 constexpr std::string_view kUndividedContext = "a context is not divided among ranks";
 constexpr std::string_view kExperts =
     "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";

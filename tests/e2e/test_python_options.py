@@ -11,7 +11,7 @@ from test_python import DEMO, LLM, ROOT, EngineArgs, FlexibleArgumentParser, Sam
 from octavo import GuidedDecodingParams, LLMEngine, LoRARequest, StructuredOutputsParams  # noqa: E402
 from octavo.config import CompilationConfig, KVTransferConfig, ProfilerConfig  # noqa: E402
 
-LORA = str(ROOT / "models/demo-lora")
+LORA = str(ROOT / "models/demo-lora/formal")
 GREEDY = SamplingParams(temperature=0, max_tokens=12)
 PROMPT = "One rainy morning in"
 
@@ -76,7 +76,7 @@ def test_calls_into_a_python_model_are_refused_by_name(llm, name):
 
 @pytest.mark.parametrize("options, message", [
     ({"max_model_length": 10}, "max_model_length: there is no such option; did you mean max_model_len"),
-    ({"distributed_executor_backend": "ray"}, "distributed_executor_backend: ray is not supported, only .*use mp; other hosts run octavo serve"),
+    ({"distributed_executor_backend": "ray"}, "distributed_executor_backend: ray is not supported, only .*other hosts run octavo serve"),
     ({"enable_prompt_embeds": True}, "enable_prompt_embeds: "),
     ({"logits_processors": ["a.B"]}, "logits_processors: is not supported: there is no Python"),
     ({"worker_cls": "my.Worker"}, "worker_cls: my.Worker is not supported"),
@@ -126,7 +126,7 @@ def test_several_processes(llm, layout):
 def test_prefill_and_decode_by_nixls_parameters():
     """Two engines: the first keeps the prompt's blocks, the second fetches them."""
     def engine():
-        return LLM(DEMO, kv_cache_memory_bytes="64M", kv_transfer_config=KVTransferConfig(kv_connector="NixlConnector", kv_role="kv_both"))
+        return LLM(DEMO, kv_cache_memory_bytes="64M", kv_transfer_config=KVTransferConfig(kv_connector="NixlConnector", kv_role="kv_both", kv_connector_extra_config={"side_channel_port": 0}))
 
     prompt = "Hello, my name is Mira, and I live in a small house beside the river, where my brother and I keep seven brown hens."
     with engine() as prefill, engine() as decode:
@@ -191,6 +191,7 @@ from octavo.engine.arg_utils import AsyncEngineArgs
 from octavo.v1.engine.async_llm import AsyncLLM
 from octavo.utils.argparse_utils import FlexibleArgumentParser
 from octavo.inputs import TokensPrompt
+from octavo.config.kv_transfer import KVTransferConfig
 from octavo.v1.metrics.reader import Counter
 import octavo
 assert LoRARequest is octavo.LoRARequest and AsyncLLM is octavo.AsyncLLM and AsyncEngineArgs is octavo.AsyncEngineArgs

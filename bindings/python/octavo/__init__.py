@@ -9,12 +9,12 @@ from octavo import vllm_paths
 if TYPE_CHECKING:
     from octavo._library import VERSION as __version__
     from octavo._library import InvalidInput, OctavoError, ResourceExhausted
+    from octavo.adapters import LoRARequest
     from octavo.async_llm import AsyncLLM, AsyncLLMEngine
     from octavo.beam_search import BeamSearchOutput, BeamSearchParams, BeamSearchSequence
     from octavo.engine_args import AsyncEngineArgs, EngineArgs, FlexibleArgumentParser
     from octavo.llm import LLM
     from octavo.llm_engine import LLMEngine
-    from octavo.lora import LoRARequest
     from octavo.outputs import CompletionOutput, Logprob, RequestOutput, RequestStateStats
     from octavo.pooling import (ClassificationOutput, ClassificationRequestOutput, EmbeddingOutput,
                                 EmbeddingRequestOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 # Imported when first used: octavo.grammar does not load the engine's library.
 _MODULES = {
     "_library": ["InvalidInput", "OctavoError", "ResourceExhausted"],
+    "adapters": ["LoRARequest"],
     "async_llm": ["AsyncLLM", "AsyncLLMEngine"],
     "beam_search": ["BeamSearchOutput", "BeamSearchParams", "BeamSearchSequence"],
     "engine_args": ["AsyncEngineArgs", "EngineArgs", "FlexibleArgumentParser"],
     "llm": ["LLM"],
     "llm_engine": ["LLMEngine"],
-    "lora": ["LoRARequest"],
     "outputs": ["CompletionOutput", "Logprob", "RequestOutput", "RequestStateStats"],
     "pooling": ["ClassificationOutput", "ClassificationRequestOutput", "EmbeddingOutput", "EmbeddingRequestOutput",
                 "PoolingOutput", "PoolingParams", "PoolingRequestOutput", "ScoringOutput", "ScoringRequestOutput"],

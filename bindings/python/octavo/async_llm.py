@@ -9,7 +9,7 @@ from typing import Any, AsyncGenerator, Optional
 from octavo._library import Engine, OctavoError, Piece
 from octavo.engine_args import EngineArgs, engine_options
 from octavo.llm import Tokenizer, check_sleep_mode, check_wake_tags, profile_session
-from octavo.lora import Adapters, LoRARequest
+from octavo.adapters import Adapters, LoRARequest
 from octavo.outputs import Assembly, RequestOutput, request_body
 from octavo.refused import refuses
 from octavo.sampling_params import RequestOutputKind, SamplingParams

@@ -10,7 +10,7 @@ from octavo._library import Engine
 from octavo.batch import Batches, Job
 from octavo.beam_search import BeamSearchOutput, BeamSearchParams, Search
 from octavo.engine_args import EngineArgs, engine_options
-from octavo.lora import Adapters, LoRARequest
+from octavo.adapters import Adapters, LoRARequest
 from octavo.metrics import Metric, read_metrics
 from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body, tokenization
 from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Optional, Union
 from octavo._library import Engine
 from octavo.engine_args import EngineArgs, engine_options
 from octavo.llm import Tokenizer
-from octavo.lora import Adapters, LoRARequest
+from octavo.adapters import Adapters, LoRARequest
 from octavo.outputs import Assembly, RequestOutput, request_body
 from octavo.refused import refuses
 from octavo.sampling_params import RequestOutputKind, SamplingParams

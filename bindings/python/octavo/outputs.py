@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from octavo._library import Engine, OctavoError, Piece, Position
-from octavo.lora import LoRARequest
+from octavo.adapters import LoRARequest
 from octavo.sampling_params import RequestOutputKind
 
 

@@ -20,7 +20,7 @@ _PATHS: dict[str, list[str]] = {
     "inputs": ["prompts"],
     "inputs.data": ["prompts"],
     "logprobs": ["outputs"],
-    "lora.request": ["lora"],
+    "lora.request": ["adapters"],
     "platforms": ["utilities"],
     "pooling_params": ["pooling"],
     "utils": ["engine_args", "utilities"],
