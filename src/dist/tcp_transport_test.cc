@@ -90,5 +90,49 @@ TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
   EXPECT_TRUE(at(1, 2, "a model"));
 }
 
+TEST(TcpTransport, AWaitForOtherRanksEndsWithTheErrorOfItsCheck) {
+  for (const int rank : {0, 1}) {
+    int checks = 0;
+    const auto met = TcpTransport::meet({.rank = rank,
+                                         .size = 2,
+                                         .address = "127.0.0.1",
+                                         .port = free_port(),
+                                         .check = [&]() -> Result<> {
+                                           if (++checks < 3) return {};
+                                           return failure(ErrorCode::unavailable, "a child has ended");
+                                         }});
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().message, "a child has ended");
+  }
+}
+
+TEST(TcpTransport, ArrivalsAreMessagesAndEnds) {
+  Pair both = pair();
+  EXPECT_FALSE(both.first->has_arrivals());
+  std::vector<std::byte> message(100), received(100);
+  const Transport::Send send[] = {{0, message}};
+  ASSERT_TRUE(both.second->exchange(send, {}, 0));
+  while (!both.first->has_arrivals()) std::this_thread::yield();
+  const Transport::Receive part[] = {{1, std::span(received).first(40)}};
+  const Transport::Receive rest[] = {{1, std::span(received).subspan(40)}};
+  ASSERT_TRUE(both.first->exchange({}, part, 0));
+  EXPECT_TRUE(both.first->has_arrivals()) << "a part of the message is left";
+  ASSERT_TRUE(both.first->exchange({}, rest, 0));
+  EXPECT_FALSE(both.first->has_arrivals());
+  both.second.reset();
+  while (!both.first->has_arrivals()) std::this_thread::yield();
+}
+
+TEST(TcpSocket, AReservedPortIsFreeForItsOwnListenerOnly) {
+  const auto [reservation, port] = reserve_port().value();
+  const TcpAddress address = resolve("address", "127.0.0.1", port).value();
+  for (int time = 0; time < 2; ++time) {
+    const auto listener = listen_at(address);
+    EXPECT_TRUE(listener);
+    EXPECT_FALSE(listen_at(address));
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_NE(free_port(), port);
+}
+
 }  // namespace
 }  // namespace octavo
