@@ -58,6 +58,25 @@ TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
   EXPECT_EQ(gone.error().message, "rank 1 is gone: it has closed the connection");
 }
 
+TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
+  const int port = free_port();
+  std::unique_ptr<TcpTransport> ranks[3];
+  {
+    std::vector<std::jthread> meeting;
+    for (int rank = 0; rank < 3; ++rank)
+      meeting.emplace_back([&, rank] {
+        ranks[rank] =
+            TcpTransport::meet({.rank = rank, .size = 3, .address = "127.0.0.1", .port = port}).value();
+      });
+  }
+  ranks[2].reset();
+  std::byte byte{};
+  const Transport::Receive receive[] = {{1, {&byte, 1}}};
+  const Result<> received = ranks[0]->exchange({}, receive, 0);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().message, "rank 2 is gone: it has closed the connection");
+}
+
 // More than the system buffers.
 TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const Pair both = pair();
