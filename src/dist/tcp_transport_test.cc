@@ -112,14 +112,11 @@ TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
 TEST(TcpTransport, AWaitForOtherRanksEndsWithTheErrorOfItsCheck) {
   for (const int rank : {0, 1}) {
     int checks = 0;
-    const auto met = TcpTransport::meet({.rank = rank,
-                                         .size = 2,
-                                         .address = "127.0.0.1",
-                                         .port = free_port(),
-                                         .check = [&]() -> Result<> {
-                                           if (++checks < 3) return {};
-                                           return failure(ErrorCode::unavailable, "a child has ended");
-                                         }});
+    const auto met = TcpTransport::meet(
+        {.rank = rank, .size = 2, .address = "127.0.0.1", .port = free_port(), .check = [&]() -> Result<> {
+           if (++checks < 3) return {};
+           return failure(ErrorCode::unavailable, "a child has ended");
+         }});
     ASSERT_FALSE(met);
     EXPECT_EQ(met.error().message, "a child has ended");
   }
