@@ -57,6 +57,9 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
     if (waits_for < 0) return {};
     const int ready = poll(polled.data(), polled.size(), kPollMs);
     waited_ms = ready == 0 ? waited_ms + kPollMs : 0;
+    // Any rank that is gone ends a wait: the rank that this one waits for may have noticed it, and given up.
+    for (int r = 0; ready == 0 && r < size(); ++r)
+      if (peers_[static_cast<std::size_t>(r)].ended) return gone(r, 0);
     if (timeout_ms > 0 && waited_ms >= timeout_ms)
       return failure(ErrorCode::unavailable, "rank {} has not answered for {} ms", waits_for, timeout_ms);
     for (int r = 0; ready > 0 && r < size(); ++r) {

@@ -82,7 +82,8 @@ TEST(SharedExpertsOf, WhatCannotBeSharedIsRefused) {
     for (const auto& engine : engines) EXPECT_FALSE(engine);
     return engines[0] ? "" : engines[0].error().field + ": " + engines[0].error().message;
   };
-  EXPECT_THAT(error(mixture("llama"), 2), HasSubstr("enable_expert_parallel: LlamaForCausalLM has no experts"));
+  EXPECT_THAT(error(mixture("llama"), 2),
+              HasSubstr("enable_expert_parallel: LlamaForCausalLM has no experts"));
   EngineOptions adapted = mixture("qwen3_moe");
   adapted.lora.enabled = true;
   EXPECT_THAT(error(adapted, 2), HasSubstr("enable_lora: adapters are not with --enable-expert-parallel"));

@@ -68,10 +68,10 @@ inline std::vector<Text> read_texts(const std::string& directory, std::string_vi
   return texts;
 }
 
-inline Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& directory, std::optional<CpuIsa> isa,
-                                                  const std::string& device,
-                                                  const std::string& runner = "auto",
-                                                  EngineOptions options = {}) {
+inline Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& directory,
+                                                         std::optional<CpuIsa> isa, const std::string& device,
+                                                         const std::string& runner = "auto",
+                                                         EngineOptions options = {}) {
   options.model_dir = directory;
   options.device = device;
   options.dtype = "float32";
@@ -83,7 +83,7 @@ inline Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& dire
 
 // The engine's outputs for texts that arrive together, each with its task.
 inline std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Text> texts,
-                                       const std::function<Task(std::size_t)>& task_of = {}) {
+                                              const std::function<Task(std::size_t)>& task_of = {}) {
   std::vector<std::shared_ptr<Recorder>> recorders;
   for (const Text& text : texts) {
     Request request;

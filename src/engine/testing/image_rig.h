@@ -148,7 +148,7 @@ struct ImageTestOptions {
 };
 
 inline Result<std::unique_ptr<Engine>> image_engine_of(const std::string& directory,
-                                                const ImageTestOptions& test = {}) {
+                                                       const ImageTestOptions& test = {}) {
   EngineOptions options;
   options.model_dir = directory;
   options.device = test.device;
