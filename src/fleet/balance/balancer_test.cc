@@ -289,7 +289,8 @@ TEST(Balancer, ASilentRequestOfABlindEndpointIsNoticedByTheClock) {
 TEST(Balancer, AWorkerThatIsAddedAgainIsDescribedAnew) {
   const auto balancer = make("round_robin");
   const EndpointId id = balancer->put({.name = "a:80", .url = "http://a:80"}).value();
-  EXPECT_EQ(balancer->put({.name = "a:80", .url = "http://a:80", .models = {"m"}, .block_size = 32}).value(), id);
+  EXPECT_EQ(balancer->put({.name = "a:80", .url = "http://a:80", .models = {"m"}, .block_size = 32}).value(),
+            id);
   EXPECT_EQ(balancer->view()->find(id)->endpoint->models, std::vector<std::string>{"m"});
   balancer->set_endpoints({{.name = "b:80", .url = "http://b:80", .models = {"listed"}}}, "list");
   const EndpointId listed = balancer->put({.name = "b:80", .url = "http://b:80", .models = {"m"}}).value();
