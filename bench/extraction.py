@@ -42,7 +42,7 @@ def asked(base, text, tokens, schema=None, temperature=0.0, seed=0):
 
 
 def value_of(text):
-    """The value of the answer, or of the JSON object within it; None: it has none that is valid."""
+    """The value of the answer, or of the JSON object within it; None if no object is valid."""
     for part in [text, *re.findall(r"\{.*?\}", text, re.DOTALL)]:
         try:
             value = json.loads(part)

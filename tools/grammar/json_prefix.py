@@ -43,7 +43,7 @@ STARTS = {ord('"'): "s", ord("-"): "-", ord("0"): "0", ord("t"): "l:rue", ord("f
 
 
 def step(state, byte):
-    """The state after one more byte; None: no JSON text begins so."""
+    """The state after one more byte; None if no JSON text begins so."""
     mode, stack = state
     if mode[0] in "sk":
         return in_string(mode, byte, stack)

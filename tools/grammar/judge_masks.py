@@ -38,7 +38,7 @@ CLOSING = (b'"', b"}", b"]", b",", b":", b"1", b"0", b"a", b"-", b"e")
 
 
 class Asked:
-    """What each engine is asked, in its own process: masks along a text, and how it would end one."""
+    """Requests to an engine in its own process: masks along a text, and an end of a text."""
 
     def pid(self):
         return self.process.pid if isinstance(self, Octavo) else os.getpid()
@@ -55,7 +55,7 @@ class Asked:
         return out
 
     def end(self, path):
-        """The bytes by which the engine ends the text of these tokens; None: it does not get there."""
+        """The bytes by which the engine ends the text of these tokens; None if the engine does not end it."""
         self.restart()
         for token in path:
             if not self.accept(token):
