@@ -1,5 +1,7 @@
 #include "app/serving.h"
 
+#include <unistd.h>
+
 #include <span>
 #include <string>
 
@@ -10,6 +12,7 @@
 #include "base/log.h"
 #include "base/size_text.h"
 #include "local/version.h"
+#include "local/vllm_variables.h"
 
 namespace octavo {
 namespace {
@@ -32,6 +35,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   if (const std::string key = environment("VLLM_API_KEY");
       !key.empty() && c.runtime.serve.access.api_keys.empty())
     c.runtime.serve.access.api_keys = {key};
+  log_vllm_variables(environ);
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())

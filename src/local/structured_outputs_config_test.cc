@@ -1,4 +1,4 @@
-#include "app/structured_outputs_config.h"
+#include "local/structured_outputs_config.h"
 
 #include <gtest/gtest.h>
 

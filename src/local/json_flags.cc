@@ -1,4 +1,4 @@
-#include "app/json_flags.h"
+#include "local/json_flags.h"
 
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>

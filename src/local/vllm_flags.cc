@@ -1,4 +1,4 @@
-#include "app/vllm_flags.h"
+#include "local/vllm_flags.h"
 
 #include <algorithm>
 
@@ -7,6 +7,9 @@ namespace {
 
 // The reasons that several flags share.
 constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/guides/parallel.md";
+constexpr std::string_view kNoRay =
+    "each host starts its processes itself; other hosts run octavo serve --headless, with --nnodes and "
+    "--node-rank for ranks, with --data-parallel-start-rank for engines";
 constexpr std::string_view kUndividedContext = "a context is not divided among ranks";
 constexpr std::string_view kExperts =
     "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
@@ -55,7 +58,7 @@ constexpr VllmFlag kFlags[] = {
     works("--disable-log-stats"),
     any("--aggregate-engine-logging", nothing, "each engine has a separate line"),
     any("--fail-on-environ-validation", nothing,
-        "few VLLM_ variables are read: docs/reference/flags.md lists them"),
+        "the log names unknown variables: docs/reference/environment.md"),
     works("--shutdown-timeout"),
     any("--gdn-prefill-backend", value, kNoRecurrent),
     any("--kda-prefill-backend", value, kNoRecurrent),
@@ -151,7 +154,7 @@ constexpr VllmFlag kFlags[] = {
     works("--logprobs-mode"),
     any("--use-fp64-gumbel", nothing, "draws do not use Gumbel noise"),
     refused("--enable-trace-replay", nothing, "traces are not replayed"),
-    refused("--disable-sliding-window", nothing, "windows are part of what a model computes"),
+    refused("--disable-sliding-window", nothing, "a model computes with its windows"),
     any("--disable-cascade-attn", nothing, "there is no cascade attention"),
     refused("--skip-tokenizer-init", nothing, "the server needs its tokenizer"),
     refused("--enable-prompt-embeds", nothing, "prompts are text or token ids"),
@@ -196,8 +199,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--reasoning-parser-plugin", value, kNoPython),
 
     // Several devices and processes
-    only("uni|mp|external_launcher", "--distributed-executor-backend", value,
-         "processes of this program, or of mpirun"),
+    only("uni|mp|external_launcher", "--distributed-executor-backend", value, kNoRay),
     works("--pipeline-parallel-size", "-pp"),
     works("--master-addr"),
     works("--master-port"),
@@ -222,7 +224,7 @@ constexpr VllmFlag kFlags[] = {
     works("--data-parallel-size-local", "-dpl"),
     works("--data-parallel-address", "-dpa"),
     works("--data-parallel-rpc-port", "-dpp"),
-    only("mp", "--data-parallel-backend", value, kOtherRanks, "-dpb"),
+    only("mp", "--data-parallel-backend", value, kNoRay, "-dpb"),
     works("--data-parallel-hybrid-lb", "-dph"),
     works("--data-parallel-external-lb", "-dpe"),
     refused("--data-parallel-multi-port-external-lb", nothing, kOtherRanks, "-dpm"),
@@ -408,15 +410,15 @@ constexpr VllmFlag kFlags[] = {
     any("--guided-decoding-disable-fallback", nothing, "there is one grammar engine"),
     any("--enable-reasoning", nothing, "--reasoning-parser is enough"),
     any("--disable-frontend-multiprocessing", nothing, kOtherRanks),
-    any("--max-num-partial-prefills", value, "a step takes as many prompts as its budget holds"),
-    any("--max-long-partial-prefills", value, "a step takes as many prompts as its budget holds"),
+    any("--max-num-partial-prefills", value, "the budget of a step bounds its prompts"),
+    any("--max-long-partial-prefills", value, "the budget of a step bounds its prompts"),
     any("--cuda-graph-sizes", values, "graphs are recorded for the sizes that come"),
     any("--disable-mm-preprocessor-cache", nothing, kTextOnly),
     any("--multi-step-stream-outputs", nothing, "each token is sent when it is known"),
     only("auto|generate", "--task", value, kPooling),
     any("--num-lookahead-slots", value, "drafts get their slots by themselves"),
-    any("--worker-use-ray", nothing, kOtherRanks),
-    any("--engine-use-ray", nothing, kOtherRanks),
+    any("--worker-use-ray", nothing, kNoRay),
+    any("--engine-use-ray", nothing, kNoRay),
     means("--hf-overrides.rope_scaling", "--rope-scaling"),
     means("--hf-overrides.rope_theta", "--rope-theta"),
 };
