@@ -80,6 +80,7 @@ ARGUMENTS = {
     "run_one_batch_offline.py": ["--profile=both", "--profile-dir=traces"],
     "generate.py": ["--max-tokens=8"],
     "chat.py": ["--max-tokens=8"],
+    "prefix_caching_flexkv.py": ["--model=a/model"],
 }
 # Models of tests/data/encoders for examples that read texts; the others get models/demo.
 MODELS = {
@@ -91,7 +92,7 @@ MODELS = {
     "late_chunking_offline.py": "colbert",
     "multi_vector_retrieval_offline.py": "colbert",
     "ner_offline.py": "bert-tokens",
-    "qwen3_reranker_offline.py": "qwen3-reranker",
+    "qwen3_reranker_offline.py": "qwen3-word-reranker",
     "score.py": "bert-reranker",
     "sequence_reward_offline.py": "qwen2-reward",
     "token_reward_offline.py": "internlm2-reward",
@@ -140,8 +141,13 @@ def run(path, folder, library):
 def verdict(code, stderr):
     if code == 0:
         return "runs", ""
+    if "Engine did not properly pause" in stderr:
+        return "needs", "a slower model: this one ends before the pause"
     lines = [line.strip() for line in stderr.strip().splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Input|Exception|Exit)\b|usage:|error:", line)), lines[-1] if lines else "")
+    long = re.search(r"the prompt has (\d+) tokens; with a context of|tokens for this model, got (\d+)", last)
+    if long:
+        return "needs", f"a model with a context of {long[1] or long[2]} tokens"
     missing = MISSING.search(last)
     if missing:
         return "needs", missing[1] or "a download"

@@ -8,7 +8,7 @@ import time
 import pytest
 from test_python import DEMO, LLM, ROOT, EngineArgs, FlexibleArgumentParser, SamplingParams
 
-from octavo import GuidedDecodingParams, LLMEngine, LoRARequest, StructuredOutputsParams  # noqa: E402
+from octavo import AsyncLLM, GuidedDecodingParams, LLMEngine, LoRARequest, StructuredOutputsParams  # noqa: E402
 from octavo.config import CompilationConfig, KVTransferConfig, ProfilerConfig  # noqa: E402
 
 LORA = str(ROOT / "models/demo-lora/formal")
@@ -138,6 +138,38 @@ def test_prefill_and_decode_by_nixls_parameters():
         assert output.outputs[0].text == prefill.generate(prompt, GREEDY)[0].outputs[0].text
     with pytest.raises(ValueError, match="extra_args: 'x' is not supported"):
         SamplingParams(extra_args={"x": 1})
+
+
+def test_a_paused_engine_keeps_its_requests():
+    """As vLLM's example has it: no token comes between pause and resume, and the answer is whole."""
+    import asyncio
+
+    async def answer(pauses):
+        engine = AsyncLLM(DEMO, kv_cache_memory_bytes="64M")
+        counts = []
+
+        async def read():
+            async for output in engine.generate(PROMPT, SamplingParams(temperature=0, max_tokens=400, ignore_eos=True), "1"):
+                counts.append(len(output.outputs[0].token_ids))
+            return output.outputs[0].text
+
+        reading = asyncio.create_task(read())
+        while not counts:
+            await asyncio.sleep(0)
+        if pauses:
+            await engine.pause_generation(mode="keep")
+            made = engine.stats()["generation_tokens"]
+            while counts[-1] < made:  # what was on its way comes
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.1)
+            assert counts[-1] == made == engine.stats()["generation_tokens"] < 400
+            await engine.resume_generation()
+        text = await reading
+        engine.shutdown()
+        assert counts[-1] == 400
+        return text
+
+    assert asyncio.run(answer(True)) == asyncio.run(answer(False))
 
 
 def test_spans_of_a_program(tmp_path):

@@ -22,12 +22,26 @@ _REASONS = {
 }
 
 
+_INTERNALS = {
+    "llm_engine": "octavo.LLMEngine takes requests one by one",
+    "model_config": "LLM.get_default_sampling_params() and LLM.get_tokenizer() are what there is of it",
+}
+
+
 def refuses(cls: type) -> type:
-    """Adds the methods that a class does not have."""
+    """Adds the methods and attributes that a class does not have."""
+    for name, reason in _INTERNALS.items():
+        setattr(cls, name, property(_attribute(cls.__name__, name, reason)))
     for name, reason in _REASONS.items():
         if not hasattr(cls, name):
             setattr(cls, name, _method(cls.__name__, name, reason))
     return cls
+
+
+def _attribute(owner: str, name: str, reason: str) -> Any:
+    def refuse(self: Any) -> Any:
+        raise AttributeError(f"{owner}.{name}: not supported: {reason}")
+    return refuse
 
 
 def _method(owner: str, name: str, reason: str) -> Any:
