@@ -74,7 +74,7 @@ def test_a_rank_dies_and_no_stream_ends(victim):
     (("models/demo-moe", *SHARED, "--pipeline-parallel-size", "2"), "pipeline_parallel_size: is 2, not with --enable-expert-parallel"),
     (("models/demo-moe", *SHARED, "--data-parallel-rank", "1"), "needs one server with a fixed number of engines on one host"),
     (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "needs one server with a fixed number of engines on one host"),
-    (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "experts"),
+    (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "data_parallel_size: times tensor_parallel_size is 16, the model has 8 experts"),
 ])
 def test_what_cannot_share_experts_is_refused(flags, message):
     command = [*shlex.split(serve_command(*flags, "--device", "cpu").replace("{port}", "0"))]
