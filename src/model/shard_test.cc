@@ -302,6 +302,7 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   spec.shard.engines = 3;
   EXPECT_EQ(check_shard(spec).error().message, "times tensor_parallel_size is 6, the model has 1 experts");
   EXPECT_EQ(check_shard(spec).error().field, "data_parallel_size");
+  spec.shard.engines = 1;
   const auto error_of = [&](const Mixer& mixer) {
     spec.layers[0].mixer = mixer;
     return check_shard(spec).error().message;
