@@ -31,6 +31,7 @@ constexpr std::size_t kPieceBytes = 62'000;
 bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
   switch (protocol) {
     case openai::Protocol::openai:
+    case openai::Protocol::ollama:
       return parsers.openai;
     case openai::Protocol::anthropic:
       return parsers.anthropic;
