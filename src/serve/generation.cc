@@ -370,7 +370,7 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .times = times,
                                   .finished_us = at_us});
   if (service_->options.observe.tracer)
-    service_->options.observe.tracer->record(span_of(run, choice, reason, times, at_us));
+    service_->options.observe.tracer->record(to_span(span_of(run, choice, reason, times, at_us)));
 }
 
 AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
