@@ -339,6 +339,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_profiler_flag(app, command.runtime.serve, kServer);
   add_flags(app, command, "KV cache", kOffloadingFlags);
   add_flags(app, command, kServer, kOtherFlags);
+  add_registration_flags(app, command.registration);
 }
 
 }  // namespace octavo

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/data_parallel.h"
+#include "app/registration_flags.h"
 #include "engine/load/placement.h"
 #include "http/server.h"
 #include "local/runtime.h"
@@ -56,6 +57,7 @@ struct ServeCommand {
   KvOffloading kv_offloading;
   std::string otlp_traces_endpoint;
   LogStats log_stats;
+  RegistrationFlags registration;
   Lists lists;
 };
 
