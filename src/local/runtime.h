@@ -35,7 +35,7 @@ struct VideoFrames {
 struct EngineGroup {
   bool elastic = false;  // their number can change while they serve
   int most = 64;         // then: so far
-  int elsewhere = 0;     // on other hosts, behind those of EngineOptions::data_parallel_size
+  int elsewhere = 0;     // on other hosts; those here are data_parallel_size engines from first_index on
   std::string meeting_address = "127.0.0.1";  // where they come to
   int meeting_port = 29'550;
 };

@@ -65,6 +65,7 @@ ELSEWHERE = {
         "test_experts_move_and_no_bit_changes",
     "octavo bench throughput|latency": "test_model_inspect_and_bench",
     "octavo bench serve": "test_counts_are_the_servers",
+    "octavo tune": "test_the_file_it_writes_is_one_that_serve_reads",
     "octavo bench sweep": "test_a_sweep_finds_a_rate_within_the_limits",
     "octavo bench ops|step": "test_bench_step_says_where_the_time_went",
     "octavo simulate calibrate": "test_steps_measured_here_time_a_simulation",
