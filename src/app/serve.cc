@@ -141,8 +141,9 @@ Result<> serve(ServeCommand& c) {
                    "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank or "
                    "--data-parallel-size-local");
   StopSignals signals;
-  TRY(const std::vector<Serving> servings, start_servers(c));
+  TRY(std::vector<Serving> servings, start_servers(c));
   signals.wait();
+  for (Serving& serving : servings) serving.registration.reset();  // routers send no more requests
   log_info("stopping: answers in flight get up to {} s", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);
   return {};

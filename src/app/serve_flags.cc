@@ -246,6 +246,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_flags(app, command, kServer, kLogFlags);
   add_profiler_flag(app, command.runtime.serve, kServer);
   add_flags(app, command, kServer, kOtherFlags);
+  add_registration_flags(app, command.registration);
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/registration_flags.h"
 #include "engine/load/placement.h"
 #include "http/server.h"
 #include "local/runtime_flags.h"
@@ -47,6 +48,7 @@ struct ServeCommand : RuntimeCommand {
   bool headless = false;
   int shutdown_timeout_s = 30;
   LogStats log_stats;
+  RegistrationFlags registration;
   Lists lists;
 };
 

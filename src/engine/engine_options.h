@@ -35,6 +35,7 @@ struct NodeOptions {
   int rank = 0;                           // rank of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
+  int expert_port = 0;  // port of this host for the ranks of engines that share experts
 };
 
 // Place of this process among the processes that mpirun started.
@@ -113,6 +114,8 @@ struct EngineOptions {
   bool processed_logprobs = false;
 
   RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
+  // The ranks of all engines of this server share the experts, in lock step.
+  bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
   int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };
 

@@ -43,6 +43,15 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
 Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime) {
   EngineOptions& engine = runtime.engine;
   const int all = engine.data_parallel_size;
+  const bool has_all = !options.rank && !options.external && !options.hybrid && !headless &&
+                       options.size_local.value_or(all) == all;
+  if (engine.enable_expert_parallel && all > 1 && (options.elastic || !has_all))
+    return field_failure(
+        "enable_expert_parallel", ErrorCode::unsupported,
+        "with --data-parallel-size {} needs one server with a fixed number of engines on one "
+        "host: remove --enable-elastic-ep and the --data-parallel flags of several servers or "
+        "hosts, or remove --enable-expert-parallel",
+        all);
   if (options.elastic && (options.rank || options.external || options.hybrid || options.size_local))
     return invalid("enable_elastic_ep", "is for a server that has all engines of --data-parallel-size");
   if (options.rank || options.external) {

@@ -126,12 +126,15 @@ constexpr EngineFlag kDevice[] = {
     {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "Port of host 0",
      flag::range(1, 65'535)},
     {"--distributed-timeout-seconds", flag::to<&E::distributed_timeout_s>,
-     "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages",
+     "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
+     "shared "
+     "experts",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::pipeline_parallel_size>,
      "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes", flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::enable_expert_parallel>,
-     "Give each tensor-parallel process whole experts instead of a part of every expert"},
+     "Give each process whole experts instead of a part of every expert. With --data-parallel-size, the "
+     "processes of all engines share the experts and run in lock step"},
     {"--enable-eplb", flag::to<&E::expert_balancing, &ExpertBalancing::enabled>,
      "With --enable-expert-parallel: move experts between the processes while they serve, to balance the "
      "load"},
@@ -143,13 +146,15 @@ constexpr EngineFlag kDevice[] = {
      "Number of processes that each hold a part of every layer, on CPUs; they share the compute threads",
      flag::range(1, 64)},
     {"--data-parallel-size", flag::to<&E::data_parallel_size>,
-     "Number of engines that each have the whole model, behind one server, on CPUs; they share the compute "
-     "threads",
+     "Number of engines that each have the whole model (except experts, see --enable-expert-parallel), "
+     "behind "
+     "one server, on CPUs; they share the compute threads",
      flag::range(1, 64)},
 };
 
 constexpr EngineFlag kHidden[] = {
     {kEngineIndexFlag, flag::to<&E::index>},
+    {kExpertPortFlag, flag::to<&E::nodes, &NodeOptions::expert_port>},
     {kWeightsFlag, flag::to<&E::weights_dir>},
 };
 

@@ -15,6 +15,8 @@ inline constexpr const char* kEngineIndexFlag = "--engine-index";
 // Hidden: EngineOptions::processors, for those processes.
 inline constexpr const char* kProcessorsFlag = "--processors";
 
+// Hidden: NodeOptions::expert_port, for engines that share experts.
+inline constexpr const char* kExpertPortFlag = "--expert-port";
 // Hidden: EngineOptions::weights_dir, for an engine that is started with other weights.
 inline constexpr const char* kWeightsFlag = "--weights-dir";
 

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "dist/tcp_socket.h"
 #include "engine/execute/ranks.h"
 #include "engine/load/load.h"
 #include "local/classifier_tokens.h"
@@ -207,6 +208,12 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     const int all_engines = engines + options.engines.elsewhere;
     const int first_here = options.engines.elsewhere > 0 ? options.engine.first_index : 0;
     const auto is_here = [&](int index) { return index >= first_here && index < first_here + engines; };
+    std::shared_ptr<const Socket> expert_port;
+    if (options.engine.shares_experts()) {
+      TRY(auto reserved, reserve_port());
+      expert_port = std::make_shared<const Socket>(std::move(reserved.first));
+      command.insert(command.end(), {kExpertPortFlag, std::to_string(reserved.second)});
+    }
     std::shared_ptr<remote::EngineMeeting> meeting;
     if (options.engines.elsewhere > 0) {
       TRY(remote::EngineMeetingOptions place, meeting_of(options));
@@ -225,6 +232,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
       take_other_weights(options, one);
       if (!is_here(index)) one.meeting = meeting;
       one.number = index;
+      one.expert_port = expert_port;
       return remote::EngineProcess::start(std::move(one));
     };
     if (all_engines == 1 && !options.engines.elastic) return start(0, 1);

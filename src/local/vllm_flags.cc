@@ -342,7 +342,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--cudagraph-metrics", nothing, kNotMeasured),
     any("--enable-layerwise-nvtx-tracing", nothing, "perf and nsys work from outside"),
     refused("--enable-mfu-metrics", nothing, kNotMeasured),
-    refused("--enable-logging-iteration-details", nothing, "steps are not logged"),
+    refused("--enable-logging-iteration-details", nothing, "--log-level debug logs the plan of each step"),
     any("--jit-monitor-mode", value, kNoCompiler),
     any("--jit-monitor-verbose", nothing, kNoCompiler),
 

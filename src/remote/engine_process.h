@@ -37,6 +37,7 @@ struct EngineProcessOptions {
   std::string program = "/proc/self/exe";    // path of that program
   std::shared_ptr<EngineMeeting> meeting{};  // engines of other hosts connect to it; null: local process
   int number = 0;                            // number of that engine
+  std::shared_ptr<const Socket> expert_port{};  // reserves the port at which engines that share experts meet
   std::uint64_t seed = 0;                    // for requests without a seed
   int hung_after_ms = 10'000;                // an engine that is silent for longer counts as hung
   // An engine that lives longer, or returns a token, did not die from its start. After this time, a death is

@@ -26,7 +26,7 @@ Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineO
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 on devices other than cpu, got {} on {}: set --device cpu",
                          options.data_parallel_size, backend.name);
-  if (options.rank_layout().size() == 1) return nullptr;
+  if (options.rank_layout().size() == 1 && !options.shares_experts()) return nullptr;
   return Ranks::start(options, hooks.rank_command);
 }
 

@@ -83,6 +83,7 @@ class Engine final : public EngineClient {
   Result<> start_transfers(const KvTransferOptions& options);
   void advance_transfers();
   bool must_give_way() const;
+  bool assist_engines(Result<bool>& ran);
   void fall_asleep();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
@@ -114,12 +115,15 @@ class Engine final : public EngineClient {
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null without connectors
   std::int64_t step_us_ = 0;  // duration of the last step; 0 if no step ran since media_ advanced
-  std::vector<SleepDone> sleeps_;           // pending callbacks
-  std::vector<Pause> pauses_;               // pending pauses
+  struct {
+    std::vector<SleepDone> sleeps;
+    std::vector<Pause> pauses;
+  } waiting_;  // callers of sleep() and pause()
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;
 
+  std::unique_ptr<ArrivalWatch> engines_watch_;  // null: no other engine shares experts with this one
   std::thread thread_;
 };
 

@@ -4,8 +4,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/out_of_memory.h"
 #include "engine/loop/batch_media.h"
+#include "engine/loop/state_text.h"
 
 namespace octavo {
 
@@ -53,6 +55,7 @@ Result<StepLoop::Flight> StepLoop::launch() {
   const std::int64_t began_us = now_us();
   StepRecord record = StepRecords::of_plan(plan_, answers_);
   records_.launched(plan_.tokens);
+  if (log_enabled(LogLevel::debug)) log(LogLevel::debug, "{}", plan_text(plan_));
   note_scheduled();
   pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
   batch_.adapters.clear();
@@ -71,7 +74,7 @@ void StepLoop::note_scheduled() {
       answer.cached_tokens = s.cached_tokens;
       answer.accepted->scheduled = true;
     }
-    answer.preemptions = scheduler_.find(s.sequence)->preemptions;
+    answer.preemptions = scheduler_.find(s.sequence)->counts.preemptions;
   }
 }
 
@@ -200,7 +203,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
   if (parked == nullptr) return;  // the sequence has ended in the meantime
-  const AnswerIndex answer = parked->tag;
+  const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);
   } else {

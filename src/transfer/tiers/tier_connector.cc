@@ -282,7 +282,7 @@ bool TierConnector::wants(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return false;
   const std::vector<KvPiece> pieces = pieces_of(format_, 0, static_cast<int>(prompt.keys.size()));
   const std::vector<Hash128> keys = piece_keys(pieces, prompt.keys);
-  if (options_.store_threshold > 1) uses_.count(keys);
+  if (options_.store_threshold > 1) uses_.count(prompt.id, keys);
   return wanted(keys) > 0;
 }
 

@@ -178,7 +178,8 @@ class Simulation {
     spec.read_prefix_cache = choose_(10) != 0;
     spec.tag = arrivals_++;
     if (choose_(2) == 0 && client->prompt > 0)
-      spec.checkpoint = (client->prompt - 1) / scheduler_->options().block_size * scheduler_->options().block_size;
+      spec.checkpoint =
+          (client->prompt - 1) / scheduler_->options().block_size * scheduler_->options().block_size;
     const Result<SequenceId> id = scheduler_->add(spec);
     if (!id) {
       ++refused_;
@@ -240,7 +241,8 @@ class Simulation {
         const BlockId block =
             hold->blocks.table(static_cast<int>(g))[static_cast<std::size_t>(p / o.block_size)];
         const int first = scheduler_->cache().first_needed(static_cast<int>(g), held * o.block_size);
-        CHECK((block == kNoBlock) == (p / o.block_size < first), "block {} of {} is not held", p / o.block_size, held);
+        CHECK((block == kNoBlock) == (p / o.block_size < first), "block {} of {} is not held",
+              p / o.block_size, held);
         if (block == kNoBlock) continue;
         std::uint64_t& cell = device_[static_cast<std::size_t>(block * o.block_size + p % o.block_size)];
         const std::uint64_t content = mix(client.past[static_cast<std::size_t>(p)], g);
@@ -283,7 +285,7 @@ class Simulation {
   bool launch() {
     scheduler_->plan(plan_);
     for (const SequenceId id : plan_.preempted) {
-      const int preemptions = scheduler_->find(id)->preemptions;
+      const int preemptions = scheduler_->find(id)->counts.preemptions;
       most_preemptions_ = std::max(most_preemptions_, preemptions);
       CHECK(preemptions <= scheduler_->options().max_preemptions);
     }
@@ -313,8 +315,9 @@ class Simulation {
     CHECK(p.samples || scheduler_->options().enable_chunked_prefill || client.appended);
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
-    Row row{it->second, p.first,      p.count,      p.samples, {p.drafts.begin(), p.drafts.end()},
-            {},         p.state_slot, p.state_from, p.state_to, {p.draft_states.begin(), p.draft_states.end()}};
+    Row row{
+        it->second, p.first,      p.count,      p.samples,  {p.drafts.begin(), p.drafts.end()},
+        {},         p.state_slot, p.state_from, p.state_to, {p.draft_states.begin(), p.draft_states.end()}};
     const KvCache& cache = scheduler_->cache();
     for (int g = 0; g < cache.group_count(); ++g) {
       const auto table = p.blocks->table(g);
@@ -427,7 +430,7 @@ class Simulation {
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
           steps_ - client.first_step, work_ - client.work_before);
-    const std::uint64_t tag = s->tag;
+    const std::uint64_t tag = s->spec.tag;
     end(client);
     clients_.erase(tag);
     ++finished_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/tensors.h"
 #include "tensor/dequantize.h"
 
 namespace octavo {
