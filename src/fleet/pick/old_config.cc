@@ -165,23 +165,12 @@ void take_threshold(json::object& handler, bool deciders, json::array& added) {
   added.push_back(std::move(decider));
 }
 
-// It kept endpoints of which at most `threshold` requests wait.
-void update_low_queue(json::object& plugin) {
-  const json::object* parameters = object_in(plugin, "parameters");
-  const json::value most =
-      parameters && parameters->contains("threshold") ? parameters->at("threshold") : 128;
-  set_type(plugin, "utilization-filter");
-  plugin["parameters"] =
-      json::object{{"conditions", {json::object{{"metric", "waiting-queue"}, {"maxValue", most}}}}};
-}
-
 void update_plugin(json::object& plugin, json::array& added) {
   for (const auto& [old_type, type] : kTypes)
     if (text_in(plugin, "type") == old_type) set_type(plugin, type);
   if (const std::string type = text_in(plugin, "type");
       type == "predicted-latency-scorer" || type == "slo-aware-routing")
     update_latency(plugin, added);
-  if (text_in(plugin, "type") == "low-queue-filter") update_low_queue(plugin);
   take_mode(plugin);
   json::object* parameters = object_in(plugin, "parameters");
   if (!parameters) return;

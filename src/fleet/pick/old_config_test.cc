@@ -116,7 +116,7 @@ TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
 TEST(EndpointPickerConfig, WhatIsMissingIsRefusedWithWhatDoesTheSame) {
   for (const std::string type :
        {"vllmgrpc-parser", "multicluster-queue-scorer", "disaggregatedset-rollout-screener",
-        "k8s-notification-source", "least-queue-filter"}) {
+        "k8s-notification-source", "low-queue-filter"}) {
     const auto refused = parse_endpoint_picker_config("plugins: [{type: " + type + "}]", true);
     ASSERT_FALSE(refused) << type;
     EXPECT_EQ(refused.error().field, "plugins[0].type");
@@ -238,15 +238,6 @@ schedulingProfiles:
       "plugins:\n- {type: pd-profile-handler, parameters: {threshold: -1}}" + rest);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "plugins[0].parameters.threshold");
-}
-
-TEST(OldConfig, TheLowQueueFilterIsOneOfUtilization) {
-  const auto config = read(
-      "plugins: [{type: low-queue-filter, name: low, parameters: {threshold: 10}}]\n"
-      "schedulingProfiles: [{name: default, plugins: [{pluginRef: low}]}]");
-  EXPECT_EQ(steps(config), "lowx1 ");
-  EXPECT_EQ(config.pipeline.plugins.at(0).type, "utilization-filter");
-  EXPECT_EQ(config.pipeline.plugins.at(0).parameters.at("conditions").at(0).at("maxValue").as_int64(), 10);
 }
 
 TEST(OldConfig, OnePrefixScorerHadTheParametersOfBoth) {

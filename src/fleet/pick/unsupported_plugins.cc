@@ -18,6 +18,7 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"least-kv-cache-filter", "use kv-cache-utilization-scorer"},
     {"least-queue-filter", "use queue-scorer"},
     {"lora-affinity-filter", "use lora-affinity-scorer"},
+    {"low-queue-filter", "use utilization-filter with the metric waiting-queue"},
     {"multicluster-approx-prefix-cache-producer", kOneCluster},
     {"multicluster-file-discovery", kOneCluster},
     {"multicluster-kv-cache-utilization-scorer", kOneCluster},
