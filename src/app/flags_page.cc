@@ -82,9 +82,9 @@ std::string environment_page() {
   std::string page(kEnvironmentHead);
   for (const VllmVariable& variable : kOwnVariables) page += row(variable);
   for (const VllmVariable& variable : read_vllm_variables()) page += row(variable);
-  page += "\n## Without effect\n\n";
-  for (const std::string_view name : other_vllm_variables()) page += fmt::format("`{}`\n", name);
-  return page;
+  page += "\n## Without effect\n\n```text\n";
+  for (const std::string_view name : other_vllm_variables()) page += fmt::format("{}\n", name);
+  return page + "```\n";
 }
 
 std::string flags_page(const CLI::App& serve) {
