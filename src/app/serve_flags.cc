@@ -74,6 +74,15 @@ Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>
   return modules;
 }
 
+// Batches yield to other requests by their priority.
+Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
+  if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
+  c.batch_dir = folder;
+  Policy& policy = c.runtime.engine.policy;
+  if (policy == Policy::fcfs) policy = Policy::priority;
+  return {};
+}
+
 constexpr Choice<ContentFormat> kContentFormats[] = {
     {"auto", ContentFormat::automatic}, {"string", ContentFormat::string}, {"openai", ContentFormat::parts}};
 
@@ -301,6 +310,10 @@ constexpr ServeFlag kOffloadingFlags[] = {
 };
 
 constexpr ServeFlag kOtherFlags[] = {
+    {"--batch-dir", flag::parsed<take_batch_dir>,
+     "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
+     "missing, for one server. Sets --scheduling-policy priority unless it is lpm: batches yield to other "
+     "requests"},
     {"--enable-sleep-mode", flag::to<features_of, &ServeFeatures::sleep_mode>,
      "Let POST /sleep free the KV cache (level 1) or also the weights (level 2); needs --server-dev-mode"},
     {"--shutdown-timeout", flag::to<&ServeCommand::shutdown_timeout_s>,

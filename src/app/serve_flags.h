@@ -55,6 +55,7 @@ struct ServeCommand {
   int shutdown_timeout_s = 30;
   KvOffloading kv_offloading;
   std::string otlp_traces_endpoint;
+  std::string batch_dir;  // "": no files and batches
   LogStats log_stats;
   Lists lists;
 };

@@ -1,5 +1,6 @@
 #include "app/serving.h"
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/size_text.h"
+#include "batches/service.h"
 #include "local/version.h"
 
 namespace octavo {
@@ -34,6 +36,10 @@ Result<Serving> start_serving(ServeCommand& c) {
     c.runtime.serve.access.api_keys = {key};
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
+  std::unique_ptr<batches::Store> store;
+  if (!c.batch_dir.empty()) {
+    TRY(store, batches::Store::open(c.batch_dir));
+  }
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
   c.runtime.serve.system_fingerprint = fingerprint(c);
@@ -57,6 +63,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
+  if (store) batches::start(std::move(store), serving.runtime->service);
   if (c.http.reuse_port) TRY_VOID(listen());
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
