@@ -11,6 +11,15 @@ namespace json = boost::json;
 
 namespace {
 
+// A reply's id is a prefix and the client's id.
+bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
+  constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_"};
+  for (const std::string_view prefix : kPrefixes)
+    if (reply_id.starts_with(prefix) && std::ranges::find(ids, reply_id.substr(prefix.size())) != ids.end())
+      return true;
+  return false;
+}
+
 Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, bool all_without_ids) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
@@ -20,7 +29,7 @@ Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, boo
     return invalid("request_ids", "must be a list of at least one request id");
   int aborted = 0;
   for (const auto& generation : service->generations.all()) {
-    if (!ids.empty() && std::ranges::find(ids, generation->request_id()) == ids.end()) continue;
+    if (!ids.empty() && !has_id(generation->request_id(), ids)) continue;
     generation->cancel();
     ++aborted;
   }
