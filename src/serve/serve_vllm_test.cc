@@ -58,8 +58,7 @@ TEST_F(ServeTest, SeveralConversationsHaveAChoiceEach) {
   EXPECT_EQ(post("/v1/chat/completions/batch", both + R"(,"n":2})").status, 400);
   EXPECT_EQ(post("/v1/chat/completions/batch", R"({"messages":[]})").status, 400);
   EXPECT_THAT(
-      post("/v1/chat/completions/batch", R"({"messages":[)" + one + R"(,[{"role":1,"content":"y"}]]})")
-          .body,
+      post("/v1/chat/completions/batch", R"({"messages":[)" + one + R"(,[{"role":1,"content":"y"}]]})").body,
       HasSubstr("messages[1][0]"));
 }
 
