@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Flags of `vllm serve`
 
-`octavo serve --list-flags` prints this page. Every flag of vLLM 0.32's `vllm serve`, and some of earlier versions:
+`octavo serve --list-flags` prints this page. Every flag of vLLM 0.33's `vllm serve`, and some of earlier versions:
 
 - **works**: the note says what it does.
 - **no effect**: accepted, with a line in the log, because it is already so or means nothing here; where values are listed, only
