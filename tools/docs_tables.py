@@ -3,7 +3,7 @@
 
     docs_tables.py [--check] [--program build/release/octavo]
 
-flags.md and metrics.md are printed by the program itself; commands.md is made of every --help, routes.md of `octavo serve --list-routes` and
+flags.md, metrics.md and environment.md are printed by the program itself; commands.md is made of every --help, routes.md of `octavo serve --list-routes` and
 the switches in src/serve/routes/table.cc.
 """
 import argparse
@@ -104,6 +104,7 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build/release/octavo"))
     args = parser.parse_args()
     pages = {"flags": text_of(args.program, "serve", "--list-flags"), "metrics": text_of(args.program, "serve", "--list-metrics"),
+             "environment": text_of(args.program, "serve", "--list-environment"),
              "commands": commands_page(args.program), "routes": routes_page(args.program)}
     stale = []
     for name, text in pages.items():

@@ -1,5 +1,7 @@
 #include "local_engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
@@ -10,6 +12,8 @@
 
 #include "base/clock.h"
 #include "local/options_json.h"
+#include "local/vllm_variables.h"
+#include "serve/openai/kv_transfer_fields.h"
 
 namespace octavo {
 namespace {
@@ -31,6 +35,14 @@ Result<> told(Begin&& begin) {
 
 }  // namespace
 
+std::string details_of(const OwnedOutput& output) {
+  boost::json::object details;
+  if (output.part.kv_transfer)
+    details["kv_transfer_params"] = openai::kv_transfer_json(*output.part.kv_transfer);
+  if (output.preemptions > 0) details["num_preemptions"] = output.preemptions;
+  return details.empty() ? "" : boost::json::serialize(details);
+}
+
 LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime, bool sleep_mode)
     : runtime_(std::move(runtime)), sleep_mode_(sleep_mode) {
   const EngineInfo engine = runtime_->engine->info();
@@ -45,6 +57,8 @@ LocalEngine::LocalEngine(std::unique_ptr<Runtime> runtime, bool sleep_mode)
 }
 
 Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::object& fields) {
+  static std::once_flag logged;
+  std::call_once(logged, [] { log_vllm_variables(environ); });
   TRY(RuntimeOptions options, runtime_options(fields, [](const char* name) {
         const char* value = std::getenv(name);
         return std::string(value != nullptr ? value : "");
@@ -93,6 +107,17 @@ Result<> LocalEngine::submit_texts(std::uint64_t request, std::string_view route
   TRY_VOID(is_new(request));
   TRY(LocalPooling pooling, LocalPooling::start(*runtime_->service, std::move(plan), request, arrivals_));
   reading_.emplace(request, Reading{.prompt = std::move(prompt), .pooling = std::move(pooling)});
+  return {};
+}
+
+Result<> LocalEngine::load_adapter(const std::string& name, const std::string& path) {
+  const Service& service = *runtime_->service;
+  if (name.empty() ||
+      std::ranges::find(service.options.rules.model_names, name) != service.options.rules.model_names.end())
+    return invalid("lora_name", "must be a name other than the model's, got \"{}\"", name);
+  TRY(const std::string folder, service.options.find_adapter(path));
+  TRY_VOID(told([&](EngineClient::Done done) { engine().load_adapter({name, folder}, std::move(done)); }));
+  service.offer_adapter({.name = name, .path = path, .parent = {}});
   return {};
 }
 
@@ -146,6 +171,7 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   pending.cached_tokens = output.cached_tokens;
   if (output.error) pending.error = output.error->message;
   pending.times = output.times;
+  pending.preemptions = output.preemptions;
   std::ranges::move(output.prompt_logprobs, std::back_inserter(pending.prompt_logprobs));
   pending.part.append(active.generation->take(std::move(output)));
   answer.ended = pending.part.finish.has_value();
@@ -182,8 +208,23 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
                                            .generation_tokens = answer.tokens,
                                            .max_tokens = sampling.max_tokens.value_or(0),
                                            .n = sampling.n,
+                                           .preemptions = last.preemptions,
                                            .times = last.times,
                                            .finished_us = at_us});
+  const std::shared_ptr<Tracer>& tracer = runtime_->service->options.observe.tracer;
+  if (!tracer) return;
+  tracer->record({.request_id = active.plan.request.request_id,
+                  .model = active.plan.request.model,
+                  .max_tokens = sampling.max_tokens.value_or(0),
+                  .temperature = sampling.temperature,
+                  .top_p = sampling.top_p,
+                  .n = sampling.n,
+                  .prompt_tokens = active.generation->prompt_tokens(),
+                  .generation_tokens = answer.tokens,
+                  .finish_reason = name(*last.part.finish),
+                  .times = last.times,
+                  .arrived_us = active.plan.arrived_us,
+                  .finished_us = at_us});
 }
 
 Result<> LocalEngine::sleep(int level) {
@@ -194,6 +235,14 @@ Result<> LocalEngine::sleep(int level) {
 
 Result<> LocalEngine::wake_up() {
   return told([&](EngineClient::Done done) { engine().wake_up(std::move(done)); });
+}
+
+Result<> LocalEngine::pause(std::string_view mode) {
+  static const std::map<std::string_view, PauseMode> kModes = {
+      {"abort", PauseMode::abort}, {"wait", PauseMode::wait}, {"keep", PauseMode::keep}};
+  const auto known = kModes.find(mode);
+  if (known == kModes.end()) return invalid("mode", "must be abort, wait or keep, got {}", mode);
+  return told([&](EngineClient::Done done) { engine().pause(known->second, std::move(done)); });
 }
 
 std::string LocalEngine::metrics() const {

@@ -27,9 +27,14 @@ struct OwnedOutput {
   std::optional<std::vector<TokenId>> prompt;  // in the first output of each choice
   std::vector<TokenLogprobs> prompt_logprobs;
   int cached_tokens = 0;
+  int preemptions = 0;
   std::string error;
   RequestTimes times;
 };
+
+// octavo_details() of an output as JSON: kv_transfer_params and num_preemptions, where they exist; "":
+// neither.
+std::string details_of(const OwnedOutput& output);
 
 class LocalEngine {
  public:
@@ -40,12 +45,16 @@ class LocalEngine {
   // Submits a body of a route for pooling models; its one output has the reply as its text.
   Result<> submit_texts(std::uint64_t request, std::string_view route, const boost::json::object& body);
   void abort(std::uint64_t request);
+  // Reads a LoRA adapter, which requests then name as their model. Replaces one of that name.
+  Result<> load_adapter(const std::string& name, const std::string& path);
   // Returns the outputs so far; waits at most timeout_ms for the first.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
   // Both return when the change is complete.
   Result<> sleep(int level);
   Result<> wake_up();
+  // mode: abort, wait or keep.
+  Result<> pause(std::string_view mode);
   // Writes a trace of the steps to a file: see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
     return runtime_->service->step_trace.start(session);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <cstring>
 #include <deque>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/c_abi.h"
+#include "local/options_json.h"
 #include "local/version.h"
 #include "local_engine.h"
 #include "openai/request_fields.h"
@@ -61,7 +63,11 @@ octavo_finish finish_of(const std::optional<FinishReason>& reason) {
 struct Batch final : octavo_outputs {
   explicit Batch(std::vector<OwnedOutput> outputs) : octavo_outputs{}, owned(std::move(outputs)) {
     views.reserve(owned.size());
-    for (const OwnedOutput& output : owned) views.push_back(view(output));
+    details.reserve(owned.size());
+    for (const OwnedOutput& output : owned) {
+      views.push_back(view(output));
+      details.push_back(details_of(output));
+    }
     items = views.data();
     count = views.size();
   }
@@ -113,6 +119,7 @@ struct Batch final : octavo_outputs {
 
   std::vector<OwnedOutput> owned;
   std::vector<octavo_output> views;
+  std::vector<std::string> details;
   std::deque<std::vector<octavo_logprobs>> logprobs;
   std::deque<std::vector<octavo_candidate>> candidates;
 };
@@ -170,6 +177,15 @@ octavo_outputs* octavo_wait(octavo_engine* engine, int32_t timeout_ms) {
 
 void octavo_outputs_free(octavo_outputs* outputs) { delete static_cast<octavo::Batch*>(outputs); }
 
+const char* octavo_details(const octavo_outputs* outputs, size_t index) {
+  const std::string& details = static_cast<const octavo::Batch*>(outputs)->details[index];
+  return details.empty() ? nullptr : details.c_str();
+}
+
+int32_t octavo_load_adapter(octavo_engine* engine, const char* name, const char* path, octavo_error* error) {
+  return guarded(error, [&] { return engine->local->load_adapter(name, path); });
+}
+
 int32_t octavo_encode(const octavo_engine* engine, const char* text, size_t text_bytes,
                       int32_t add_special_tokens, int32_t* tokens, size_t capacity, size_t* count,
                       octavo_error* error) {
@@ -193,21 +209,23 @@ int32_t octavo_decode(const octavo_engine* engine, const int32_t* tokens, size_t
 }
 
 void octavo_get_stats(const octavo_engine* engine, octavo_stats* stats, size_t bytes) {
-  const octavo::EngineStats s = engine->local->engine().stats().front();
   octavo_stats all{};
-  all.healthy = s.healthy;
-  all.running = s.running;
-  all.waiting = s.waiting;
-  all.blocks_total = s.blocks_total;
-  all.blocks_used = s.blocks_used;
-  all.blocks_cached = s.blocks_cached;
-  all.prompt_tokens = s.prompt_tokens;
-  all.prompt_tokens_cached = s.prompt_tokens_cached;
-  all.generation_tokens = s.generation_tokens;
-  all.prefix_queries = s.prefix_queries;
-  all.prefix_hits = s.prefix_hits;
-  all.preemptions = s.preemptions;
-  all.sleep_level = s.sleep_level;
+  all.healthy = 1;
+  for (const octavo::EngineStats& s : engine->local->engine().stats()) {
+    all.healthy = all.healthy != 0 && s.healthy;
+    all.running += s.running;
+    all.waiting += s.waiting;
+    all.blocks_total += s.blocks_total;
+    all.blocks_used += s.blocks_used;
+    all.blocks_cached += s.blocks_cached;
+    all.prompt_tokens += s.prompt_tokens;
+    all.prompt_tokens_cached += s.prompt_tokens_cached;
+    all.generation_tokens += s.generation_tokens;
+    all.prefix_queries += s.prefix_queries;
+    all.prefix_hits += s.prefix_hits;
+    all.preemptions += s.preemptions;
+    all.sleep_level = std::max<int>(all.sleep_level, s.sleep_level);
+  }
   std::memcpy(stats, &all, std::min(bytes, sizeof all));
 }
 
@@ -225,6 +243,17 @@ int32_t octavo_sleep(octavo_engine* engine, int32_t level, octavo_error* error) 
 
 int32_t octavo_wake_up(octavo_engine* engine, octavo_error* error) {
   return guarded(error, [&] { return engine->local->wake_up(); });
+}
+
+int32_t octavo_pause(octavo_engine* engine, const char* mode, octavo_error* error) {
+  return guarded(error, [&] { return engine->local->pause(mode); });
+}
+
+void octavo_resume(octavo_engine* engine) { engine->local->engine().resume(); }
+
+const char* octavo_options(void) {
+  static const std::string list = boost::json::serialize(octavo::option_list());
+  return list.c_str();
 }
 
 int32_t octavo_start_profile(octavo_engine* engine, const char* session, octavo_error* error) {

@@ -146,6 +146,19 @@ typedef struct {
  * take turns. The caller owns the result: free it with octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
+/* More about the output at an index: a JSON object with "kv_transfer_params" and "num_preemptions", each if
+ * it applies; NULL: neither. Valid until octavo_outputs_free. */
+OCTAVO_API const char* octavo_details(const octavo_outputs* outputs, size_t index);
+
+/* Reads a LoRA adapter (PEFT's folder, or its name on the hub) and gives it a name, which requests send as
+ * "model". Replaces an adapter of that name. Requires "enable_lora": true in the options of octavo_create. */
+OCTAVO_API int32_t octavo_load_adapter(octavo_engine* engine, const char* name, const char* path,
+                                       octavo_error* error);
+
+/* The options that octavo_create takes: a JSON list of {"name", "short", "switch", "many", "default",
+ * "help"}. "short": vLLM's short flag; "switch": true or false; "many": a list. Valid until the program ends.
+ */
+OCTAVO_API const char* octavo_options(void);
 
 /* Token ids of a text. Writes up to `capacity` ids; `count` receives the total number. */
 OCTAVO_API int32_t octavo_encode(const octavo_engine *engine, const char *text, size_t text_bytes,
@@ -184,6 +197,11 @@ OCTAVO_API void octavo_reset_prefix_cache(octavo_engine *engine);
 OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_error *error);
 /* Returns when the engine accepts requests again; at once if it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
+
+/* Holds new requests until octavo_resume. mode: "abort" ends running requests, "wait" finishes them, "keep"
+ * stops them where they are. Returns when no request is being computed. */
+OCTAVO_API int32_t octavo_pause(octavo_engine* engine, const char* mode, octavo_error* error);
+OCTAVO_API void octavo_resume(octavo_engine* engine);
 
 /* Begins a trace of the engine's steps, in the trace event format (for Perfetto and chrome://tracing): a file
  * in the folder of the engine's option "profiler_config": {"profiler": "torch", "torch_profiler_dir": ".."}.

@@ -10,11 +10,13 @@
 #include <optional>
 
 #include "app/config_file.h"
-#include "app/engine_command.h"
-#include "app/vllm_flags.h"
+#include "app/environment.h"
 #include "base/edit_distance.h"
 #include "base/log.h"
+#include "local/engine_flags.h"
+#include "local/lmcache_settings.h"
 #include "local/numbers.h"
+#include "local/vllm_flags.h"
 
 namespace octavo {
 namespace {
@@ -159,6 +161,10 @@ class Rewriter {
   Result<> pass_on(Flag flag) {
     expand_negation(flag);
     if (const CLI::Option* known = option(flag.name)) {
+      if (flag.name == kKvTransferFlag && (flag.value || value_follows())) {
+        TRY(const std::string given, value_of(flag));
+        TRY(flag.value, with_lmcache_settings(given, environment));
+      }
       if (!flag.value && known->get_expected_min() > 0 && !value_follows())
         return invalid(flag.name, "needs a value");
       if (flag.value && flag.name.starts_with("--"))

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "app/serve_flags.h"
-#include "app/vllm_flags.h"
 #include "base/scratch_directory.h"
+#include "local/vllm_flags.h"
 
 namespace octavo {
 namespace {

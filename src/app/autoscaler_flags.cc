@@ -68,7 +68,7 @@ namespace {
 
 using AutoscalerFlag = FlagRow<AutoscalerFlags>;
 fleet::ScalingRules& scaling_of(AutoscalerFlags& c) { return c.rules.scaling; }
-constexpr auto kReplicas = flag::range(1, static_cast<int>(fleet::kEndpointsMax));
+constexpr int kReplicasMost = static_cast<int>(fleet::kEndpointsMax);
 
 constexpr AutoscalerFlag kLoadFlags[] = {
     {"--capacity", flag::to<&AutoscalerFlags::capacity>,
@@ -81,10 +81,12 @@ constexpr AutoscalerFlag kLoadFlags[] = {
     {"--slo", flag::to<&AutoscalerFlags::slo>,
      "Limits of a good request in milliseconds: ttft:2000 tpot:50; adds replicas while they are exceeded"},
     {"--share", flag::to<&AutoscalerFlags::share>, "Minimum share of good requests", flag::range(0.01, 1.0)},
-    {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>, "The smallest fleet",
-     kReplicas},
+    {"--min-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_min>,
+     "The smallest fleet; 0: none without requests, and one again for the first that waits in a router's "
+     "--queue-size",
+     flag::range(0, kReplicasMost)},
     {"--max-replicas", flag::to<scaling_of, &fleet::ScalingRules::replicas_max>, "The largest fleet",
-     kReplicas},
+     flag::range(1, kReplicasMost)},
     {"--window", flag::to<&AutoscalerFlags::window>, "Time between two predictions of the load"},
     {"--interval", flag::to<&AutoscalerFlags::interval>, "Time between two reads of the replicas' metrics"},
 };

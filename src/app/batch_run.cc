@@ -12,13 +12,11 @@
 namespace octavo {
 namespace {
 
-Request random_request(const BatchShape& shape, int vocab, std::uint64_t number) {
+Request request_of(BatchRequest&& wanted, double temperature) {
   Request request;
-  for (int i = 0; i < shape.input_len; ++i)
-    request.prompt.push_back(static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) %
-                                                  static_cast<std::uint64_t>(vocab)));
-  request.sampling.temperature = shape.temperature;
-  request.sampling.max_tokens = shape.output_len;
+  request.prompt = std::move(wanted.prompt);
+  request.sampling.temperature = temperature;
+  request.sampling.max_tokens = wanted.output_len;
   request.sampling.ignore_eos = true;
   return request;
 }
@@ -40,11 +38,10 @@ class CountingSink final : public OutputSink {
 
 }  // namespace
 
-Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,
-                         const std::function<void()>& all_begun, ProgressBar* bar) {
-  const int vocab = engine.info().vocab_size;
+Result<double> run_requests(EngineClient& engine, std::vector<BatchRequest> requests, double temperature,
+                            const std::function<void()>& all_begun, ProgressBar* bar) {
   Arrivals arrivals;
-  int waiting = count;  // only the engine's thread delivers
+  std::size_t waiting = requests.size();  // only the engine's thread delivers
   const std::int64_t started = now_us();
   std::vector<RequestId> submitted;
   std::optional<Error> failed;
@@ -53,9 +50,9 @@ Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int coun
     failed = error;
     for (const RequestId id : submitted) engine.abort(id);
   };
-  for (int i = 0; i < count && !failed; ++i) {
-    const auto id = engine.submit(random_request(shape, vocab, number++),
-                                  std::make_shared<CountingSink>(static_cast<std::size_t>(i), arrivals, [&] {
+  for (std::size_t i = 0; i < requests.size() && !failed; ++i) {
+    const auto id = engine.submit(request_of(std::move(requests[i]), temperature),
+                                  std::make_shared<CountingSink>(i, arrivals, [&] {
                                     if (--waiting == 0) all_begun();
                                   }));
     id ? submitted.push_back(*id) : fail(id.error());
@@ -66,10 +63,24 @@ Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int coun
     if (!arrivals.pop(arrival, 1000)) continue;
     if (arrival.output.error) fail(*arrival.output.error);
     ++ended;
-    if (bar != nullptr) bar->show(ended, static_cast<std::size_t>(count));
+    if (bar != nullptr) bar->show(ended, requests.size());
   }
   if (failed) return std::unexpected(*std::move(failed));
   return static_cast<double>(now_us() - started) * 1e-6;
+}
+
+Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,
+                         const std::function<void()>& all_begun, ProgressBar* bar) {
+  const auto vocab = static_cast<std::uint64_t>(engine.info().vocab_size);
+  std::vector<BatchRequest> requests(static_cast<std::size_t>(count));
+  for (BatchRequest& request : requests) {
+    for (int i = 0; i < shape.input_len; ++i)
+      request.prompt.push_back(
+          static_cast<TokenId>(random_bits(number, static_cast<std::uint64_t>(i)) % vocab));
+    request.output_len = shape.output_len;
+    ++number;
+  }
+  return run_requests(engine, std::move(requests), shape.temperature, all_begun, bar);
 }
 
 }  // namespace octavo

@@ -1,8 +1,9 @@
-// Batches of equal requests on an engine in this process, for benchmarks.
+// Batches of requests on an engine in this process, for benchmarks.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "base/error.h"
 #include "local/progress.h"
@@ -10,16 +11,27 @@
 
 namespace octavo {
 
+struct BatchRequest {
+  std::vector<TokenId> prompt;
+  int output_len = 0;  // generated tokens
+};
+
 struct BatchShape {
   int input_len = 0;   // prompt tokens of a request, random so that prompts share no prefix
   int output_len = 0;  // generated tokens
   double temperature = 1.0;
 };
 
-// Runs `count` requests at once and returns the seconds until the last has ended.
-// number: the first request's number, increased by each; equal numbers give equal prompts.
+// Runs requests at once and returns the seconds until the last has ended.
 // all_begun: called on the engine's thread once each request has its first token.
 // bar: may be null. Errors: the engine's, of the first failed request.
+Result<double> run_requests(
+    EngineClient& engine, std::vector<BatchRequest> requests, double temperature,
+    const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr);
+
+// Runs `count` equal requests at once and returns the seconds until the last has ended.
+// number: the first request's number, increased by each; equal numbers give equal prompts.
+// all_begun, bar, errors: as above.
 Result<double> run_batch(
     EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,
     const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr);

@@ -18,6 +18,7 @@
 #include "app/batch_run.h"
 #include "app/commands.h"
 #include "app/environment.h"
+#include "app/given_flags.h"
 #include "base/clock.h"
 #include "base/percentile.h"
 #include "bench/machine_limits.h"
@@ -27,6 +28,7 @@
 #include "local/local_generation.h"
 #include "local/progress.h"
 #include "local/runtime.h"
+#include "traffic/dataset.h"
 
 namespace octavo {
 namespace {
@@ -38,9 +40,10 @@ struct BenchCommand {
   BatchShape shape{.input_len = 32, .output_len = 128};
   int batch_size = 8;
   std::vector<int> batch_sizes{8};  // of steps
-  int warmup_iterations = 3;
-  int iterations = 10;
-  int num_prompts = 100;
+  int warmup_iterations = 10;
+  int iterations = 30;
+  traffic::DatasetOptions dataset;  // of throughput
+  std::optional<int> output_len;    // of files, in place of their answers
   int rounds = 5;
   std::string output_json;
 };
@@ -111,23 +114,46 @@ Result<> bench_latency(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
+// The requests of the dataset.
+Result<std::vector<BatchRequest>> dataset_requests(const BenchCommand& c, const Tokenizer& tokenizer) {
+  traffic::DatasetOptions options = c.dataset;
+  options.random_input_len = c.shape.input_len;
+  options.random_output_len = c.shape.output_len;
+  if (c.output_len)
+    options.sharegpt_output_len = options.custom_output_len = options.sonnet_output_len = *c.output_len;
+  TRY(std::vector<traffic::Prompt> prompts, load_dataset(options, tokenizer));
+  std::vector<BatchRequest> requests;
+  for (traffic::Prompt& prompt : prompts) {
+    if (prompt.ids.empty()) {
+      TRY(prompt.ids, tokenizer.encode(prompt.text, true));
+    }
+    requests.push_back({std::move(prompt.ids), prompt.output_tokens});
+  }
+  return requests;
+}
+
 Result<> bench_throughput(BenchCommand& c) {
   TRY(const auto runtime, start_runtime(std::move(c.runtime)));
   std::uint64_t number = 0;
   EngineClient& engine = *runtime->engine;
-  TRY_VOID(run_batch(engine, c.shape, std::min(c.num_prompts, 4), number));  // warm-up
+  TRY(std::vector<BatchRequest> requests, dataset_requests(c, *runtime->tokenizer));
+  const auto count = static_cast<std::int64_t>(requests.size());
+  std::int64_t output_tokens = 0, tokens = 0;
+  for (const BatchRequest& request : requests) {
+    output_tokens += request.output_len;
+    tokens += static_cast<std::int64_t>(request.prompt.size()) + request.output_len;
+  }
+  TRY_VOID(run_batch(engine, c.shape, std::min(c.dataset.num_prompts, 4), number));  // warm-up
   ProgressBar bar("measuring", "requests", 1);
-  TRY(const double seconds, run_batch(engine, c.shape, c.num_prompts, number, [] {}, &bar));
+  TRY(const double seconds, run_requests(engine, std::move(requests), c.shape.temperature, [] {}, &bar));
   bar.finish();
-  const std::int64_t output_tokens = std::int64_t{c.num_prompts} * c.shape.output_len;
-  const std::int64_t tokens = output_tokens + std::int64_t{c.num_prompts} * c.shape.input_len;
-  fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n",
-             c.num_prompts / seconds, static_cast<double>(tokens) / seconds,
-             static_cast<double>(output_tokens) / seconds);
+  const double rate = static_cast<double>(count) / seconds;
+  fmt::print("Throughput: {:.2f} requests/s, {:.2f} total tokens/s, {:.2f} output tokens/s\n", rate,
+             static_cast<double>(tokens) / seconds, static_cast<double>(output_tokens) / seconds);
   object result{{"elapsed_time", seconds},
-                {"num_requests", c.num_prompts},
+                {"num_requests", count},
                 {"total_num_tokens", tokens},
-                {"requests_per_second", c.num_prompts / seconds},
+                {"requests_per_second", rate},
                 {"tokens_per_second", static_cast<double>(tokens) / seconds}};
   report_drafts(engine, result);
   return write_json(c.output_json, result);
@@ -267,13 +293,47 @@ void add_common(CLI::App& command, BenchCommand& c) {
   command.add_option("--input-len", c.shape.input_len, "Prompt tokens of a request")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--output-len", c.shape.output_len, "Generated tokens of a request")
+  command
+      .add_option("--output-len", c.shape.output_len,
+                  "Generated tokens of a request; files of throughput have their own unless this is given")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command.add_option("--temperature", c.shape.temperature, "Sampling temperature of the requests; 0: greedy")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   command.add_option("--output-json", c.output_json, "File for the result as JSON");
+}
+
+void add_throughput_flags(CLI::App& app, BenchCommand& c) {
+  traffic::DatasetOptions& d = c.dataset;
+  app.add_option("--num-prompts", d.num_prompts, "Requests")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--dataset-name", d.name, "What is asked; random has --input-len and --output-len")
+      ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
+      ->capture_default_str();
+  app.add_option("--dataset-path", d.path,
+                 "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
+  app.add_option("--prefix-len", d.random_prefix_len,
+                 "random: prompt tokens common to all, beside the others")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+}
+
+// Several ranks or engines are processes.
+void take_layout(BenchCommand& c, const CLI::App& command) {
+  const EngineOptions& engine = c.runtime.engine;
+  if (engine.rank_layout().size() * engine.data_parallel_size > 1)
+    c.runtime.engine_command = engine_process_command(command);
+}
+
+// All requests wait in the engine.
+void take_queue(BenchCommand& c) {
+  int& most = c.runtime.engine.max_queued;
+  if (c.dataset.num_prompts <= most) return;
+  most = c.dataset.num_prompts;
+  std::vector<std::string>& process = c.runtime.engine_command;
+  if (!process.empty()) process.push_back(fmt::format("--max-num-queued-reqs={}", most));
 }
 
 }  // namespace
@@ -294,17 +354,19 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   latency->add_option("--num-iters", options->iterations, "Measured batches")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  latency->callback([options, &outcome] {
+  latency->callback([options, latency, &outcome] {
+    take_layout(*options, *latency);
     if (const auto done = bench_latency(*options); !done) outcome.report(done.error());
   });
 
   CLI::App* throughput =
       bench->add_subcommand("throughput", "Tokens per second, when all requests arrive at once");
   add_common(*throughput, *options);
-  throughput->add_option("--num-prompts", options->num_prompts, "Requests")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  throughput->callback([options, &outcome] {
+  add_throughput_flags(*throughput, *options);
+  throughput->callback([options, throughput, &outcome] {
+    take_layout(*options, *throughput);
+    take_queue(*options);
+    if (throughput->count("--output-len") > 0) options->output_len = options->shape.output_len;
     if (const auto done = bench_throughput(*options); !done) outcome.report(done.error());
   });
 

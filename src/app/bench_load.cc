@@ -105,9 +105,10 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
     app.add_option(flag, to, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
   };
   app.add_option("--dataset-name", d.name, "What is asked")
-      ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "custom"}))
+      ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
-  app.add_option("--dataset-path", d.path, "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")");
+  app.add_option("--dataset-path", d.path,
+                 "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
   app.add_option("--seed", d.seed, "Seed of prompts and arrivals")->capture_default_str();
   tokens("--random-input-len", d.random_input_len, 1, "random: prompt tokens");
   tokens("--random-output-len", d.random_output_len, 1, "random: generated tokens");
@@ -120,6 +121,9 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   tokens("--prefix-repetition-prefix-len", d.prefix_len, 1, "prefix_repetition: tokens of a prefix");
   tokens("--prefix-repetition-suffix-len", d.suffix_len, 1, "prefix_repetition: tokens after it");
   tokens("--prefix-repetition-output-len", d.prefix_output_len, 1, "prefix_repetition: generated tokens");
+  tokens("--sonnet-input-len", d.sonnet_input_len, 1, "sonnet: prompt tokens");
+  tokens("--sonnet-prefix-len", d.sonnet_prefix_len, 0, "sonnet: of them, tokens common to all");
+  tokens("--sonnet-output-len", d.sonnet_output_len, 1, "sonnet: generated tokens");
   tokens("--sharegpt-output-len", d.sharegpt_output_len, 0,
          "sharegpt: generated tokens; 0: as the file's answer");
   tokens("--custom-output-len", d.custom_output_len, 1, "custom: generated tokens");

@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
-#include <cmath>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "app/bench_load.h"
 #include "app/commands.h"
-#include "fleet/simulate/svg_plot.h"
+#include "app/load_round.h"
 #include "traffic/rate_search.h"
 
 namespace octavo {
@@ -30,59 +27,10 @@ struct SweepCommand : LoadFlags {
   std::string plot;
 };
 
-constexpr double kPercentiles[] = {50, 99};
-
-struct Round {
-  double rate;
-  double good_share;  // share of all requests
-  json::object figures;
-
-  double figure(const char* name) const { return figures.at(name).to_number<double>(); }
-};
-
-double share_of_good(const traffic::LoadResult& run, const traffic::Goodput& slo) {
-  const auto good = std::ranges::count_if(run.answers, [&](const traffic::LoadAnswer& a) {
-    return a.times.completed && slo.met_by(times_of(a.times));
-  });
-  return static_cast<double>(good) / static_cast<double>(run.answers.size());
-}
-
-// Each round has new prompts, so that it does not profit from an earlier one's prefix cache.
-Result<Round> measure_round(const SweepCommand& c, double rate, std::size_t number,
-                            const traffic::Goodput& slo, const LoadTarget& target) {
-  traffic::DatasetOptions dataset = c.dataset;
-  dataset.seed += number;
-  dataset.num_prompts = std::max(20, static_cast<int>(std::ceil(rate * c.seconds)));
-  TRY(const std::vector<traffic::Prompt> prompts, load_prompts(dataset, target));
-  if (number == 0) {
-    TRY_VOID(try_out(prompts, 0, target));
-  }
-  MeasuredLoad measured =
-      measure_load(prompts, {.request_rate = rate, .burstiness = c.burstiness, .seed = dataset.seed}, target,
-                   slo, kPercentiles);
-  return Round{rate, share_of_good(measured.run, slo), std::move(measured.figures)};
-}
-
-void print_heading() {
-  fmt::print("{:>10} {:>8} {:>10} {:>12} {:>20} {:>20} {:>20}\n", "requests/s", "good", "answered/s",
-             "output tok/s", "TTFT p50, p99 ms", "TPOT p50, p99 ms", "E2EL p50, p99 ms");
-}
-
-void print_round(const Round& r) {
-  const auto times = [&](const char* name) {
-    return fmt::format("{:.1f}, {:.1f}", r.figure(fmt::format("p50_{}_ms", name).c_str()),
-                       r.figure(fmt::format("p99_{}_ms", name).c_str()));
-  };
-  fmt::print("{:>10.2f} {:>7.1f}% {:>10.2f} {:>12.1f} {:>20} {:>20} {:>20}\n", r.rate, r.good_share * 100,
-             r.figure("request_throughput"), r.figure("output_throughput"), times("ttft"), times("tpot"),
-             times("e2el"));
-  std::fflush(stdout);
-}
-
-json::object as_json(const SweepCommand& c, const std::string& model, const std::vector<Round>& rounds,
+json::object as_json(const SweepCommand& c, const std::string& model, const std::vector<LoadRound>& rounds,
                      double best) {
   json::array list;
-  for (const Round& r : rounds) {
+  for (const LoadRound& r : rounds) {
     json::object round{{"request_rate", r.rate}, {"good_share", r.good_share}};
     for (const auto& [key, value] : r.figures) round[key] = value;
     list.push_back(std::move(round));
@@ -96,43 +44,6 @@ json::object as_json(const SweepCommand& c, const std::string& model, const std:
           {"rounds", std::move(list)}};
 }
 
-// Plots over the rate.
-std::string plotted(const std::string& model, std::vector<Round> rounds) {
-  std::ranges::sort(rounds, {}, &Round::rate);
-  const auto curve = [&](const char* name, const auto& value) {
-    fleet::Curve out{.name = name, .points = {}};
-    for (const Round& r : rounds) out.points.emplace_back(r.rate, value(r));
-    return out;
-  };
-  const auto times = [&](const char* title, const std::string& name) {
-    return fleet::Chart{
-        .title = title,
-        .x_label = "requests/s",
-        .y_label = "ms",
-        .curves = {curve("p50", [&](const Round& r) { return r.figure(("p50_" + name + "_ms").c_str()); }),
-                   curve("p99", [&](const Round& r) { return r.figure(("p99_" + name + "_ms").c_str()); })}};
-  };
-  const std::vector<fleet::Chart> charts{
-      {.title = "Answers within the SLO",
-       .x_label = "requests/s",
-       .y_label = "%",
-       .curves = {curve("good", [](const Round& r) { return r.good_share * 100; })}},
-      {.title = "Output",
-       .x_label = "requests/s",
-       .y_label = "tokens/s",
-       .curves = {curve("output", [](const Round& r) { return r.figure("output_throughput"); })}},
-      times("Time to first token", "ttft"),
-      times("Time per output token", "tpot")};
-  return fleet::svg_plot(model, charts);
-}
-
-Result<> write_file(const char* flag, const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text << '\n';
-  if (!file.flush()) return field_failure(flag, ErrorCode::io, "cannot write {}", path);
-  return {};
-}
-
 Result<> bench_sweep(const SweepCommand& c) {
   auto slo = traffic::Goodput::parse(c.slo);
   if (!slo) {
@@ -142,12 +53,14 @@ Result<> bench_sweep(const SweepCommand& c) {
   if (!slo->limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
   TRY(const LoadTarget target, find_target(c));
 
-  std::vector<Round> rounds;
+  std::vector<LoadRound> rounds;
   double best = 0;
-  print_heading();
+  fmt::print("{}", round_heading());
   const auto measure = [&](double rate) -> Result<bool> {
-    TRY(Round round, measure_round(c, rate, rounds.size(), *slo, target));
-    print_round(round);
+    TRY(LoadRound round,
+        measure_round(c, {.rate = rate, .seconds = c.seconds, .number = rounds.size()}, *slo, target));
+    fmt::print("{}", round_row(round));
+    std::fflush(stdout);
     const bool good = round.good_share >= c.share;
     if (good) best = std::max(best, rate);
     rounds.push_back(std::move(round));
@@ -174,7 +87,7 @@ Result<> bench_sweep(const SweepCommand& c) {
                         json::serialize(as_json(c, target.options.model, rounds, best))));
   }
   if (!c.plot.empty()) {
-    TRY_VOID(write_file("plot", c.plot, plotted(target.options.model, rounds)));
+    TRY_VOID(write_file("plot", c.plot, plot_rounds(target.options.model, rounds)));
   }
   return {};
 }

@@ -34,6 +34,7 @@ void add_sidecar(CLI::App& program, Outcome& outcome);
 void add_simulate(CLI::App& program, Outcome& outcome);
 void add_calibrate(CLI::App& simulate, Outcome& outcome);
 void add_top(CLI::App& program, Outcome& outcome);
+void add_tune(CLI::App& program, Outcome& outcome);
 void add_doctor(CLI::App& program, Outcome& outcome);
 void add_completion(CLI::App& program, Outcome& outcome);
 void add_run_batch(CLI::App& program, Outcome& outcome);

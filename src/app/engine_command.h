@@ -9,10 +9,6 @@
 
 namespace octavo {
 
-inline constexpr const char* kRunEngineFlag = "--run-engine";
-// In addition to kRunEngineFlag: the process runs a rank of that engine.
-inline constexpr const char* kRunRankFlag = "--run-rank";
-
 // This process's command line with kRunEngineFlag and kProcessorsFlag.
 std::vector<std::string> engine_command(const EngineOptions& options);
 

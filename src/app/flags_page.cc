@@ -4,7 +4,8 @@
 #include <map>
 
 #include "app/serve_flags.h"
-#include "app/vllm_flags.h"
+#include "local/vllm_flags.h"
+#include "local/vllm_variables.h"
 
 namespace octavo {
 namespace {
@@ -22,12 +23,31 @@ constexpr std::string_view kHead = R"(# Flags of `vllm serve`
 Names may have underscores; values may be `--flag=value`; integers may be `32k` (32,000) or `32K` (32,768). The last of
 repeated flags counts; every switch has a `--no-` form; fields of JSON may be given one by one (`--speculative-config.method ngram`).
 `--config file.yaml` holds the same names; the command line wins. An unknown flag is an error that names the nearest one.
-Environment: `OCTAVO_API_KEY`, `VLLM_API_KEY`, `OTEL_SERVICE_NAME`, `VLLM_LOGGING_LEVEL`, `VLLM_LOG_STATS_INTERVAL`, `VLLM_SERVER_DEV_MODE`,
-`VLLM_ALLOW_RUNTIME_LORA_UPDATING`, `VLLM_LORA_RESOLVER_CACHE_DIR`, `VLLM_PLUGINS`, `VLLM_NIXL_SIDE_CHANNEL_HOST`,
-`VLLM_NIXL_SIDE_CHANNEL_PORT`, AWS's variables for an S3 tier, the variables of `mpirun`, and those of
-[models by name](models.md#models-by-name).
+Environment variables: [environment](environment.md).
 
 )";
+
+constexpr std::string_view kEnvironmentHead = R"(# Environment variables
+
+`octavo serve --list-environment` prints this page. A flag on the command line wins over its variable. At the start the log names
+each `VLLM_` variable that has no effect, and each that vLLM does not have, with the name that may be meant.
+
+| variable | |
+|---|---|
+)";
+
+constexpr VllmVariable kOwnVariables[] = {
+    {"AWS_ACCESS_KEY_ID",
+     "key of a KV store that takes signed requests (S3); with AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN"},
+    {"AWS_REGION", "its region; or AWS_DEFAULT_REGION"},
+    {"HF_TOKEN", "token for downloads; others of the hub: [models by name](models.md#models-by-name)"},
+    {"LMCACHE_CONFIG_FILE", "file of settings for LMCacheConnectorV1"},
+    {"LMCACHE_*", "those settings one by one, as LMCACHE_MAX_LOCAL_CPU_SIZE; they win over the file"},
+    {"OCTAVO_API_KEY", "as --api-key"},
+    {"OMPI_COMM_WORLD_RANK, PMI_RANK ..", "the process among those that mpirun has started"},
+    {"OTEL_SERVICE_NAME", "name of the service in spans"},
+    {"SLURM_NODEID ..", "the host among those of a job"},
+};
 
 // Escapes vertical bars, which would end a cell.
 std::string cell(std::string_view text) {
@@ -52,7 +72,20 @@ std::string verdict(const VllmFlag& flag) {
   return fmt::format("no effect: `{}`", values);
 }
 
+std::string row(const VllmVariable& variable) {
+  return fmt::format("| `{}` | {} |\n", variable.name, cell(variable.effect));
+}
+
 }  // namespace
+
+std::string environment_page() {
+  std::string page(kEnvironmentHead);
+  for (const VllmVariable& variable : kOwnVariables) page += row(variable);
+  for (const VllmVariable& variable : read_vllm_variables()) page += row(variable);
+  page += "\n## Without effect\n\n```text\n";
+  for (const std::string_view name : other_vllm_variables()) page += fmt::format("{}\n", name);
+  return page + "```\n";
+}
 
 std::string flags_page(const CLI::App& serve) {
   std::map<std::string_view, const VllmFlag*> by_name;

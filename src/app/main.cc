@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   octavo::add_simulate(program, outcome);
   octavo::add_run_batch(program, outcome);
   octavo::add_top(program, outcome);
+  octavo::add_tune(program, outcome);
   octavo::add_doctor(program, outcome);
   octavo::add_completion(program, outcome);
   take_last(program);

@@ -9,6 +9,7 @@
 
 #include "app/autoscaler_flags.h"
 #include "app/commands.h"
+#include "app/plan_search.h"
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "fleet/plan/forecast.h"
@@ -27,6 +28,7 @@ struct PlanCommand : SimulationFlags {
   int startup_s = 30;
   std::string predictor = "trend";
   std::string output_json;
+  SearchFlags search;
 };
 
 Result<fleet::Slo> read_slo(const PlanCommand& c) {
@@ -92,6 +94,11 @@ Result<> run_plan(PlanCommand& c) {
   if (c.window_s > 0 && c.startup_s > c.window_s)
     return invalid("startup-time", "must be at most the window of {} s", c.window_s);
   TRY(const fleet::Slo slo, read_slo(c));
+  if (!c.search.devices.empty()) {
+    TRY(const fleet::Trace trace, read_traffic(c));
+    TRY(const std::string found, run_search(c.search, c, trace, slo, rules.replicas_max));
+    return write_result("output-json", c.output_json, found);
+  }
   TRY_VOID(describe_replica(c));
   TRY(const fleet::Trace trace, read_traffic(c));
   if (c.window_s > 0) TRY_VOID(fleet::window_loads(trace, rules.window_us));
@@ -167,6 +174,7 @@ void add_plan(CLI::App& program, Outcome& outcome) {
   add_scaling_flags(*command, *options);
   add_traffic_flags(*command, *options);
   add_replica_flags(*command, *options);
+  add_search_flags(*command, options->search, *options);
   add_plan_live(*command, outcome);
   add_plan_pools(*command, outcome);
   add_plan_compare(*command, outcome);

@@ -9,10 +9,12 @@
 
 #include "app/autoscaler_flags.h"
 #include "app/commands.h"
+#include "app/kube_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/autoscale/connectors/command.h"
+#include "fleet/autoscale/connectors/kubernetes.h"
 #include "fleet/autoscale/connectors/process.h"
 #include "fleet/autoscale/planner.h"
 #include "http/url.h"
@@ -26,6 +28,8 @@ struct PlanLiveCommand {
 
   std::string connector = "none";
   std::string command;
+  std::string pool;
+  std::string workload, kube_api, kube_space;
   std::string ports = "8100-8199";
   int startup_timeout_s = 600;
   int drain_timeout_s = 1800;
@@ -50,6 +54,7 @@ Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   fleet::ProcessOptions o{.command = c.command,
                           .router = c.options.urls.front(),
                           .api_key = c.options.api_key,
+                          .worker_type = c.pool,
                           .startup_us = c.startup_timeout_s * std::int64_t{1'000'000},
                           .drain_us = c.drain_timeout_s * std::int64_t{1'000'000}};
   if (!o.command.contains("{port}"))
@@ -72,6 +77,24 @@ Result<fleet::MakeConnector> command_connector(const PlanLiveCommand& c) {
   };
 }
 
+Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
+  fleet::KubeScaleOptions o;
+  TRY(o.api, kube_api(c.kube_api));
+  TRY(o.path, fleet::kube_workload_path(c.workload, c.kube_space.empty() ? o.api.space : c.kube_space));
+  return [o](int) { return std::make_unique<fleet::KubernetesConnector>(o); };
+}
+
+// The pool has its part of the SLO: prompts are computed in one, further tokens in the other.
+Result<> read_pool(const PlanLiveCommand& c, const fleet::Slo& slo, fleet::PlannerOptions& o) {
+  if (c.pool.empty()) return {};
+  const bool prefill = c.pool == "prefill";
+  if (prefill ? slo.limits.tpot_ms > 0 : slo.limits.ttft_ms > 0)
+    return invalid("slo", "a {} pool has only {}: leave {} out", c.pool, prefill ? "ttft" : "tpot",
+                   prefill ? "tpot" : "ttft");
+  o.pool = prefill ? fleet::Pool::prefill : fleet::Pool::decode;
+  return {};
+}
+
 constexpr struct {
   std::string_view name;
   std::string_view summary;
@@ -82,6 +105,7 @@ constexpr struct {
     {"process", "starts and ends servers on this machine, and registers them at the router",
      process_connector},
     {"command", "runs --command with the number", command_connector},
+    {"kubernetes", "sets the scale of --kube-workload", kubernetes_connector},
 };
 
 Result<> run_plan_live(PlanLiveCommand& c) {
@@ -91,6 +115,7 @@ Result<> run_plan_live(PlanLiveCommand& c) {
   if (o.urls.empty()) return invalid("url", "a router or replicas must be given");
   for (const std::string& url : o.urls) TRY_VOID(http::parse_url(url));
   TRY(AutoscalerSetup setup, autoscaler_setup(c.decisions));
+  TRY_VOID(read_pool(c, setup.slo, o));
   o.rules = setup.rules;
   o.share = setup.slo.share;
   o.capacity = std::move(setup.capacity);
@@ -119,6 +144,11 @@ void add_decision_flags(CLI::App& command, PlanLiveCommand& c) {
   command.add_option("--api-key", c.options.api_key, "Key to show to them")
       ->envname("OCTAVO_API_KEY")
       ->group(group);
+  command
+      .add_option("--pool", c.pool,
+                  "Scale only the routers' workers of this type; run one planner for each pool")
+      ->check(CLI::IsMember({"prefill", "decode"}))
+      ->group(group);
   add_autoscaler_flags(command, group, c.decisions);
 }
 
@@ -138,6 +168,16 @@ void add_connector_flags(CLI::App& command, PlanLiveCommand& c) {
       .add_option("--command", c.command,
                   "process: starts a server on {port} of this machine; command: scales to {replicas}")
       ->group(group);
+  command
+      .add_option(
+          "--kube-workload", c.workload,
+          "kubernetes: deployment/NAME, statefulset/NAME, replicaset/NAME or GROUP/VERSION/PLURAL/NAME")
+      ->group(group);
+  command
+      .add_option("--kube-namespace", c.kube_space,
+                  "kubernetes: namespace of the workload (default: this pod's)")
+      ->group(group);
+  add_kube_api_flag(command, group, c.kube_api);
   command.add_option("--ports", c.ports, "process: ports of the servers")
       ->capture_default_str()
       ->group(group);

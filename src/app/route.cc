@@ -1,5 +1,6 @@
 // octavo route
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "app/sglang_flags.h"
 #include "app/source_flags.h"
 #include "app/stop_signals.h"
+#include "app/tracing_flag.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/route/router.h"
@@ -41,6 +43,7 @@ struct RouteCommand {
   PodFlags pods;
   SourceFlags sources;
   int shutdown_grace_s = 180;
+  std::string traces_endpoint;
 };
 
 using RouterFlag = FlagRow<RouterOptions>;
@@ -73,12 +76,18 @@ constexpr RouterFlag kPolicyFlag[] = {
 // The URLs of prefill workers: SGLang's command line has a bootstrap port, or "none", after each of them.
 Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions& o) {
   for (const std::string& word : words) {
-    const bool is_port =
-        word == "none" || std::ranges::all_of(word, [](char d) { return d >= '0' && d <= '9'; });
-    if (!is_port)
+    int port = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), port);
+    const bool is_number = error == std::errc() && end == word.data() + word.size();
+    if (word != "none" && !is_number) {
       o.pd.prefill_urls.push_back(word);
-    else if (o.pd.prefill_urls.empty())
-      return invalid("", "must begin with a URL, got {}", quoted_text(word));
+      o.pd.bootstrap_ports.push_back(0);
+      continue;
+    }
+    if (o.pd.prefill_urls.empty()) return invalid("", "must begin with a URL, got {}", quoted_text(word));
+    if (is_number && (port < 1 || port > 65'535))
+      return invalid("", "a bootstrap port must be in [1, 65535], got {}", word);
+    o.pd.bootstrap_ports.back() = port;
   }
   return {};
 }
@@ -90,8 +99,9 @@ constexpr RouterFlag kPoolFlags[] = {
      "Compute prompts on the workers of --prefill and answers on those of --decode, which fetch the KV "
      "blocks (--kv-transfer-config of octavo serve and vllm serve)"},
     {"--prefill", flag::parsed<take_prefill_urls>,
-     "A worker that computes prompts, as http://host:port; may be repeated. A port after it, or \"none\", is "
-     "SGLang's bootstrap port and is not used"},
+     "A worker that computes prompts, as http://host:port; may be repeated. A port after it is the bootstrap "
+     "port of SGLang's engines, which get each request together with a worker of --decode; \"none\": no "
+     "port"},
     {"--decode", flag::to<pd_of, &DisaggregationOptions::decode_urls>,
      "A worker that decodes, as http://host:port; may be repeated"},
     {"--max-local-prefill-length", flag::to<pd_of, &DisaggregationOptions::max_local_length>,
@@ -195,6 +205,9 @@ constexpr RouterFlag kFailureFlags[] = {
 };
 
 constexpr RouteFlag kClientFlags[] = {
+    {kTracesFlag, flag::to<&RouteCommand::traces_endpoint>,
+     "Send a span for each request, and one for each call to a worker, to this collector: OTLP over HTTP as "
+     "JSON, as http://HOST:4318/v1/traces"},
     {"--api-key",
      flag::to<&RouteCommand::options, &RouterOptions::api_keys>,
      "Keys for clients; the router sends the first one to replicas for health and metrics",
@@ -211,7 +224,7 @@ constexpr RouterFlag kLimitFlags[] = {
     {"!--no-page", flag::to<&RouterOptions::page>, "No web page at /"},
     {"--cors-allowed-origins", flag::to<origins_of>, "Origins whose pages may send requests (default: all)"},
     log_level_flag<RouterOptions>(),
-    {"--request-id-headers", flag::to<&RouterOptions::request_id_headers>,
+    {"--request-id-headers", flag::to<&RouterOptions::trace, &fleet::TraceOptions::request_id_headers>,
      "Headers whose value is a request's id, where it has no X-Request-Id"},
     {"--max-payload-size", flag::to<&RouterOptions::http, &http::ServerOptions::body_bytes_max>,
      "Bytes of the largest request body", flag::range(std::uint64_t{1}, std::uint64_t{1} << 32)},
@@ -305,6 +318,7 @@ Result<> route(RouteCommand& c) {
     o.warm_from = *std::move(url);
   }
   TRY_VOID(read_discovery(c));
+  TRY(o.trace.tracer, start_tracer(c.traces_endpoint, "octavo-route"));
   const std::string policy = o.policy;
   const std::size_t named = o.worker_urls.size() + o.pd.prefill_urls.size() + o.pd.decode_urls.size();
   const std::string workers =

@@ -20,36 +20,12 @@
 #include "app/serving.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
-#include "base/processors.h"
-#include "engine/load/placement.h"
+#include "local/kv_environment.h"
+#include "local/share_host.h"
 #include "serve/routes/routes.h"
 
 namespace octavo {
 namespace {
-
-// vLLM's variables for where blocks are handed over, unless --kv-transfer-config says it.
-Result<> take_side_channel(KvTransferOptions& options) {
-  if (options.host.empty()) options.host = environment("VLLM_NIXL_SIDE_CHANNEL_HOST");
-  const std::string port = environment("VLLM_NIXL_SIDE_CHANNEL_PORT");
-  if (port.empty() || options.port) return {};
-  int number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc{} || end != port.data() + port.size() || number < 0 || number > 65'535)
-    return invalid("VLLM_NIXL_SIDE_CHANNEL_PORT", "must be an integer in [0, 65535], got {}", port);
-  options.port = number;
-  return {};
-}
-
-// The variables of AWS's tools, for a store that takes signed requests.
-void take_store_keys(KvTransferOptions& options) {
-  if (!options.tier) return;
-  StoreKeys& keys = options.tier->keys;
-  keys.access = environment("AWS_ACCESS_KEY_ID");
-  keys.secret = environment("AWS_SECRET_ACCESS_KEY");
-  keys.session = environment("AWS_SESSION_TOKEN");
-  keys.region = environment("AWS_REGION");
-  if (keys.region.empty()) keys.region = environment("AWS_DEFAULT_REGION");
-}
 
 // vLLM's lora_filesystem_resolver, which is among its plugins unless VLLM_PLUGINS names others.
 void take_adapter_folder(RuntimeOptions& options) {
@@ -66,25 +42,6 @@ void take_adapter_folder(RuntimeOptions& options) {
         "VLLM_LORA_RESOLVER_CACHE_DIR: adapters are loaded from there with --enable-lora and "
         "--allow-runtime-lora-updating only");
   options.lora_folder = folder;
-}
-
-// --kv-offloading-size: a tier in host memory, or where that is the cache's own, in the user's cache folder.
-Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
-  if (c.kv_offloading.gib == 0) return {};
-  if (options.enabled)
-    return invalid("--kv-offloading-size",
-                   "is another way to say what --kv-transfer-config says: give one of them");
-  const std::string home = environment("HOME");
-  std::string folder = environment("XDG_CACHE_HOME");
-  if (folder.empty() && home.empty())
-    return invalid("--kv-offloading-size",
-                   "neither XDG_CACHE_HOME nor HOME says where the user's cache folder is");
-  if (folder.empty()) folder = home + "/.cache";
-  options.enabled = true;
-  options.tier = {.place = folder + "/octavo/kv",
-                  .bytes = static_cast<std::int64_t>(c.kv_offloading.gib * (std::int64_t{1} << 30)),
-                  .on_host_of_device = true};
-  return {};
 }
 
 // The variables of Open MPI, of MPICH and of Slurm: of this process among those that mpirun has started
@@ -120,23 +77,6 @@ Result<> take_job_nodes(EngineOptions& options) {
   options.nodes.rank = nodes.rank;
   options.nodes.master_addr = nodes.master_addr;
   log_info("host {} of {} of a job, host 0 is {}", nodes.rank, nodes.count, nodes.master_addr);
-  return {};
-}
-
-// Shares this host's processors out among the processes of engines. mpirun binds its own.
-Result<> take_processors(ServeCommand& c) {
-  const std::string bound = environment("VLLM_CPU_OMP_THREADS_BIND");  // "auto", "nobind" or "0-3|4-7"
-  if (bound == "nobind") {
-    c.numa.bind = false;
-  } else if (!bound.empty() && bound != "auto" && c.numa.processors.empty()) {
-    for (const auto list : bound | std::views::split('|'))
-      c.numa.processors.emplace_back(list.begin(), list.end());
-  }
-  EngineOptions& engine = c.runtime.engine;
-  if (engine.mpi) c.numa.bind = false;
-  const int processes = engine.data_parallel_size * engine.ranks_of_host();
-  TRY(engine.processors, share_processors(c.numa, processes, numa_nodes()));
-  if (!engine.processors.empty()) log_info("processors of each process: {}", engine.processors);
   return {};
 }
 
@@ -176,7 +116,8 @@ Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
   // Engines that belong to a server on another host. Without the number of its first engine this host has ranks.
-  const bool has_engines_of_another = c.headless && c.data_parallel.start_rank.has_value();
+  const bool has_engines_of_another =
+      c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {
     TRY_VOID(take_mpi(engine));
     TRY_VOID(take_job_nodes(engine));
@@ -188,21 +129,23 @@ Result<> serve(ServeCommand& c) {
     return invalid("enable_elastic_ep", "is for engines of one host");
   c.runtime.engines.elastic = c.data_parallel.elastic;
   c.runtime.engines.most = c.data_parallel.engines_max;
-  TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
-  take_store_keys(c.runtime.engine.kv_transfer);
-  TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
+  TRY_VOID(take_kv_environment(c, environment));
   if (c.child.runs_engine) return run_engine(std::move(c.runtime), c.child.rank, has_engines_of_another);
   take_adapter_folder(c.runtime);
-  TRY_VOID(take_processors(c));
+  TRY_VOID(take_processors(engine, c.numa, environment));
   if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
   if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
   if (has_engines_of_another) return run_host_of_engines(std::move(c.runtime));
   if (c.headless)
     return invalid("--headless",
-                   "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank");
+                   "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank or "
+                   "--data-parallel-size-local");
   StopSignals signals;
-  TRY(const std::vector<Serving> servings, start_servers(c));
-  signals.wait();
+  TRY(std::vector<Serving> servings, start_servers(c));
+  signals.wait([&] {
+    for (const Serving& serving : servings) serving.runtime->engine->log_state();
+  });
+  for (Serving& serving : servings) serving.registration.reset();  // routers send no more requests
   log_info("stopping: answers in flight get up to {} s", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);
   return {};
@@ -217,6 +160,7 @@ void add_serve(CLI::App& program, Outcome& outcome) {
   command->callback([options, command, &outcome] {
     if (options->lists.flags) return fmt::print("{}", flags_page(*command));
     if (options->lists.routes) return fmt::print("{}\n", boost::json::serialize(api_of_all_routes()));
+    if (options->lists.environment) return fmt::print("{}", environment_page());
     if (options->lists.metrics) return fmt::print("{}", metrics_page());
     if (const auto served = serve(*options); !served) outcome.report(served.error());
   });

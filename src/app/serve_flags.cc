@@ -7,27 +7,17 @@
 
 #include "app/engine_command.h"
 #include "app/help_formatter.h"
-#include "app/json_flags.h"
 #include "app/listen_flags.h"
-#include "app/structured_outputs_config.h"
 #include "base/log.h"
 #include "base/log_format.h"
 #include "local/engine_flags.h"
 #include "local/flag_table.h"
-#include "local/media_io.h"
-#include "local/pooler_config.h"
+#include "local/json_flags.h"
 #include "local/profiler_flag.h"
+#include "local/runtime_flags.h"
 
 namespace octavo {
 namespace {
-
-std::vector<std::string> with_auto(const std::vector<std::string_view>& names) {
-  std::vector<std::string> all{"auto", "none"};
-  all.insert(all.end(), names.begin(), names.end());
-  return all;
-}
-std::vector<std::string> tool_parsers() { return with_auto(grammar::tool_dialect_names()); }
-std::vector<std::string> reasoning_parsers() { return with_auto(openai::reasoning_parsers()); }
 
 // Flags in `octavo serve --help`.
 const std::set<std::string> kCommonFlags = {
@@ -66,14 +56,6 @@ Result<> take_log_format(const std::string& name, ServeCommand&) {
   return {};
 }
 
-Result<std::vector<LoraModule>> read_lora_modules(const std::vector<std::string>& texts) {
-  std::vector<LoraModule> modules;
-  for (const std::string& text : texts) {
-    TRY(modules.emplace_back(), read_lora_module(text));
-  }
-  return modules;
-}
-
 // Batches yield to other requests by their priority.
 Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
@@ -83,9 +65,6 @@ Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   return {};
 }
 
-constexpr Choice<ContentFormat> kContentFormats[] = {
-    {"auto", ContentFormat::automatic}, {"string", ContentFormat::string}, {"openai", ContentFormat::parts}};
-
 using ServeFlag = FlagRow<ServeCommand>;
 RuntimeOptions& runtime_of(ServeCommand& c) { return c.runtime; }
 ServeOptions& serving_of(ServeCommand& c) { return c.runtime.serve; }
@@ -93,66 +72,14 @@ openai::RequestRules& rules_of(ServeCommand& c) { return c.runtime.serve.rules; 
 ServeFeatures& features_of(ServeCommand& c) { return c.runtime.serve.features; }
 AccessOptions& access_of(ServeCommand& c) { return c.runtime.serve.access; }
 ObserveOptions& observe_of(ServeCommand& c) { return c.runtime.serve.observe; }
-MediaSources& sources_of(ServeCommand& c) { return c.runtime.serve.media.sources; }
 http::TlsOptions& tls_of(ServeCommand& c) { return c.http.tls; }
 
-constexpr ServeFlag kParserFlags[] = {
-    {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
-     "How the model writes tool calls; auto: as its chat template shows, none: calls are text",
-     OneOfList{tool_parsers}},
+constexpr ServeFlag kToolFlags[] = {
     {"--enable-auto-tool-choice,!--no-enable-auto-tool-choice", flag::to<&ServeCommand::auto_tool_choice>,
      "Find tool calls in answers, for tool_choice auto (default: on)"},
-    {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
-     "Leave tools out of the prompt of requests that say tool_choice none"},
-    {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
-     "How the model marks its thoughts, which replies then have in `reasoning`; auto: as its chat template "
-     "shows, none: thoughts are text",
-     OneOfList{reasoning_parsers}},
-    {"--structured-outputs-config",
-     flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
-     R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
-     R"("unknown_keywords": "refuse", "unique_items": "refuse", "member_order": "any"})"},
-};
-
-constexpr ServeFlag kTemplateFlags[] = {
-    {"--chat-template", flag::to<runtime_of, &RuntimeOptions::chat_template>,
-     "File with a chat template, or the template itself, instead of the model's own"},
-    {"--chat-template-content-format",
-     flag::chosen<kContentFormats, serving_of, &ServeOptions::content_format>,
-     "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
-     "list of parts), auto (as the template takes it)"},
-    {"--trust-request-chat-template", flag::to<rules_of, &openai::RequestRules::trust_chat_templates>,
-     "Allow chat_template in requests"},
-    {"--default-chat-template-kwargs",
-     flag::parsed<json_object, rules_of, &openai::RequestRules::default_template_kwargs>,
-     R"(JSON: arguments for the template that a request does not give, as {"enable_thinking": false})"},
-    {"--mm-processor-kwargs", flag::parsed<json_object, runtime_of, &RuntimeOptions::mm_processor_kwargs>,
-     R"(JSON: preprocessing of images, in place of the model's: {"size": {"longest_edge": 1024}} )"
-     R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)"},
-    {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
-     R"(JSON: choice of a video's frames, in place of the model's: {"video": {"num_frames": 16}} )"
-     R"(spreads 16, -1 takes all, {"video": {"fps": 1}} one a second)"},
-    {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
-     "Role of the messages in replies"},
-};
-
-constexpr ServeFlag kModelFlags[] = {
-    {"--pooler-config", flag::parsed<read_pooler_config, runtime_of>,
-     R"(JSON: pooling of texts, in place of the model's: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
-     R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)"},
-    {"--tokenizer", flag::to<runtime_of, &RuntimeOptions::tokenizer>,
-     "Folder or file of the tokenizer (default: the model's)"},
-    {"--served-model-name", flag::to<runtime_of, &RuntimeOptions::served_model_names>,
-     "Names of the model in the API; replies have the first one (default: the model argument as "
-     "given, or demo without one)"},
 };
 
 constexpr ServeFlag kReplyFlags[] = {
-    {"--generation-config", flag::to<runtime_of, &RuntimeOptions::generation_config>,
-     "Source of sampling values that a request does not set: auto (the model's generation_config.json), "
-     "vllm (vLLM's defaults), or a folder with such a file"},
-    {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,
-     R"(JSON: such values, above those of the file, as {"temperature": 0.5})"},
     {"--enable-request-id-headers", flag::to<features_of, &ServeFeatures::request_id_headers>,
      "Answer with X-Request-Id: the request's own, else a new one"},
     {"--enable-prompt-tokens-details", flag::to<features_of, &ServeFeatures::prompt_tokens_details>,
@@ -181,9 +108,6 @@ constexpr ServeFlag kReplyFlags[] = {
 };
 
 constexpr ServeFlag kAdapterFlags[] = {
-    {"--lora-modules", flag::parsed<read_lora_modules, runtime_of, &RuntimeOptions::lora_modules>,
-     R"(Adapters (PEFT's folders) to load at the start: NAME=PATH, or JSON as {"name": "a", "path": )"
-     R"("folder", "base_model_name": "b"}; needs --enable-lora)"},
     {"--allow-runtime-lora-updating",
      flag::to<features_of, &ServeFeatures::change_adapters>,
      "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter",
@@ -224,10 +148,6 @@ constexpr ServeFlag kAccessFlags[] = {
     {"--client-header", flag::to<access_of, &AccessOptions::client_header>,
      "Request header that identifies the tenant (default: API key, else address). Trusted as sent: set it "
      "at the gateway"},
-    {"--allowed-media-domains", flag::to<sources_of, &MediaSources::domains>,
-     "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched"},
-    {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
-     "Folder below which file: addresses of images and sounds are read", Folder{}},
     {"--isolate-prefix-cache", flag::to<access_of, &AccessOptions::isolate_prefix_cache>,
      "Tenants (by key, address or --client-header) share no cached prefixes"},
     {"--allowed-origins", flag::parsed<read_text_list, &ServeCommand::cors, &http::CorsOptions::origins>,
@@ -288,9 +208,6 @@ constexpr ServeFlag kLogFlags[] = {
      "Maximum bytes of a prompt in the log (default: all)", flag::range(0, 1 << 30)},
     {"--log-format", flag::parsed<take_log_format>,
      "Log lines as text, or as json: {\"time\", \"level\", \"message\"}", OneOf{"text|json"}},
-    {"--otlp-traces-endpoint", flag::to<&ServeCommand::otlp_traces_endpoint>,
-     "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
-     "http://HOST:4318/v1/traces"},
     log_level_flag<ServeCommand>("VLLM_LOGGING_LEVEL"),
     {"--server-dev-mode",
      flag::to<features_of, &ServeFeatures::dev_mode>,
@@ -298,15 +215,6 @@ constexpr ServeFlag kLogFlags[] = {
      "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk",
      {},
      {.environment = "VLLM_SERVER_DEV_MODE"}},
-};
-
-constexpr ServeFlag kOffloadingFlags[] = {
-    {"--kv-offloading-size", flag::to<&ServeCommand::kv_offloading, &KvOffloading::gib>,
-     "GiB for a tier below the KV cache: GPUs use host memory, CPUs the folder octavo/kv in the user's "
-     "cache folder; 0: no tier. Other folders or both: --kv-transfer-config",
-     flag::range(0.0, 1e6)},
-    {"--kv-offloading-backend", flag::to<&ServeCommand::kv_offloading, &KvOffloading::backend>,
-     "Kind of that tier: native", OneOf{"native"}},
 };
 
 constexpr ServeFlag kOtherFlags[] = {
@@ -323,6 +231,8 @@ constexpr ServeFlag kOtherFlags[] = {
      "Print how each flag of `vllm serve` is handled (docs/reference/flags.md), and exit"},
     {"--list-routes", flag::to<&ServeCommand::lists, &Lists::routes>,
      "Print the OpenAPI document of all routes, and exit"},
+    {"--list-environment", flag::to<&ServeCommand::lists, &Lists::environment>,
+     "Print how each environment variable is handled (docs/reference/environment.md), and exit"},
     {"--list-metrics", flag::to<&ServeCommand::lists, &Lists::metrics>,
      "Print all metrics (docs/reference/metrics.md), and exit"},
 };
@@ -335,9 +245,8 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   app.set_help_all_flag("--help-all", "Print all flags and exit");
   add_engine_flags(app, command.runtime.engine);
   add_hub_flags(app, command.runtime.hub, environment);
-  add_flags(app, command, "Tools and reasoning", kParserFlags);
-  add_flags(app, command, "Chat templates", kTemplateFlags);
-  add_flags(app, command, "Model", kModelFlags);
+  add_flags(app, command, "Tools and reasoning", kToolFlags);
+  add_runtime_flags(app, command);
   add_flags(app, command, "Requests and replies", kReplyFlags);
   add_flags(app, command, "LoRA", kAdapterFlags);
   constexpr const char* kServer = "Server";
@@ -347,11 +256,10 @@ void add_serve_flags(CLI::App& app, ServeCommand& command) {
   add_flags(app, command, kServer, kAccessFlags);
   add_flags(app, command, kServer, kProcessFlags);
   add_flags(app, command, "", kChildFlags);
-  add_data_parallel_flags(app, command.data_parallel);
   add_flags(app, command, kServer, kLogFlags);
   add_profiler_flag(app, command.runtime.serve, kServer);
-  add_flags(app, command, "KV cache", kOffloadingFlags);
   add_flags(app, command, kServer, kOtherFlags);
+  add_registration_flags(app, command.registration);
 }
 
 }  // namespace octavo

@@ -4,10 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "app/data_parallel.h"
+#include "app/registration_flags.h"
 #include "engine/load/placement.h"
 #include "http/server.h"
-#include "local/runtime.h"
+#include "local/runtime_flags.h"
 
 namespace octavo {
 
@@ -23,11 +23,6 @@ struct ChildProcess {
   int rank = 0;
 };
 
-struct KvOffloading {
-  double gib = 0;  // 0: no tier
-  std::string backend = "native";
-};
-
 struct LogStats {
   bool enabled = true;
   double interval_s = 10;
@@ -38,25 +33,23 @@ struct Lists {
   bool flags = false;
   bool routes = false;
   bool metrics = false;
+  bool environment = false;
 };
 
-struct ServeCommand {
-  RuntimeOptions runtime;
+struct ServeCommand : RuntimeCommand {
   http::ServerOptions http;
   http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins may do nothing
   Fingerprint fingerprint;
   bool auto_tool_choice = true;
   bool engine_process = true;
   NumaOptions numa;
-  DataParallelOptions data_parallel;
   int stand_ins = 1;
   ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
-  KvOffloading kv_offloading;
-  std::string otlp_traces_endpoint;
   std::string batch_dir;  // "": no files and batches
   LogStats log_stats;
+  RegistrationFlags registration;
   Lists lists;
 };
 
@@ -65,5 +58,7 @@ void add_serve_flags(CLI::App& app, ServeCommand& command);
 
 // docs/reference/flags.md: every flag of `vllm serve` and what becomes of it, and the flags that only Octavo has.
 std::string flags_page(const CLI::App& serve);
+// docs/reference/environment.md: environment variables, and what becomes of vLLM's.
+std::string environment_page();
 
 }  // namespace octavo

@@ -1,17 +1,21 @@
 #include "app/serving.h"
 
+#include <unistd.h>
+
 #include <memory>
 #include <span>
 #include <string>
 
 #include "app/engine_command.h"
 #include "app/environment.h"
+#include "app/tracing_flag.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/size_text.h"
 #include "batches/service.h"
 #include "local/version.h"
+#include "local/vllm_variables.h"
 
 namespace octavo {
 namespace {
@@ -34,6 +38,7 @@ Result<Serving> start_serving(ServeCommand& c) {
   if (const std::string key = environment("VLLM_API_KEY");
       !key.empty() && c.runtime.serve.access.api_keys.empty())
     c.runtime.serve.access.api_keys = {key};
+  log_vllm_variables(environ);
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
   std::unique_ptr<batches::Store> store;
@@ -43,11 +48,8 @@ Result<Serving> start_serving(ServeCommand& c) {
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
   c.runtime.serve.system_fingerprint = fingerprint(c);
-  if (!c.otlp_traces_endpoint.empty()) {
-    const std::string name = environment("OTEL_SERVICE_NAME");
-    TRY(c.runtime.serve.observe.tracer,
-        Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
-  }
+  TRY(c.runtime.serve.observe.tracer, start_tracer(c.otlp_traces_endpoint, "octavo"));
+  TRY(auto registration, plan_registration(c));
   if (!c.auto_tool_choice) c.runtime.tool_call_parser = "none";
   if (c.engine_process) c.runtime.engine_command = engine_command(c.runtime.engine);
   if (!c.cors.origins.empty()) c.http.cors = c.cors;
@@ -74,6 +76,7 @@ Result<Serving> start_serving(ServeCommand& c) {
            static_cast<double>(now_us() - started) * 1e-6);
   if (c.log_stats.enabled)
     serving.stats_log = std::make_unique<StatsLog>(*serving.runtime->engine, c.log_stats.interval_s);
+  if (registration) serving.registration = start_registration(*std::move(registration), serving);
   return serving;
 }
 

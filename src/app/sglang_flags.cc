@@ -39,9 +39,8 @@ constexpr SglangFlag kSglangFlags[] = {
     {"--tool-call-parser", Takes::one, kNoGrpc},
     {"--mcp-config-path", Takes::one, kNoGrpc},
     {"--history-backend", Takes::one, kWorkersStore},
-    {"--bootstrap-port-annotation", Takes::one, "pods of prefill workers need no annotation"},
-    {"--enable-trace", Takes::nothing, "trace headers go to the workers, which write spans"},
-    {"--otlp-traces-endpoint", Takes::one, "trace headers go to the workers, which write spans"},
+    {"--bootstrap-port-annotation", Takes::one, "the annotation sglang.ai/bootstrap-port of a pod is read"},
+    {"--enable-trace", Takes::nothing, "--otlp-traces-endpoint turns traces on"},
     {"--router-selector", Takes::several, "--router-peers names the other routers"},
     {"--router-mesh-port-annotation", Takes::one, "--router-peers names the other routers"},
 };

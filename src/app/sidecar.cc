@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/listen_flags.h"
 #include "app/stop_signals.h"
+#include "app/tracing_flag.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
@@ -23,6 +24,7 @@ struct SidecarCommand {
   int decoder_port = 8200;
   std::string retry_backoff = "200ms";
   int shutdown_grace_s = 180;
+  std::string traces_endpoint;
 };
 
 std::vector<std::string> connector_names() {
@@ -63,6 +65,9 @@ constexpr FlagRow<SidecarCommand> kSidecarFlags[] = {
      "Maximum seconds for the prefill request, and for the decode request", flag::range(1, 86'400)},
     {"--prefill-timeout-secs", flag::seconds<1'000, sidecar_of, &SidecarOptions::prefill_timeout_ms>,
      "Maximum seconds for a prefill; then the decode engine computes the prompt", flag::range(1, 86'400)},
+    {kTracesFlag, flag::to<&SidecarCommand::traces_endpoint>,
+     "Send a span for each request, and one for each call to an engine, to this collector: OTLP over HTTP as "
+     "JSON, as http://HOST:4318/v1/traces"},
 };
 
 Result<> run(SidecarCommand& c) {
@@ -76,6 +81,7 @@ Result<> run(SidecarCommand& c) {
     return invalid("prefill-retry-backoff", "must be a duration like 200ms, at most an hour, got {}",
                    quoted_text(c.retry_backoff));
   o.prefill_retry_backoff_ms = static_cast<int>(std::lround(*backoff / 1000));
+  TRY(o.tracer, start_tracer(c.traces_endpoint, "octavo-sidecar"));
   const std::string connector = o.connector;
   TRY(const auto sidecar, fleet::Sidecar::start(std::move(o)));
   log_info("{} in front of {}:{} on {}", connector, c.decoder_host, c.decoder_port, sidecar->address());

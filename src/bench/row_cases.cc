@@ -178,7 +178,7 @@ struct Sampling {
   float temperature;
   std::int32_t top_k;
   float top_p;
-  std::int32_t top_counts;
+  std::int32_t top_count;
 };
 constexpr Sampling kSamplings[] = {{"greedy", 0, 0, 1, -1},
                                    {"greedy, logprobs", 0, 0, 1, 0},
@@ -227,35 +227,24 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
         TRY(Buffer array, on_device(backend, std::vector<decltype(value)>(size(n), value)));
         return arrays.emplace_back(std::move(array)).view(dtype_of<decltype(value)>, {n});
       };
-      TRY(const View temperature, of(how.temperature));
-      TRY(const View top_p, of(how.top_p));
-      TRY(const View min_p, of(0.0f));
-      TRY(const View top_k, of(how.top_k));
-      TRY(const View forced, of(std::int32_t{-1}));
-      TRY(const View top_counts, of(how.top_counts));
-      TRY(const View random, of(std::int64_t{0x123456789abcdef}));
+      const DrawRule rule{.random = 0x123456789abcdef,
+                          .temperature = how.temperature,
+                          .top_p = how.top_p,
+                          .top_k = how.top_k,
+                          .top_count = how.top_count};
+      TRY(const Buffer rules, on_device(backend, std::vector(size(n), rule)));
       TRY(const View id, of(std::int32_t{0}));
       TRY(const View rank, of(std::int32_t{0}));
       TRY(const View logprob, of(0.0f));
       TRY_VOID(backend.ops.reserve_sampling(*backend.device, n, shapes.vocab));
       measure(visitor, std::move(c), [&] {
         backend.ops.sample(*backend.stream, {.logits = logits.view(DType::f32, {n, shapes.vocab}),
-                                             .temperature = temperature,
-                                             .top_k = top_k,
-                                             .top_p = top_p,
-                                             .min_p = min_p,
-                                             .random = random,
-                                             .forced = forced,
+                                             .rules = rules.view(DType::u8, {n, sizeof(DrawRule)}),
                                              .history = {},
                                              .history_counts = {},
-                                             .repetition_penalty = {},
-                                             .frequency_penalty = {},
-                                             .presence_penalty = {},
                                              .bias = {},
                                              .bias_values = {},
-                                             .mask_rows = {},
                                              .mask = {},
-                                             .top_counts = top_counts,
                                              .reported = {},
                                              .out_id = id,
                                              .out_logprob = logprob,

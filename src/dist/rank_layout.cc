@@ -15,7 +15,7 @@ std::vector<std::vector<int>> RankLayout::groups() const {
 
 std::vector<ProcessGroup*> RankGroups::list() const {
   std::vector<ProcessGroup*> there;
-  for (const auto* group : {&all, &tensor, &from_stage_before, &to_stage_behind})
+  for (const auto* group : {&all, &tensor, &from_stage_before, &to_stage_behind, &experts})
     if (*group) there.push_back(group->get());
   return there;
 }

@@ -31,6 +31,8 @@ struct RankGroups {
   std::unique_ptr<ProcessGroup> tensor;  // null: the rank has whole layers
   // Rank 0 of these groups sends. Null: the first stage has no previous one, the last has no next one.
   std::unique_ptr<ProcessGroup> from_stage_before, to_stage_behind;
+  // The ranks of all engines that share experts. Null: the experts are those of one engine.
+  std::unique_ptr<ProcessGroup> experts;
 
   // The first failure of any group.
   Result<> status() const;

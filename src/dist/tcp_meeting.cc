@@ -32,6 +32,24 @@ struct Welcome {
   std::array<char, 252> why = {};
 };
 
+// Deadline and health of a wait for other ranks.
+class Patience {
+ public:
+  explicit Patience(const TcpRanks& ranks)
+      : ranks_(ranks), ends_us_(now_us() + std::int64_t{ranks.patience_s} * 1'000'000) {}
+
+  Result<> check() const {
+    if (ranks_.check) TRY_VOID(ranks_.check());
+    if (ranks_.patience_s == 0 || now_us() < ends_us_) return {};
+    return failure(ErrorCode::unavailable, "rank {} of {} has waited {} s at {}:{} for the other ranks",
+                   ranks_.rank, ranks_.size, ranks_.patience_s, ranks_.address, ranks_.port);
+  }
+
+ private:
+  const TcpRanks& ranks_;
+  const std::int64_t ends_us_;
+};
+
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
   return poll(&readable, 1, 0) != 0;  // clients send nothing before they are accepted
@@ -51,6 +69,7 @@ class Host {
     TRY(const TcpAddress own, resolve("master_addr", ranks_.address, ranks_.port));
     TRY(const Socket listener, listen_at(own));
     while (!all_are_there()) {
+      TRY_VOID(patience_.check());
       auto came = accept_from(listener, kRetryMs);
       if (came) take(std::move(came->first), came->second);
       tell();
@@ -102,15 +121,17 @@ class Host {
   }
 
   const TcpRanks& ranks_;
+  const Patience patience_{ranks_};
   std::vector<Socket> sockets_;
   std::vector<TcpAddress> addresses_;
   std::int64_t told_us_ = now_us();
 };
 
 // Retries until rank 0 is available.
-Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello) {
+Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Patience& patience) {
   TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
   for (std::int64_t told_us = now_us();;) {
+    TRY_VOID(patience.check());
     auto socket = connect_to(host);
     if (socket && write_value(*socket, hello)) return socket;
     if (now_us() > told_us + std::int64_t{kTellMs} * 1000) {
@@ -134,12 +155,13 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
 
   std::vector<Socket> sockets(static_cast<std::size_t>(ranks.size));
   std::vector<TcpAddress> addresses(sockets.size());
+  const Patience patience(ranks);
   for (bool welcome = false; !welcome;) {
-    TRY(sockets[0], reach_rank_0(ranks, hello));
+    TRY(sockets[0], reach_rank_0(ranks, hello, patience));
     Welcome answer;
     // The others may still be connecting.
     pollfd readable{sockets[0].fd(), POLLIN, 0};
-    poll(&readable, 1, -1);
+    while (poll(&readable, 1, kRetryMs) == 0) TRY_VOID(patience.check());
     if (!read_value(sockets[0], answer)) {
       poll(nullptr, 0, kRetryMs);
       continue;  // rank 0 is gone, and may return

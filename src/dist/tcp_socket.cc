@@ -68,6 +68,17 @@ Result<Socket> listen_at(const TcpAddress& address) {
   return socket;
 }
 
+Result<std::pair<Socket, int>> reserve_port() {
+  TRY(TcpAddress address, resolve("address", "127.0.0.1", 0));
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (socket.fd() < 0 || bind(socket.fd(), address.get(), address.length) != 0 ||
+      getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0)
+    return failure(ErrorCode::io, "cannot reserve a port: {}", std::strerror(errno));
+  return std::pair(std::move(socket), address.port());
+}
+
 namespace {
 
 // A silently cut link also ends within kDeadLinkMs.

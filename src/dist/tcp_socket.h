@@ -42,9 +42,12 @@ struct TcpAddress {
 // Error (invalid_argument) with the name `field`: the host has no address.
 Result<TcpAddress> resolve(std::string_view field, const std::string& host, int port);
 
-// Errors of these three: io, unavailable.
+// Errors of these four: io, unavailable.
 Result<Socket> listen_at(const TcpAddress& address);
 Result<Socket> connect_to(const TcpAddress& address);
+// A free port of 127.0.0.1. While the socket exists, no other program gets the port, and listen_at() may use
+// it.
+Result<std::pair<Socket, int>> reserve_port();
 Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms);
 
 // False: the message is not complete within timeout_ms.

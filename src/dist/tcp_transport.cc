@@ -57,6 +57,9 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
     if (waits_for < 0) return {};
     const int ready = poll(polled.data(), polled.size(), kPollMs);
     waited_ms = ready == 0 ? waited_ms + kPollMs : 0;
+    // Any rank that is gone ends a wait: the rank that this one waits for may have noticed it, and given up.
+    for (int r = 0; ready == 0 && r < size(); ++r)
+      if (peers_[static_cast<std::size_t>(r)].ended) return gone(r, 0);
     if (timeout_ms > 0 && waited_ms >= timeout_ms)
       return failure(ErrorCode::unavailable, "rank {} has not answered for {} ms", waits_for, timeout_ms);
     for (int r = 0; ready > 0 && r < size(); ++r) {
@@ -74,6 +77,20 @@ Result<> TcpTransport::check() const {
     if (poll(&ended, 1, 0) > 0) return gone(rank, 0);
   }
   return {};
+}
+
+bool TcpTransport::has_arrivals() const {
+  return std::ranges::any_of(peers_, [](const Peer& peer) {
+    pollfd readable{peer.socket.fd(), POLLIN, 0};
+    return peer.taken < peer.kept.size() || peer.ended || poll(&readable, 1, 0) > 0;
+  });
+}
+
+std::vector<int> TcpTransport::sockets() const {
+  std::vector<int> sockets;
+  for (const Peer& peer : peers_)
+    if (peer.socket.fd() >= 0) sockets.push_back(peer.socket.fd());
+  return sockets;
 }
 
 Result<> TcpTransport::send_some(Peer& peer, int rank) {

@@ -2,6 +2,7 @@
 // listening address, receives the addresses of the others, and connects to the ranks before it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,18 +18,27 @@ struct TcpRanks {
   int port = 0;
   // Ranks with different texts do not belong together. The text describes the computation and its partition.
   std::string identity = {};
+  // How long to wait for the others; 0: unlimited.
+  int patience_s = 0;
+  // Called several times a second while waiting; an error ends the wait. May be empty.
+  std::function<Result<>()> check = {};
 };
 
 class TcpTransport final : public Transport {
  public:
   // Waits until all ranks are connected, and logs at intervals. Errors: io; invalid_argument if rank 0 has
-  // another computation or partition.
+  // another computation or partition; unavailable after patience_s; those of check.
   static Result<std::unique_ptr<TcpTransport>> meet(const TcpRanks& ranks);
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
   Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives, int timeout_ms) override;
   Result<> check() const override;
+
+  // True if a rank has sent something that exchange() has not returned, or has closed its connection.
+  bool has_arrivals() const;
+  // The connections to the other ranks.
+  std::vector<int> sockets() const;
 
  private:
   struct Peer {

@@ -58,6 +58,25 @@ TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
   EXPECT_EQ(gone.error().message, "rank 1 is gone: it has closed the connection");
 }
 
+TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
+  const int port = free_port();
+  std::unique_ptr<TcpTransport> ranks[3];
+  {
+    std::vector<std::jthread> meeting;
+    for (int rank = 0; rank < 3; ++rank)
+      meeting.emplace_back([&, rank] {
+        ranks[rank] =
+            TcpTransport::meet({.rank = rank, .size = 3, .address = "127.0.0.1", .port = port}).value();
+      });
+  }
+  ranks[2].reset();
+  std::byte byte{};
+  const Transport::Receive receive[] = {{1, {&byte, 1}}};
+  const Result<> received = ranks[0]->exchange({}, receive, 0);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().message, "rank 2 is gone: it has closed the connection");
+}
+
 // More than the system buffers.
 TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const Pair both = pair();
@@ -88,6 +107,47 @@ TEST(TcpTransport, WhoDoesNotBelongIsToldAndCostsTheOthersNothing) {
             "rank 1 of 2 does not belong to the 2 ranks here: model and options must be the same");
   EXPECT_FALSE(at(3, 4, "a model"));
   EXPECT_TRUE(at(1, 2, "a model"));
+}
+
+TEST(TcpTransport, AWaitForOtherRanksEndsWithTheErrorOfItsCheck) {
+  for (const int rank : {0, 1}) {
+    int checks = 0;
+    const auto met = TcpTransport::meet(
+        {.rank = rank, .size = 2, .address = "127.0.0.1", .port = free_port(), .check = [&]() -> Result<> {
+           if (++checks < 3) return {};
+           return failure(ErrorCode::unavailable, "a child has ended");
+         }});
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().message, "a child has ended");
+  }
+}
+
+TEST(TcpTransport, ArrivalsAreMessagesAndEnds) {
+  Pair both = pair();
+  EXPECT_FALSE(both.first->has_arrivals());
+  std::vector<std::byte> message(100), received(100);
+  const Transport::Send send[] = {{0, message}};
+  ASSERT_TRUE(both.second->exchange(send, {}, 0));
+  while (!both.first->has_arrivals()) std::this_thread::yield();
+  const Transport::Receive part[] = {{1, std::span(received).first(40)}};
+  const Transport::Receive rest[] = {{1, std::span(received).subspan(40)}};
+  ASSERT_TRUE(both.first->exchange({}, part, 0));
+  EXPECT_TRUE(both.first->has_arrivals()) << "a part of the message is left";
+  ASSERT_TRUE(both.first->exchange({}, rest, 0));
+  EXPECT_FALSE(both.first->has_arrivals());
+  both.second.reset();
+  while (!both.first->has_arrivals()) std::this_thread::yield();
+}
+
+TEST(TcpSocket, AReservedPortIsFreeForItsOwnListenerOnly) {
+  const auto [reservation, port] = reserve_port().value();
+  const TcpAddress address = resolve("address", "127.0.0.1", port).value();
+  for (int time = 0; time < 2; ++time) {
+    const auto listener = listen_at(address);
+    EXPECT_TRUE(listener);
+    EXPECT_FALSE(listen_at(address));
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_NE(free_port(), port);
 }
 
 }  // namespace

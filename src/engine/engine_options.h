@@ -35,12 +35,20 @@ struct NodeOptions {
   int rank = 0;                           // rank of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
+  int expert_port = 0;  // port of this host for the ranks of engines that share experts
 };
 
 // Place of this process among the processes that mpirun started.
 struct MpiPlace {
   int rank = 0;
   int of_host = 1;  // number of them on this host
+};
+
+// Figures that cost a little time in each step.
+struct MetricsOptions {
+  bool kv_cache = false;          // KvResidencyStats
+  double kv_cache_sample = 0.01;  // share of the blocks, in (0, 1]
+  bool work = false;              // WorkStats
 };
 
 struct EngineOptions {
@@ -107,12 +115,15 @@ struct EngineOptions {
 
   std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding
   LoraOptions lora;
+  MetricsOptions metrics;
 
   int max_queued = 4096;  // answers accepted in addition to the running max_num_seqs
   int max_logprobs = 20;  // limit for one request; -1: the whole vocabulary
   bool processed_logprobs = false;
 
   RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
+  // The ranks of all engines of this server share the experts, in lock step.
+  bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
   int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };
 

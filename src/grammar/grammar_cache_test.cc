@@ -28,6 +28,33 @@ TEST(GrammarCache, HitsMissesAndErrors) {
   EXPECT_EQ(cache.stats().hits, 1u);
 }
 
+// Bounds that contradict each other are named where they leave no text.
+TEST(GrammarCache, ContradictingBoundsAreNamed) {
+  GrammarCache cache(testing::byte_vocabulary(), 64u << 20);
+  const auto error = [&](std::string_view value) {
+    const auto made = cache.compile(
+        {GrammarKind::json_schema,
+         fmt::format(R"({{"type":"object","properties":{{"a/b":{}}},"required":["a/b"]}})", value),
+         {}});
+    return made ? "" : made.error().message;
+  };
+  EXPECT_EQ(
+      error(R"({"type":"string","minLength":5,"maxLength":2})"),
+      "JSON Schema: 'maxLength' at #/properties/a~1b/maxLength: 2 leaves no string beside 'minLength' 5 at "
+      "#/properties/a~1b/minLength; change one of them");
+  for (const std::string_view value :
+       {R"({"type":"array","minItems":3,"maxItems":2})", R"({"type":"integer","minimum":10,"maximum":9.5})",
+        R"({"type":"number","minimum":1,"exclusiveMaximum":1.0})",
+        R"({"type":"number","exclusiveMinimum":2e0,"exclusiveMaximum":2})",
+        R"({"type":"object","minProperties":2,"maxProperties":1})"})
+    EXPECT_TRUE(error(value).contains("' at #/properties/a~1b/")) << error(value);
+  EXPECT_EQ(error(R"({"type":"number","minimum":1,"maximum":1})"), "");
+  // The member can be left out.
+  EXPECT_TRUE(cache.compile({GrammarKind::json_schema,
+                             R"({"properties":{"a":{"type":"string","minLength":5,"maxLength":2}}})",
+                             {}}));
+}
+
 TEST(GrammarCache, StaysWithinItsBytes) {
   const std::size_t limit = 1u << 18;
   GrammarCache cache(testing::byte_vocabulary(), limit, 64u << 10);

@@ -11,23 +11,38 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
+// Versions of one family, and dialects of one mark.
+constexpr std::string_view kCoder[] = {"qwen3_coder"};
+constexpr std::string_view kMistral[] = {"mistral"}, kMistralV11[] = {"mistral_v11"};
+constexpr std::string_view kDeepseekV3[] = {"deepseek_v3"}, kDeepseekV31[] = {"deepseek_v31"};
+constexpr std::string_view kDeepseekV32[] = {"deepseek_v32"}, kDeepseekV4[] = {"deepseek_v4"};
+
 // Several calls after one mark.
 constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
 // Granite 3.1 and later write <tool_call>.
-constexpr Opening kGraniteOpenings[] = {
-    {"<tool_call>", "<tool_call>[", "</tool_call>"}, {"<|tool_call|>", "<|tool_call|>"}, {"[", "["}};
+constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>[", "</tool_call>"},
+                                        {"<tool_call>", "<tool_call>"},
+                                        {"<|tool_call|>", "<|tool_call|>"},
+                                        {"[", "["},
+                                        {"", ""}};
 constexpr Opening kLlamaOpenings[] = {{"[", "[", "]"}, {"", ","}};
-constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]", "", true}};
-constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}};
-constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}};
+constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]", "", true}, {"", ""}};
+constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}, {"", ""}};
+constexpr Opening kNemotronOpenings[] = {{"<TOOLCALL>", "<TOOLCALL>"}, {"", ""}};
+constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}, {"", ""}};
 constexpr Opening kGigachatOpenings[] = {{"function call", "function call"}};
-constexpr Opening kPhiOpenings[] = {{"<|tool_call|>", "<|tool_call|>[", "<|/tool_call|>"}};
+constexpr Opening kPhiOpenings[] = {{"<|tool_call|>", "<|tool_call|>[", "<|/tool_call|>"},
+                                    {"<|tool_call|>", "<|tool_call|>"},
+                                    {"<|tool_calls|>", "<|tool_calls|>[", "<|/tool_calls|>"},
+                                    {"functools{", "functools"},
+                                    {"", ""}};
 constexpr Opening kXlamOpenings[] = {{"```json", "```json\n[", "```"},
                                      {"```", "```\n["},
                                      {"[TOOL_CALLS]", "[TOOL_CALLS]["},
-                                     {"<tool_call>", "<tool_call>[", "</tool_call>"}};
+                                     {"<tool_call>", "<tool_call>[", "</tool_call>"},
+                                     {"<tool_call>", "<tool_call>"}};
 constexpr Opening kPythonicOpenings[] = {{"<|python_start|>", "<|python_start|>[", "<|python_end|>"},
                                          {"```python", "```python\n[", "```"}};
 constexpr Opening kLfmOpenings[] = {{"<|tool_call_start|>", "<|tool_call_start|>"}};
@@ -47,7 +62,10 @@ constexpr Opening kMinimaxOpenings[] = {{"<minimax:tool_call>", "<minimax:tool_c
 constexpr Opening kDotsOpenings[] = {{"<dots_function_call>", "<dots_function_call>\n<invoke name="},
                                      {"<invoke name=", "<invoke name="}};
 constexpr Opening kMinicpmOpenings[] = {{"<functionname=", "<function name="}};
-constexpr Opening kDsmlOpenings[] = {{"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
+constexpr Opening kDeepseekOpenings[] = {{"<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>"}};
+constexpr Opening kInvokeOpenings[] = {{"<｜DSML｜invoke name=", "<｜DSML｜invoke name="}};
+constexpr Opening kDsmlOpenings[] = {{"<｜DSML｜invoke name=", "<｜DSML｜invoke name="},
+                                     {"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
                                      {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
 
 constexpr ToolDialect kDialects[] = {
@@ -56,19 +74,19 @@ constexpr ToolDialect kDialects[] = {
      .call_end = "\n</tool_call>",
      .separator = "\n",
      .trigger = "<tool_call>",
-     .openings = kHermesOpenings},
+     .habits = {.openings = kHermesOpenings, .others = kCoder}},
     {.name = "longcat",
      .call_begin = "<longcat_tool_call>\n",
      .call_end = "\n</longcat_tool_call>",
      .separator = "\n",
      .trigger = "<longcat_tool_call>",
-     .openings = kLongcatOpenings},
+     .habits = {.openings = kLongcatOpenings}},
     {.name = "llama3_json",
      .separator = "; ",
      .key = "parameters",
      .trigger = "{\"name\": ",
      .mark = "{",
-     .openings = kLlamaOpenings},
+     .habits = {.openings = kLlamaOpenings}},
     {.name = "internlm",
      .call_begin = "<|action_start|><|plugin|>\n",
      .call_end = "<|action_end|>",
@@ -80,7 +98,7 @@ constexpr ToolDialect kDialects[] = {
      .list = true,
      .separator = ", ",
      .trigger = "[TOOL_CALLS]",
-     .openings = kMistralOpenings,
+     .habits = {.openings = kMistralOpenings, .others = kMistralV11},
      .short_ids = true},
     {.name = "mistral_v11",
      .form = Form::named,
@@ -88,13 +106,14 @@ constexpr ToolDialect kDialects[] = {
      .name_end = "[ARGS]",
      .id_mark = "[CALL_ID]",
      .trigger = "[TOOL_CALLS]",
+     .habits = {.others = kMistral},
      .short_ids = true},
     {.name = "granite",
      .begin = "<|tool_call|>",
      .list = true,
      .separator = ", ",
      .trigger = "<|tool_call|>",
-     .openings = kGraniteOpenings},
+     .habits = {.openings = kGraniteOpenings}},
     {.name = "apertus",
      .form = Form::named,
      .begin = "<|tools_prefix|>",
@@ -114,14 +133,21 @@ constexpr ToolDialect kDialects[] = {
      .name_key = "tool_name",
      .key = "parameters",
      .trigger = "<|START_ACTION|>",
-     .openings = kCohereOpenings},
+     .habits = {.openings = kCohereOpenings}},
     {.name = "jamba",
      .begin = "<tool_calls>",
      .end = "</tool_calls>",
      .list = true,
      .separator = ", ",
      .trigger = "<tool_calls>",
-     .openings = kJambaOpenings},
+     .habits = {.openings = kJambaOpenings}},
+    {.name = "nemotron_json",
+     .begin = "<TOOLCALL>",
+     .end = "</TOOLCALL>",
+     .list = true,
+     .separator = ", ",
+     .trigger = "<TOOLCALL>",
+     .habits = {.openings = kNemotronOpenings}},
     {.name = "granite-20b-fc",
      .call_begin = "<function_call> ",
      .separator = "\n",
@@ -129,7 +155,7 @@ constexpr ToolDialect kDialects[] = {
     {.name = "gigachat3",
      .call_begin = "function call<|role_sep|>\n",
      .trigger = "function call<|role_sep|>",
-     .openings = kGigachatOpenings},
+     .habits = {.openings = kGigachatOpenings}},
     {.name = "lfm2",
      .form = Form::python,
      .begin = "<|tool_call_start|>",
@@ -137,28 +163,28 @@ constexpr ToolDialect kDialects[] = {
      .list = true,
      .nested_quotes = true,
      .trigger = "<|tool_call_start|>",
-     .openings = kLfmOpenings},
+     .habits = {.openings = kLfmOpenings}},
     {.name = "olmo3",
      .form = Form::python,
      .begin = "<function_calls>",
      .end = "</function_calls>",
      .separator = "\n",
      .trigger = "<function_calls>",
-     .openings = kOlmoOpenings},
+     .habits = {.openings = kOlmoOpenings}},
     {.name = "gemma4",
      .form = Form::gemma,
      .call_begin = "<|tool_call>call:",
      .call_end = "<tool_call|>",
      .quote = "<|\"|>",
      .trigger = "<|tool_call>",
-     .openings = kGemmaOpenings},
+     .habits = {.openings = kGemmaOpenings}},
     {.name = "functiongemma",
      .form = Form::gemma,
      .call_begin = "<start_function_call>call:",
      .call_end = "<end_function_call>",
      .quote = "<escape>",
      .trigger = "<start_function_call>",
-     .openings = kGemmaOpenings},
+     .habits = {.openings = kGemmaOpenings}},
     {.name = "kimi_k2",
      .form = Form::named,
      .begin = "<|tool_calls_section_begin|>",
@@ -169,7 +195,7 @@ constexpr ToolDialect kDialects[] = {
      .numbered = true,
      .name_prefix = "functions.",
      .trigger = "<|tool_calls_section_begin|>",
-     .openings = kKimiOpenings},
+     .habits = {.openings = kKimiOpenings}},
     {.name = "plamo3",
      .form = Form::named,
      .begin = "<|plamo:begin_tool_requests:plamo|>",
@@ -190,20 +216,20 @@ constexpr ToolDialect kDialects[] = {
      .list = true,
      .separator = ", ",
      .trigger = "functools[",
-     .openings = kPhiOpenings},
+     .habits = {.openings = kPhiOpenings}},
     {.name = "xlam",
      .list = true,
      .separator = ", ",
      .mark = "[",
      .at_beginning = true,
-     .openings = kXlamOpenings},
+     .habits = {.openings = kXlamOpenings}},
     {.name = "pythonic",
      .form = Form::python,
      .list = true,
      .separator = ", ",
      .mark = "[",
      .at_beginning = true,
-     .openings = kPythonicOpenings},
+     .habits = {.openings = kPythonicOpenings}},
     {.name = "deepseek_v3",
      .form = Form::named,
      .begin = "<｜tool▁calls▁begin｜>",
@@ -212,7 +238,8 @@ constexpr ToolDialect kDialects[] = {
      .call_end = "\n```<｜tool▁call▁end｜>",
      .separator = "\n",
      .name_end = "\n```json\n",
-     .trigger = "<｜tool▁calls▁begin｜>"},
+     .trigger = "<｜tool▁calls▁begin｜>",
+     .habits = {.others = kDeepseekV31}},
     {.name = "deepseek_v31",
      .form = Form::named,
      .begin = "<｜tool▁calls▁begin｜>",
@@ -220,7 +247,8 @@ constexpr ToolDialect kDialects[] = {
      .call_begin = "<｜tool▁call▁begin｜>",
      .call_end = "<｜tool▁call▁end｜>",
      .name_end = "<｜tool▁sep｜>",
-     .trigger = "<｜tool▁calls▁begin｜>"},
+     .trigger = "<｜tool▁calls▁begin｜>",
+     .habits = {.openings = kDeepseekOpenings, .others = kDeepseekV3}},
     {.name = "deepseek_v32",
      .form = Form::parameters,
      .begin = "<｜DSML｜function_calls>\n",
@@ -232,7 +260,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\" string=\"",
      .parameter_end = "</｜DSML｜parameter>\n",
      .says_text = true,
-     .trigger = "<｜DSML｜function_calls>"},
+     .trigger = "<｜DSML｜function_calls>",
+     .habits = {.openings = kInvokeOpenings, .others = kDeepseekV4}},
     {.name = "deepseek_v4",
      .form = Form::parameters,
      .begin = "<｜DSML｜tool_calls>\n",
@@ -245,7 +274,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_end = "</｜DSML｜parameter>\n",
      .says_text = true,
      .trigger = "<｜DSML｜tool_calls>",
-     .openings = kDsmlOpenings},
+     .habits = {.openings = kDsmlOpenings, .others = kDeepseekV32}},
     {.name = "deepseek_v41",
      .form = Form::parameters,
      .begin = "<｜DSML｜ calls>\n",
@@ -257,7 +286,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\" string=\"",
      .parameter_end = "</｜DSML｜ parameter>\n",
      .says_text = true,
-     .trigger = "<｜DSML｜ calls>"},
+     .trigger = "<｜DSML｜ calls>",
+     .habits = {.others = kDeepseekV4}},
     {.name = "step3",
      .form = Form::parameters,
      .begin = "<｜tool_calls_begin｜>",
@@ -279,7 +309,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = ">\n",
      .parameter_end = "\n</parameter>\n",
      .trigger = "<tool_call>",
-     .openings = kFunctionOpenings},
+     .habits = {.openings = kFunctionOpenings, .open_end = true}},
     {.name = "seed_oss",
      .form = Form::parameters,
      .call_begin = "<seed:tool_call>\n<function=",
@@ -290,7 +320,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = ">",
      .parameter_end = "</parameter>\n",
      .trigger = "<seed:tool_call>",
-     .openings = kFunctionOpenings},
+     .habits = {.openings = kFunctionOpenings, .open_end = true}},
     {.name = "minimax_m2",
      .form = Form::parameters,
      .begin = "<minimax:tool_call>\n",
@@ -302,7 +332,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\">",
      .parameter_end = "</parameter>\n",
      .trigger = "<minimax:tool_call>",
-     .openings = kMinimaxOpenings},
+     .habits = {.openings = kMinimaxOpenings}},
     {.name = "minicpm5",
      .form = Form::parameters,
      .call_begin = "<function name=\"",
@@ -314,7 +344,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_end = "</param>",
      .xml = true,
      .trigger = "<function name=",
-     .openings = kMinicpmOpenings},
+     .habits = {.openings = kMinicpmOpenings}},
     {.name = "dots",
      .form = Form::parameters,
      .begin = "<dots_function_call>\n",
@@ -326,7 +356,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\">",
      .parameter_end = "</parameter>\n",
      .trigger = "<dots_function_call>",
-     .openings = kDotsOpenings},
+     .habits = {.openings = kDotsOpenings}},
     {.name = "glm45",
      .form = Form::parameters,
      .call_begin = "<tool_call>",

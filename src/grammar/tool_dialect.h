@@ -54,15 +54,20 @@ struct ToolDialect {
   // The text that a reader searches for, if shorter than the trigger; and whether only at the beginning.
   std::string_view mark = {};
   bool at_beginning = false;
-  // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never
-  // enforced. mark: the part that a reader looks for, empty: it stands only between calls; end: replaces the
-  // dialect's end.
-  // words: the reader skips other text before the first object.
+  // Another beginning of calls, up to a call's name or object. mark: the part that a reader looks for, empty:
+  // it stands only between calls; end: replaces the dialect's end. words: the reader skips other text before
+  // the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;
   };
-  std::span<const Opening> openings = {};
+  // Forms besides that of the template. The reader accepts them for known tools; no grammar enforces them.
+  struct Habits {
+    std::span<const Opening> openings = {};
+    std::span<const std::string_view> others = {};  // names of dialects whose calls they write, too
+    bool open_end = false;                          // they stop without the call's closing marks
+  };
+  Habits habits = {};
   bool short_ids = false;  // of calls: the models' templates take nine letters and digits only
 };
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "http/empty_buffers.h"
 #include "http/target.h"
 
 namespace octavo::http {
@@ -27,11 +28,6 @@ using boost::system::error_code;
 constexpr int kLingerMs = 1000;
 constexpr int kFirstRequestMs = 3000;  // for a new connection while the server stops
 constexpr std::size_t kLingerBytesMax = 16 << 20;
-constexpr std::size_t kKeptCapacity = 1024;  // capacity of empty buffers that is kept
-
-void release_if_large(std::string& buffer) {
-  if (buffer.empty() && buffer.capacity() > kKeptCapacity) std::string().swap(buffer);
-}
 
 int refusal_status(const error_code& error) {
   if (error == beast_http::error::header_limit) return 431;
@@ -127,8 +123,6 @@ void Connection::close(CloseReason reason) {
   if (resume) resume();
   loop_->remove(this);
 }
-
-// --- Reading ---
 
 void Connection::wait_readable() {
   if (reading_ || phase_ == Phase::closed) return;
@@ -349,159 +343,6 @@ void Connection::send_last_record() {
   tls_->seal(record);
   error_code ignored;
   if (!record.empty()) socket_.write_some(asio::buffer(record), ignored);
-}
-
-// --- Writing ---
-
-bool Connection::may_answer(std::uint64_t serial, AnswerState state) const {
-  return serial == serial_ && answer_ == state && !closed_;
-}
-
-void Connection::respond(std::uint64_t serial, Response response) {
-  const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, AnswerState::none)) return;
-  outgoing_ += answer_head(response, response.body.size(), form_, context_->options.cors);
-  if (!form_.head_only) outgoing_ += response.body;
-  answer_ = AnswerState::complete;
-  request_flush();
-}
-
-void Connection::start_stream(std::uint64_t serial, Response response) {
-  const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, AnswerState::none)) return;
-  if (!form_.chunks) close_after_answer_ = true;
-  AnswerForm form = form_;
-  form.keep_alive = form_.keep_alive && form_.chunks;
-  outgoing_ += answer_head(response, std::nullopt, form, context_->options.cors);
-  answer_ = AnswerState::streaming;
-  append_piece(response.body);
-  request_flush();
-}
-
-bool Connection::write(std::uint64_t serial, std::string_view piece) {
-  const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, AnswerState::streaming)) return false;
-  if (unsent() > context_->options.stream_buffer_bytes_max) {
-    closed_ = CloseReason::too_slow;
-    std::string().swap(outgoing_);
-    asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
-    return false;
-  }
-  append_piece(piece);
-  request_flush();
-  return true;
-}
-
-std::size_t Connection::unsent_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return unsent();
-}
-
-bool Connection::wait_writable(std::uint64_t serial, std::function<void()> resume) {
-  const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, AnswerState::streaming) ||
-      unsent() <= context_->options.stream_buffer_bytes_max / 2)
-    return false;
-  on_writable_ = std::move(resume);
-  return true;
-}
-
-void Connection::finish(std::uint64_t serial) {
-  const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, AnswerState::streaming)) return;
-  if (form_.chunks && !form_.head_only) outgoing_ += "0\r\n\r\n";
-  answer_ = AnswerState::complete;
-  request_flush();
-}
-
-void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)> callback) {
-  std::optional<CloseReason> reason;
-  {
-    const std::lock_guard lock(mutex_);
-    if (serial != serial_ || answer_ == AnswerState::complete) return;
-    reason = closed_;
-    if (!reason) on_close_ = std::move(callback);
-  }
-  if (reason) callback(*reason);
-}
-
-void Connection::cut(std::uint64_t serial) {
-  const std::lock_guard lock(mutex_);
-  if (serial != serial_ || answer_ == AnswerState::complete || closed_)
-    return;  // the loop may have ended meanwhile
-  asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
-}
-
-void Connection::abandon(std::uint64_t serial) {
-  respond(serial, {.status = 500, .content_type = "text/plain", .body = "the request was not answered\n"});
-  const std::lock_guard lock(mutex_);
-  if (!may_answer(serial, AnswerState::streaming)) return;
-  asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::server_stopping); });
-}
-
-void Connection::append_piece(std::string_view piece) {
-  if (piece.empty() || form_.head_only) return;
-  if (form_.chunks) fmt::format_to(std::back_inserter(outgoing_), "{:x}\r\n", piece.size());
-  outgoing_ += piece;
-  if (form_.chunks) outgoing_ += "\r\n";
-}
-
-// Call it with the mutex held.
-void Connection::request_flush() {
-  if (flush_posted_) return;
-  flush_posted_ = true;
-  asio::post(loop_->io(), [self = shared_from_this()] { self->flush(); });
-}
-
-void Connection::flush() {
-  bool complete = false;
-  std::function<void()> resume;
-  {
-    const std::lock_guard lock(mutex_);
-    flush_posted_ = false;
-    if (writing_ || phase_ == Phase::closed) return;
-    complete = outgoing_.empty() && answer_ == AnswerState::complete;
-    sending_.swap(outgoing_);
-    sending_bytes_ = sending_.size();
-    if (unsent() <= context_->options.stream_buffer_bytes_max / 2) resume.swap(on_writable_);
-  }
-  if (resume) resume();
-  if (tls_) tls_->seal(sending_);
-  if (complete && sending_.empty() && phase_ == Phase::answering) return answer_sent();
-  if (sending_.empty()) return;
-  writing_ = true;
-  sent_ = 0;
-  write_some();
-}
-
-void Connection::write_some() {
-  write_deadline_us_ = now_us() + std::int64_t{context_->options.write_ms_max} * 1000;
-  const auto rest = asio::buffer(sending_) + sent_;
-  socket_.async_write_some(rest, [self = shared_from_this()](const error_code& error, std::size_t count) {
-    if (error) return self->close(CloseReason::client_gone);
-    self->sent_ += count;
-    if (self->sent_ < self->sending_.size()) return self->write_some();
-    self->writing_ = false;
-    self->write_deadline_us_ = 0;
-    self->sending_.clear();
-    release_if_large(self->sending_);
-    self->flush();
-  });
-}
-
-void Connection::answer_sent() {
-  std::function<void(CloseReason)> finished;  // destroyed outside of the lock: it may own the exchange
-  bool closing = false;
-  {
-    const std::lock_guard lock(mutex_);
-    finished.swap(on_close_);
-    ++serial_;
-    answer_ = AnswerState::none;
-    closing = close_after_answer_ || stopping_;
-  }
-  if (closing) return linger();
-  enter(Phase::idle, context_->options.idle_ms_max);
-  parse();
 }
 
 }  // namespace octavo::http

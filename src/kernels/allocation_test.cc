@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_allocations.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/test_length.h"
-#include "kernels/test_attention.h"
+#include "kernels/testing/attention.h"
 
 namespace octavo {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_weight.h"
-#include "kernels/test_backends.h"
-#include "kernels/test_quant.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/quant.h"
 
 namespace octavo {
 namespace {

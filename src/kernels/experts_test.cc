@@ -2,8 +2,8 @@
 // specification.
 #include <gtest/gtest.h>
 
-#include "kernels/test_backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

@@ -2,7 +2,7 @@
 // specification.
 #include <gtest/gtest.h>
 
-#include "kernels/test_quant.h"
+#include "kernels/testing/quant.h"
 
 namespace octavo {
 namespace {

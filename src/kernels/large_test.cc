@@ -2,7 +2,7 @@
 // large).
 #include <gtest/gtest.h>
 
-#include "kernels/test_tensors.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

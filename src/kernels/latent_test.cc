@@ -2,8 +2,8 @@
 // itself in any batch. attention_test.cc tests the other parts of latent attention.
 #include <gtest/gtest.h>
 
-#include "kernels/test_backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

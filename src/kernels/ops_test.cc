@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/test_backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

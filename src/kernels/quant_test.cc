@@ -1,7 +1,7 @@
 // Products with quantised weights, at every instruction set of this processor, against the specification.
 #include <gtest/gtest.h>
 
-#include "kernels/test_quant.h"
+#include "kernels/testing/quant.h"
 
 namespace octavo {
 namespace {

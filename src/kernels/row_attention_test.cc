@@ -3,8 +3,8 @@
 // of a sequence.
 #include <gtest/gtest.h>
 
-#include "kernels/test_backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/test_length.h"
 #include "kernels/sampling_math.h"
-#include "kernels/test_backends.h"
+#include "kernels/testing/backends.h"
 
 namespace octavo {
 namespace {
@@ -27,18 +27,8 @@ struct Case {
       : rows(row_count), vocab(vocab_size), columns(top_columns) {
     const auto n = static_cast<std::size_t>(rows);
     logits.assign(n * static_cast<std::size_t>(vocab), 0);
-    temperature.assign(n, 1);
-    top_p.assign(n, 1);
-    min_p.assign(n, 0);
-    top_k.assign(n, 0);
-    random.assign(n, 0);
-    forced.assign(n, -1);
-    repetition.assign(n, 1);
-    frequency.assign(n, 0);
-    presence.assign(n, 0);
-    mask_rows.assign(n, -1);
+    rules.resize(n);
     mask.assign(n * static_cast<std::size_t>((vocab + 31) / 32), -1);
-    top_counts.assign(n, -1);
     for (Lists* lists : {&history, &bias, &reported}) lists->starts.assign(n + 1, 0);
   }
 
@@ -76,22 +66,12 @@ struct Case {
     out.top_logprobs.assign(n * static_cast<std::size_t>(columns), kUntouched);
     OnDevice on(backend);
     SampleArgs args{.logits = on(View::of(scratch.data(), DType::f32, {rows, vocab})),
-                    .temperature = on(View::of(std::span(temperature))),
-                    .top_k = on(View::of(std::span(top_k))),
-                    .top_p = on(View::of(std::span(top_p))),
-                    .min_p = on(View::of(std::span(min_p))),
-                    .random = on(View::of(std::span(random))),
-                    .forced = on(View::of(std::span(forced))),
+                    .rules = on(View::of(rules.data(), DType::u8, {rows, sizeof(DrawRule)})),
                     .history = history.on(on),
                     .history_counts = on(View::of(std::span(history_counts))),
-                    .repetition_penalty = on(View::of(std::span(repetition))),
-                    .frequency_penalty = on(View::of(std::span(frequency))),
-                    .presence_penalty = on(View::of(std::span(presence))),
                     .bias = bias.on(on),
                     .bias_values = on(View::of(std::span(bias_values))),
-                    .mask_rows = on(View::of(std::span(mask_rows))),
                     .mask = on(View::of(mask.data(), DType::i32, {rows, (vocab + 31) / 32})),
-                    .top_counts = on(View::of(std::span(top_counts))),
                     .reported = reported.on(on),
                     .processed = processed,
                     .out_id = on(View::of(std::span(out.ids))),
@@ -106,10 +86,9 @@ struct Case {
   }
 
   int rows, vocab, columns;
-  std::vector<float> logits, temperature, top_p, min_p;
-  std::vector<std::int32_t> top_k, forced, mask_rows, mask, top_counts, history_counts;
-  std::vector<std::int64_t> random;
-  std::vector<float> repetition, frequency, presence, bias_values;
+  std::vector<DrawRule> rules;
+  std::vector<float> logits, bias_values;
+  std::vector<std::int32_t> mask, history_counts;
   Lists history, bias, reported;
   bool processed = false;
 
@@ -146,19 +125,20 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
     if (chance(0.1)) c.logit(r, integer(0, vocab - 1)) = -kInf;
     if (chance(0.03)) c.logit(r, integer(0, vocab - 1)) = std::nanf("");
     if (chance(0.02)) c.logit(r, integer(0, vocab - 1)) = kInf;
-    c.temperature[i] = chance(0.2) ? 0 : chance(0.3) ? 1 : real(0.01, 2);
-    if (chance(0.4)) c.top_k[i] = chance(0.2) ? integer(1, vocab + 5) : integer(1, std::min(vocab, 100));
-    if (chance(0.4)) c.top_p[i] = chance(0.1) ? 1e-6f : real(0.05, 1);
-    if (chance(0.3)) c.min_p[i] = chance(0.1) ? 1 : real(0, 0.5);
-    c.random[i] = static_cast<std::int64_t>(rng());
-    if (chance(0.1)) c.forced[i] = integer(0, vocab - 1);
+    c.rules[i].temperature = chance(0.2) ? 0 : chance(0.3) ? 1 : real(0.01, 2);
+    if (chance(0.4))
+      c.rules[i].top_k = chance(0.2) ? integer(1, vocab + 5) : integer(1, std::min(vocab, 100));
+    if (chance(0.4)) c.rules[i].top_p = chance(0.1) ? 1e-6f : real(0.05, 1);
+    if (chance(0.3)) c.rules[i].min_p = chance(0.1) ? 1 : real(0, 0.5);
+    c.rules[i].random = static_cast<std::int64_t>(rng());
+    if (chance(0.1)) c.rules[i].forced = integer(0, vocab - 1);
     if (chance(0.4)) {
       std::vector<std::pair<std::int32_t, int>> entries;
       for (const auto id : some_ids(1000)) entries.emplace_back(id, integer(0, 3));
       c.set_history(r, entries);
-      c.repetition[i] = chance(0.3) ? 1 : real(0.5, 2);
-      c.frequency[i] = real(-2, 2);
-      c.presence[i] = real(-2, 2);
+      c.rules[i].repetition_penalty = chance(0.3) ? 1 : real(0.5, 2);
+      c.rules[i].frequency_penalty = real(-2, 2);
+      c.rules[i].presence_penalty = real(-2, 2);
     }
     if (chance(0.4)) {
       std::vector<std::pair<std::int32_t, float>> entries;
@@ -166,15 +146,15 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
       c.set_bias(r, entries);
     }
     if (chance(0.3)) {
-      c.mask_rows[i] = r;
+      c.rules[i].mask_row = r;
       const auto words = static_cast<std::size_t>((vocab + 31) / 32);
       const bool nothing = chance(0.05), sparse = chance(0.5);
       for (std::size_t w = 0; w < words; ++w)
         c.mask[i * words + w] =
             nothing ? 0 : static_cast<std::int32_t>(sparse ? rng() & rng() & rng() & rng() : rng());
     }
-    if (chance(0.6)) c.top_counts[i] = chance(0.2) ? 0 : integer(0, c.columns);
-    if (c.top_counts[i] >= 0 && chance(0.2)) {
+    if (chance(0.6)) c.rules[i].top_count = chance(0.2) ? 0 : integer(0, c.columns);
+    if (c.rules[i].top_count >= 0 && chance(0.2)) {
       const auto ids = some_ids(c.columns);
       c.set_reported(r, {ids.begin(), ids.end()});
     }
@@ -270,18 +250,18 @@ INSTANTIATE_TEST_SUITE_P(Backends, SampleEach, testing::ValuesIn(sample_backends
 
 TEST_P(SampleEach, GreedyTakesTheLowestOfEquals) {
   Case c(2, 300);
-  c.temperature = {0, 0};
+  c.rules[0].temperature = c.rules[1].temperature = 0;
   c.logit(0, 200) = c.logit(0, 130) = 3;
-  c.top_k[1] = 1;
+  c.rules[1].top_k = 1;
   EXPECT_EQ(run(c).ids, (std::vector<std::int32_t>{130, 0}));
 }
 
 TEST_P(SampleEach, TopKKeepsExactlyKLowerIdsFirst) {
   Case c(1, 1000);  // all equal: the first three are 0, 1, 2
-  c.top_k = {3};
+  c.rules[0].top_k = 3;
   std::set<std::int32_t> seen;
   for (std::uint64_t i = 0; i < 64; ++i) {
-    c.random = {static_cast<std::int64_t>(i << 58)};
+    c.rules[0].random = static_cast<std::int64_t>(i << 58);
     seen.insert(run(c).ids[0]);
   }
   EXPECT_EQ(seen, (std::set<std::int32_t>{0, 1, 2}));
@@ -293,9 +273,9 @@ TEST_P(SampleEach, TopPKeepsTheFewestThatReachIt) {
     c.logit(0, id) = std::log(std::vector{0.1f, 0.4f, 0.2f, 0.3f}[static_cast<std::size_t>(id)]);
   const auto kept = [&](float top_p) {
     std::set<std::int32_t> seen;
-    c.top_p = {top_p};
+    c.rules[0].top_p = top_p;
     for (std::uint64_t i = 0; i < 64; ++i) {
-      c.random = {static_cast<std::int64_t>(i << 58)};
+      c.rules[0].random = static_cast<std::int64_t>(i << 58);
       seen.insert(run(c).ids[0]);
     }
     return seen;
@@ -309,19 +289,20 @@ TEST_P(SampleEach, TopPKeepsTheFewestThatReachIt) {
 
 TEST_P(SampleEach, EndsOfTheDraw) {
   Case c(2, 10);
-  c.random = {0, -1};  // the least and the greatest of 64 bits
+  c.rules[1].random = -1;  // the least and the greatest of 64 bits
   EXPECT_EQ(run(c).ids, (std::vector<std::int32_t>{0, 9}));
 }
 
 TEST_P(SampleEach, BrokenRowsAreSaidSoAndDisturbNoOther) {
   Case c(4, 100, 3);
-  c.top_counts = {3, 2, 0, 1};
+  const std::vector reported{3, 2, 0, 1};
+  for (std::size_t r = 0; r < reported.size(); ++r) c.rules[r].top_count = reported[r];
   c.logit(0, 7) = std::nanf("");
   c.logit(1, 7) = kInf;
   std::vector<std::pair<std::int32_t, float>> ban_all;
   for (int id = 0; id < 100; ++id) ban_all.emplace_back(id, -kInf);
   c.set_bias(2, ban_all);
-  c.temperature[3] = 0;
+  c.rules[3].temperature = 0;
   c.logit(3, 5) = 1;
   const auto out = run(c);
   EXPECT_EQ(out.ids, (std::vector<std::int32_t>{-1, -1, -1, 5}));
@@ -334,8 +315,8 @@ TEST_P(SampleEach, BrokenRowsAreSaidSoAndDisturbNoOther) {
 TEST_P(SampleEach, RawLogprobsKnowNothingOfProcessing) {
   Case c(1, 3, 3);
   c.logits = {1, 3, 2};
-  c.temperature = {0};
-  c.top_counts = {3};
+  c.rules[0].temperature = 0;
+  c.rules[0].top_count = 3;
   c.set_bias(0, {{1, -kInf}});
   const auto out = run(c);
   const double z = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
@@ -350,9 +331,9 @@ TEST_P(SampleEach, ProcessedLogprobsOfTheUnkeptAreTheFloor) {
   Case c(1, 4, 4);
   c.logits = {1, 3, 2, 0};
   c.processed = true;
-  c.temperature = {0.5f};
-  c.top_k = {2};
-  c.top_counts = {4};
+  c.rules[0].temperature = 0.5f;
+  c.rules[0].top_k = 2;
+  c.rules[0].top_count = 4;
   c.set_bias(0, {{3, -kInf}});
   const auto out = run(c);
   EXPECT_EQ(out.top_ids, (std::vector<std::int32_t>{1, 2, 0, 3}));
@@ -365,11 +346,11 @@ TEST_P(SampleEach, PenaltiesFollowTheirFormulas) {
   Case c(1, 4, 4);
   c.logits = {2, -2, 2, 2};
   c.processed = true;
-  c.temperature = {0};
-  c.top_counts = {0};
-  c.repetition = {2};
-  c.frequency = {0.5};
-  c.presence = {0.25};
+  c.rules[0].temperature = 0;
+  c.rules[0].top_count = 0;
+  c.rules[0].repetition_penalty = 2;
+  c.rules[0].frequency_penalty = 0.5;
+  c.rules[0].presence_penalty = 0.25;
   c.set_history(0, {{0, 2}, {1, 1}, {2, 0}});  // 2/2 - 2*0.5 - 0.25; -2*2 - 0.5 - 0.25; 2/2; 2
   c.set_reported(0, {0, 1, 2, 3});
   const auto out = run(c);
@@ -381,8 +362,8 @@ TEST_P(SampleEach, PenaltiesFollowTheirFormulas) {
 TEST_P(SampleEach, ForcedRowsReportWithoutChoosing) {
   Case c(1, 3, 1);
   c.logits = {1, 3, 2};
-  c.forced = {0};
-  c.top_counts = {1};
+  c.rules[0].forced = 0;
+  c.rules[0].top_count = 1;
   c.set_bias(0, {{1, -kInf}});
   const auto out = run(c);
   EXPECT_EQ(out.ids[0], 0);

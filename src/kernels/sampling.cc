@@ -3,11 +3,6 @@
 namespace octavo::sampling {
 namespace {
 
-template <class T>
-T value(const View& view, std::int64_t r, T otherwise) {
-  return view ? view.as<T>()[r] : otherwise;
-}
-
 struct Range {
   std::size_t begin = 0, count = 0;
   template <class T>
@@ -25,22 +20,12 @@ Range range_of(const RowLists& lists, std::int64_t r) {
 }  // namespace
 
 Row::Row(const SampleArgs& args, std::int64_t r)
-    : temperature(value(args.temperature, r, 0.0f)),
-      top_k(value(args.top_k, r, 0)),
-      top_p(value(args.top_p, r, 1.0f)),
-      min_p(value(args.min_p, r, 0.0f)),
-      random(value(args.random, r, std::int64_t{0})),
-      forced(value(args.forced, r, -1)),
-      repetition_penalty(value(args.repetition_penalty, r, 1.0f)),
-      frequency_penalty(value(args.frequency_penalty, r, 0.0f)),
-      presence_penalty(value(args.presence_penalty, r, 0.0f)),
+    : DrawRule(args.draw_rules()[r]),
       history(range_of(args.history, r).of<std::int32_t>(args.history.ids)),
       history_counts(range_of(args.history, r).of<std::int32_t>(args.history_counts)),
       bias(range_of(args.bias, r).of<std::int32_t>(args.bias.ids)),
       reported(range_of(args.reported, r).of<std::int32_t>(args.reported.ids)),
-      bias_values(range_of(args.bias, r).of<float>(args.bias_values)),
-      top_count(value(args.top_counts, r, -1)) {
-  const int mask_row = value(args.mask_rows, r, -1);
+      bias_values(range_of(args.bias, r).of<float>(args.bias_values)) {
   if (mask_row >= 0) mask = reinterpret_cast<const std::uint32_t*>(args.mask.row<std::int32_t>(mask_row));
   top_k = top_k >= args.logits.size(1) ? 0 : top_k;
 }

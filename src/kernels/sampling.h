@@ -11,29 +11,15 @@
 namespace octavo::sampling {
 
 // Arguments of one row of SampleArgs.
-struct Row {
-  float temperature;
-  int top_k;
-  float top_p, min_p;
-  std::int64_t random;
-  std::int32_t forced;
-  float repetition_penalty = 1, frequency_penalty = 0, presence_penalty = 0;
+struct Row : DrawRule {
   std::span<const std::int32_t> history, history_counts, bias, reported;
   std::span<const float> bias_values;
   const std::uint32_t* mask = nullptr;  // bits by token id; null if all tokens are allowed
-  int top_count = -1;
 
   Row(const SampleArgs& args, std::int64_t r);
 
-  bool greedy() const { return temperature == 0; }
   bool changes_logits() const { return !history.empty() || !bias.empty() || mask != nullptr; }
-  bool reports() const { return top_count >= 0; }
   bool allows(std::int64_t id) const { return mask == nullptr || (mask[id / 32] >> (id % 32) & 1) != 0; }
-  float penalised(float logit, std::int32_t count) const {
-    if (repetition_penalty != 1) logit = logit > 0 ? logit / repetition_penalty : logit * repetition_penalty;
-    if (count == 0) return logit;
-    return logit - frequency_penalty * static_cast<float>(count) - presence_penalty;
-  }
 };
 
 // Outputs of the operator for one row.

@@ -90,9 +90,4 @@ struct Softmax {
   }
 };
 
-// min_p as a bound on the exponent.
-OCTAVO_HOST_DEVICE inline float least_exponent(float min_p) {
-  return min_p > 0 ? static_cast<float>(std::log(static_cast<double>(min_p))) : -INFINITY;
-}
-
 }  // namespace octavo::sampling

@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "kernels/test_backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo {
 namespace {

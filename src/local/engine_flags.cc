@@ -17,6 +17,8 @@ constexpr Choice<Policy> kPolicies[] = {
     {"fcfs", Policy::fcfs}, {"lpm", Policy::longest_prefix}, {"priority", Policy::priority}};
 constexpr Choice<HashAlgorithm> kHashes[] = {{"sha256", HashAlgorithm::sha256},
                                              {"sha256_cbor", HashAlgorithm::sha256},
+                                             {"sha256_cbor_64bit", HashAlgorithm::sha256},
+                                             {"builtin", HashAlgorithm::xxh3_128},
                                              {"xxhash", HashAlgorithm::xxh3_128},
                                              {"xxhash_cbor", HashAlgorithm::xxh3_128}};
 constexpr Choice<bool> kLogprobsModes[] = {{"raw_logprobs", false}, {"processed_logprobs", true}};
@@ -124,12 +126,15 @@ constexpr EngineFlag kDevice[] = {
     {"--master-port", flag::to<&E::nodes, &NodeOptions::master_port>, "Port of host 0",
      flag::range(1, 65'535)},
     {"--distributed-timeout-seconds", flag::to<&E::distributed_timeout_s>,
-     "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages",
+     "Seconds without progress after which a rank counts as hung; 0: 10, or 120 with several stages or "
+     "shared "
+     "experts",
      flag::range(0, 86'400)},
     {"--pipeline-parallel-size", flag::to<&E::pipeline_parallel_size>,
      "Number of pipeline stages, on CPUs; each has --tensor-parallel-size processes", flag::range(1, 64)},
     {"--enable-expert-parallel", flag::to<&E::enable_expert_parallel>,
-     "Give each tensor-parallel process whole experts instead of a part of every expert"},
+     "Give each process whole experts instead of a part of every expert. With --data-parallel-size, the "
+     "processes of all engines share the experts and run in lock step"},
     {"--enable-eplb", flag::to<&E::expert_balancing, &ExpertBalancing::enabled>,
      "With --enable-expert-parallel: move experts between the processes while they serve, to balance the "
      "load"},
@@ -141,13 +146,15 @@ constexpr EngineFlag kDevice[] = {
      "Number of processes that each hold a part of every layer, on CPUs; they share the compute threads",
      flag::range(1, 64)},
     {"--data-parallel-size", flag::to<&E::data_parallel_size>,
-     "Number of engines that each have the whole model, behind one server, on CPUs; they share the compute "
-     "threads",
+     "Number of engines that each have the whole model (except experts, see --enable-expert-parallel), "
+     "behind "
+     "one server, on CPUs; they share the compute threads",
      flag::range(1, 64)},
 };
 
 constexpr EngineFlag kHidden[] = {
     {kEngineIndexFlag, flag::to<&E::index>},
+    {kExpertPortFlag, flag::to<&E::nodes, &NodeOptions::expert_port>},
     {kWeightsFlag, flag::to<&E::weights_dir>},
 };
 
@@ -170,7 +177,7 @@ constexpr EngineFlag kCache[] = {
      "Reuse the KV of common prefixes (default: on)"},
     {"--prefix-caching-hash-algo",
      flag::chosen<kHashes, &E::prefix_hash>,
-     "xxhash (keyed, fast) or sha256; the forms with _cbor are the same",
+     "xxhash (keyed, fast; builtin is the same) or sha256; the forms with _cbor are the same",
      {},
      {.no_default = true}},
     {"--mamba-block-size", flag::to<&E::mamba_block_size>,
@@ -182,7 +189,7 @@ constexpr EngineFlag kCache[] = {
     {"--kv-events-config", flag::parsed<&parse_kv_events_config, &E::kv_events>,
      "Publish what the prefix cache gains and loses over ZeroMQ, for routers. As JSON: "
      R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558"})"},
-    {"--kv-transfer-config", flag::parsed<&parse_kv_transfer_config, &E::kv_transfer>,
+    {kKvTransferFlag, flag::parsed<&parse_kv_transfer_config, &E::kv_transfer>,
      "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and "
      "decode "
      "apart), host memory (OffloadingConnector), a disk (OffloadingConnector, SharedStorageConnector), "
@@ -248,6 +255,17 @@ constexpr EngineFlag kSampling[] = {
      {.no_default = true}},
 };
 
+constexpr EngineFlag kMetrics[] = {
+    {"--kv-cache-metrics", flag::to<&E::metrics, &MetricsOptions::kv_cache>,
+     "Measure how long KV blocks stay in the cache: vllm:kv_block_lifetime_seconds, "
+     "vllm:kv_block_idle_before_evict_seconds, vllm:kv_block_reuse_gap_seconds"},
+    {"--kv-cache-metrics-sample", flag::to<&E::metrics, &MetricsOptions::kv_cache_sample>,
+     "Share of the KV blocks that --kv-cache-metrics measures", flag::range(1e-6, 1.0)},
+    {"--enable-mfu-metrics", flag::to<&E::metrics, &MetricsOptions::work>,
+     "Estimate the operations and bytes of all steps: vllm:estimated_flops_per_gpu_total, "
+     "vllm:estimated_read_bytes_per_gpu_total, vllm:estimated_write_bytes_per_gpu_total"},
+};
+
 }  // namespace
 
 void add_engine_flags(CLI::App& command, EngineOptions& options) {
@@ -260,20 +278,34 @@ void add_engine_flags(CLI::App& command, EngineOptions& options) {
   add_flags(command, options, "LoRA", kLora);
   add_flags(command, options, "Multimodal", kMultimodal);
   add_flags(command, options, "Sampling", kSampling);
+  add_flags(command, options, "Metrics", kMetrics);
 }
 
-Result<std::string> demo_model_dir() {
-  namespace fs = std::filesystem;
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders of this program and of the library that has this function, and those above them.
+std::vector<fs::path> folders_of_code() {
   std::error_code ignored;
-  std::vector<fs::path> places = {fs::current_path(ignored)};
-  Dl_info here{};  // this program, or the shared library that a program has loaded
+  std::vector<fs::path> folders;
+  Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&demo_model_dir), &here);
   for (const fs::path& code : {fs::read_symlink("/proc/self/exe", ignored),
                                fs::canonical(here.dli_fname ? here.dli_fname : "", ignored)})
-    for (fs::path p = code.parent_path(); p.has_relative_path(); p = p.parent_path()) {
-      places.push_back(p);
-      places.push_back(p / "share" / "octavo");
-    }
+    for (fs::path p = code.parent_path(); p.has_relative_path(); p = p.parent_path()) folders.push_back(p);
+  return folders;
+}
+
+}  // namespace
+
+Result<std::string> demo_model_dir() {
+  std::error_code ignored;
+  std::vector<fs::path> places = {fs::current_path(ignored)};
+  for (const fs::path& folder : folders_of_code()) {
+    places.push_back(folder);
+    places.push_back(folder / "share" / "octavo");
+  }
 #ifdef OCTAVO_SOURCE_DIR
   places.emplace_back(OCTAVO_SOURCE_DIR);
 #endif
@@ -283,6 +315,16 @@ Result<std::string> demo_model_dir() {
   }
   return field_failure("model", ErrorCode::not_found,
                        "no model named, and the demo model (models/demo) was not found");
+}
+
+Result<std::string> octavo_program() {
+  std::error_code ignored;
+  for (const fs::path& folder : folders_of_code())
+    for (const fs::path& program : {folder / "octavo", folder / "bin" / "octavo"})
+      if (fs::is_regular_file(program, ignored)) return program.string();
+  return failure(
+      ErrorCode::not_found,
+      "the program octavo is neither beside liboctavo nor in bin above it: several processes need it");
 }
 
 }  // namespace octavo

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <set>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "dist/tcp_socket.h"
 #include "engine/execute/ranks.h"
 #include "engine/load/load.h"
 #include "local/classifier_tokens.h"
@@ -201,23 +205,36 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // path where it was found
     const int engines = options.engine.data_parallel_size;
+    const int all_engines = engines + options.engines.elsewhere;
+    const int first_here = options.engines.elsewhere > 0 ? options.engine.first_index : 0;
+    const auto is_here = [&](int index) { return index >= first_here && index < first_here + engines; };
+    std::shared_ptr<const Socket> expert_port;
+    if (options.engine.shares_experts()) {
+      TRY(auto reserved, reserve_port());
+      expert_port = std::make_shared<const Socket>(std::move(reserved.first));
+      command.insert(command.end(), {kExpertPortFlag, std::to_string(reserved.second)});
+    }
     std::shared_ptr<remote::EngineMeeting> meeting;
     if (options.engines.elsewhere > 0) {
       TRY(remote::EngineMeetingOptions place, meeting_of(options));
-      TRY(meeting, remote::EngineMeeting::open(std::move(place), engines, options.engines.elsewhere));
-      log_info("waiting at {}:{} for engines {} to {}", options.engines.meeting_address,
-               options.engines.meeting_port, engines, engines + options.engines.elsewhere - 1);
+      std::set<int> elsewhere;
+      for (int index = 0; index < all_engines; ++index)
+        if (!is_here(index)) elsewhere.insert(index);
+      log_info("waiting at {}:{} for engines {}", options.engines.meeting_address,
+               options.engines.meeting_port, fmt::join(elsewhere, ", "));
+      TRY(meeting, remote::EngineMeeting::open(std::move(place), std::move(elsewhere)));
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
-      remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);
-      if (index == 0) one.progress = progress;
+      remote::EngineProcessOptions one = process_options(command, options.engine.seed, index - first_here);
+      one.program = options.engine_program;
+      if (index == first_here) one.progress = progress;
       one.on_several_hosts = options.engine.nodes.count > 1 || options.engine.mpi;
       take_other_weights(options, one);
-      if (index >= engines) one.meeting = meeting;
+      if (!is_here(index)) one.meeting = meeting;
       one.number = index;
+      one.expert_port = expert_port;
       return remote::EngineProcess::start(std::move(one));
     };
-    const int all_engines = engines + options.engines.elsewhere;
     if (all_engines == 1 && !options.engines.elastic) return start(0, 1);
     TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
     remote::DataParallelClient::Start more;

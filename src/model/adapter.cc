@@ -109,8 +109,8 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       format_(format),
       max_rank_(max_rank),
       experts_(experts),
-      tied_(spec.tied),
-      embed_scale_(spec.embed_scale) {
+      tied_(spec.logits.tied),
+      embed_scale_(spec.embedding.scale) {
   const RowRange tokens{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)};
   linears_.push_back({.rows = spec.dim,
                       .cols = spec.vocab,
@@ -122,7 +122,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
                       .parts = 1,
                       .blocks = {{.order = {tokens}}},
                       .columns = {0, spec.dim}});
-  modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
+  modules_[spec.names.embedding.tokens] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
   modules_[spec.names.lm_head] = {{.linear = kOutputIndex, .rows = spec.vocab}};
   const std::string layers = prefixes_[0] + spec.names.layers;
   ModelSpec whole = spec;
@@ -144,7 +144,8 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       row += rows;
     }
   }
-  if (spec.tower && spec.tower->encodes_media() && !spec.hears_beside()) add_tower(*spec.tower);
+  if (spec.media.tower && spec.media.tower->encodes_media() && !spec.hears_beside())
+    add_tower(*spec.media.tower);
   if (experts)
     for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
   note_own(spec);

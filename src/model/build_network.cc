@@ -17,8 +17,8 @@ namespace {
 // (x * root of dim - bias) * scale, divided by that root: the next norm makes up for it.
 NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   NormParameter norm{.spec = spec.final_norm,
-                     .weight = top.vector({spec.names.standard_scale}, {spec.dim}),
-                     .bias = top.vector({spec.names.standard_bias}, {spec.dim})};
+                     .weight = top.vector({spec.names.encoder.standard_scale}, {spec.dim}),
+                     .bias = top.vector({spec.names.encoder.standard_bias}, {spec.dim})};
   norm.bias.scale = norm.weight.parts[0];
   norm.bias.factors = {{0, spec.dim, -1 / std::sqrt(static_cast<float>(spec.dim))}};
   return norm;
@@ -65,34 +65,37 @@ void NetworkBuilder::add_ends() {
   const Names& names = spec_.names;
   const Stage& stage = spec_.stage;
   Ends& ends = *network_.ends;
-  ends.embed_scale = spec_.embed_scale;
-  if (spec_.hidden) {
-    if (spec_.hidden->own_embedding)
-      ends.embedding = top_.table(names.embedding, spec_.hidden->vocab, spec_.dim, MatrixUse::table);
-  } else if (!spec_.encodes_media() && (stage.is_first() || (stage.is_last() && spec_.tied))) {
-    ends.embedding = own_rows(top_.table(names.embedding, spec_.vocab, spec_.dim, MatrixUse::table));
+  ends.embed_scale = spec_.embedding.scale;
+  if (spec_.inputs.hidden) {
+    if (spec_.inputs.hidden->own_embedding)
+      ends.embedding =
+          top_.table(names.embedding.tokens, spec_.inputs.hidden->vocab, spec_.dim, MatrixUse::table);
+  } else if (!spec_.encodes_media() && (stage.is_first() || (stage.is_last() && spec_.logits.tied))) {
+    ends.embedding = own_rows(top_.table(names.embedding.tokens, spec_.vocab, spec_.dim, MatrixUse::table));
   }
-  if (!names.standard_scale.empty())
+  if (!names.encoder.standard_scale.empty())
     ends.final_norm = standard_norm(spec_, top_);
   else if (stage.is_last())
     ends.final_norm = top_.norm(spec_.final_norm, names.final_norm, spec_.dim);
-  const bool borrows = spec_.hidden && !spec_.hidden->own_output;
-  if (spec_.tied || spec_.head || spec_.encodes_media() || borrows)
+  const bool borrows = spec_.inputs.hidden && !spec_.inputs.hidden->own_output;
+  if (spec_.logits.tied || spec_.head || spec_.encodes_media() || borrows)
     network_.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
   else if (stage.is_last())
     ends.lm_head = own_rows(Namer(names, "").table(names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table));
 }
 
 std::unique_ptr<ResidualScheme> NetworkBuilder::make_residual() const {
-  if (spec_.streams) return std::make_unique<StreamsScheme>(*spec_.streams, top_, spec_.dim);
-  if (spec_.hyper) return std::make_unique<HyperScheme>(*spec_.hyper, top_, spec_.dim, spec_.stage.is_last());
+  if (spec_.residual.streams)
+    return std::make_unique<StreamsScheme>(*spec_.residual.streams, top_, spec_.dim);
+  if (spec_.residual.hyper)
+    return std::make_unique<HyperScheme>(*spec_.residual.hyper, top_, spec_.dim, spec_.stage.is_last());
   return std::make_unique<ResidualScheme>(spec_.dim);
 }
 
 void NetworkBuilder::add_first_input() {
-  if (spec_.image)
+  if (spec_.inputs.image)
     add_input<PatchInput>(spec_, top_, prefix_);
-  else if (spec_.sound)
+  else if (spec_.inputs.sound)
     add_input<SoundInputRows>(spec_, top_);
   else
     add_input<TokenInput>(spec_, top_, *network_.ends);
@@ -102,10 +105,10 @@ void NetworkBuilder::add_inputs() {
   if (!spec_.ropes.empty()) add_input<RotaryInput>(spec_.ropes);
   if (!spec_.stage.is_first()) return;
   add_first_input();
-  if (spec_.hidden) add_input<HiddenRowsInput>(spec_, top_, namer_of(0));
-  if (spec_.embedding_norm.kind != NormKind::none)
-    add_input<InputNorm>(top_.norm(spec_.embedding_norm, spec_.names.embedding_norm, spec_.dim));
-  if (spec_.layer_inputs) add_input<LayerInputsPhase>(spec_, top_);
+  if (spec_.inputs.hidden) add_input<HiddenRowsInput>(spec_, top_, namer_of(0));
+  if (spec_.embedding.norm.kind != NormKind::none)
+    add_input<InputNorm>(top_.norm(spec_.embedding.norm, spec_.names.embedding.norm, spec_.dim));
+  if (spec_.inputs.by_layer) add_input<LayerInputsPhase>(spec_, top_);
   add_input<BeginResidual>(*network_.residual);
   if (shares_matrices(spec_)) add_input<CopyEmbedding>(spec_.dim);
 }
@@ -142,22 +145,22 @@ Layer NetworkBuilder::make_layer(std::size_t index) {
 
 HalfNorms NetworkBuilder::mixer_norms(const LayerSpec& spec, const Namer& name) const {
   const Names& names = spec_.names;
-  HalfNorms norms{.pre = {}, .post = post_norm(spec.post_norm, name, names.attention_post_norm, spec_.dim)};
-  if (spec.mixer_normed && !names.attention_norm.empty())
-    norms.pre = name.norm(spec.pre_norm, names.attention_norm, spec_.dim);
+  HalfNorms norms{.pre = {}, .post = post_norm(spec.post_norm, name, names.attention.post_norm, spec_.dim)};
+  if (spec.mixer_normed && !names.attention.norm.empty())
+    norms.pre = name.norm(spec.pre_norm, names.attention.norm, spec_.dim);
   return norms;
 }
 
 HalfNorms NetworkBuilder::feed_forward_norms(const LayerSpec& spec, const Namer& name) const {
   NormSpec last = spec.post_norm;
   last.weight_offset = spec.last_offset.value_or(last.weight_offset);
-  return {.pre = name.norm(spec.pre_norm, spec_.names.mlp_norm, spec_.dim),
-          .post = post_norm(last, name, spec_.names.mlp_post_norm, spec_.dim)};
+  return {.pre = name.norm(spec.pre_norm, spec_.names.mlp.norm, spec_.dim),
+          .post = post_norm(last, name, spec_.names.mlp.post_norm, spec_.dim)};
 }
 
 std::unique_ptr<Phase> NetworkBuilder::make_half(const LayerSpec& spec, std::unique_ptr<Block> block,
                                                  HalfNorms norms, float scale) const {
-  scale *= spec.residual_scale;
+  scale *= spec.scales.residual;
   switch (spec.residual) {
     case Residual::post_norm:
       return std::make_unique<PostNormHalf>(std::move(block), std::move(norms), scale, spec_.dim);
@@ -172,17 +175,17 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
                                                        std::size_t index) {
   std::unique_ptr<Block> mixer = block_of(spec.mixer, name);
   HalfNorms norms = mixer_norms(spec, name);
-  if (spec_.hyper)
+  if (spec_.residual.hyper)
     return std::make_unique<HyperHalf>(
         std::move(mixer), std::move(norms),
-        HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true),
+        HyperWeights(*spec_.residual.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true),
         spec_.dim);
-  if (spec_.hidden && !spec_.hidden->joined && index == 0) {
+  if (spec_.inputs.hidden && !spec_.inputs.hidden->joined && index == 0) {
     norms.pre = {};  // the input has it
     return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
-                                       spec.residual_scale * spec.mixer_scale, spec_.dim);
+                                       spec.scales.residual * spec.scales.mixer, spec_.dim);
   }
-  if (!spec.shared) return make_half(spec, std::move(mixer), std::move(norms), spec.mixer_scale);
+  if (!spec.shared) return make_half(spec, std::move(mixer), std::move(norms), spec.scales.mixer);
   const int owner = spec.shared->owner;
   const Namer owned(spec_.names,
                     fmt::format("{}{}{}.shared_transformer.", prefix_, spec_.names.layers, owner));
@@ -190,18 +193,19 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
       *spec.shared, owned, Namer(spec_.names, prefix_ + name_of(index)), spec_.dim, shared_[owner]);
   if (std::cmp_equal(owner, index)) shared_[owner] = shared.get();
   return std::make_unique<SharedHalf>(std::move(shared), std::move(mixer), std::move(norms),
-                                      spec.residual_scale * spec.mixer_scale, spec_.dim);
+                                      spec.scales.residual * spec.scales.mixer, spec_.dim);
 }
 
 std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& spec,
                                                               const Namer& name) const {
   std::unique_ptr<Block> block = block_of(spec.feed_forward, name);
   HalfNorms norms = feed_forward_norms(spec, name);
-  if (!spec_.hyper) return make_half(spec, std::move(block), std::move(norms), spec.feed_forward_scale);
-  return std::make_unique<HyperHalf>(
-      std::move(block), std::move(norms),
-      HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().feed_forward, true),
-      spec_.dim);
+  if (!spec_.residual.hyper)
+    return make_half(spec, std::move(block), std::move(norms), spec.scales.feed_forward);
+  return std::make_unique<HyperHalf>(std::move(block), std::move(norms),
+                                     HyperWeights(*spec_.residual.hyper, spec_.dim, name,
+                                                  spec_.names.of<HyperConnections>().feed_forward, true),
+                                     spec_.dim);
 }
 
 std::unique_ptr<Phase> NetworkBuilder::make_parallel_halves(const LayerSpec& spec, const Namer& name) const {
@@ -211,25 +215,25 @@ std::unique_ptr<Phase> NetworkBuilder::make_parallel_halves(const LayerSpec& spe
   return std::make_unique<ParallelHalves>(
       ParallelHalves::Branch{.block = block_of(spec.mixer, name),
                              .norms = mixer_norms(spec, name),
-                             .scale = spec.residual_scale * spec.mixer_scale},
+                             .scale = spec.scales.residual * spec.scales.mixer},
       ParallelHalves::Branch{.block = block_of(spec.feed_forward, name),
                              .norms = std::move(last),
-                             .scale = spec.residual_scale * spec.feed_forward_scale},
+                             .scale = spec.scales.residual * spec.scales.feed_forward},
       one_norm, spec_.dim);
 }
 
 void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::size_t index, Layer& layer) {
   const PredictStreams* streams = nullptr;
-  if (spec_.streams) {
-    auto phase = std::make_unique<PredictStreams>(*spec_.streams, name, spec_.dim);
+  if (spec_.residual.streams) {
+    auto phase = std::make_unique<PredictStreams>(*spec_.residual.streams, name, spec_.dim);
     streams = phase.get();
     layer.phases.push_back(std::move(phase));
   }
   if (spec.mixer.index() > 0) layer.phases.push_back(make_mixer_half(spec, name, index));
   if (spec.second_mixer.index() > 0)
-    add<SecondMixer>(layer, block_of(spec.second_mixer, name), spec.residual_scale * spec.second_mixer_scale,
-                     spec_.dim);
-  if (spec.mixed_scale != 1) add<ScaleResidual>(layer, constant_vector({spec.mixed_scale}));
+    add<SecondMixer>(layer, block_of(spec.second_mixer, name),
+                     spec.scales.residual * spec.scales.second_mixer, spec_.dim);
+  if (spec.scales.mixed != 1) add<ScaleResidual>(layer, constant_vector({spec.scales.mixed}));
   if (spec.cross)
     layer.phases.push_back(
         make_half(spec, make_block(*spec.cross, name, spec_.dim),
@@ -240,27 +244,28 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
   if (spec.shortcut) add<Shortcut>(layer, make_block(*spec.shortcut, name, spec_.dim), spec_.dim);
   std::unique_ptr<Block> input;
   NormParameter input_norm;
-  if (spec_.layer_inputs) {
-    input = make_layer_input(*spec_.layer_inputs, static_cast<std::int64_t>(index), name, spec_.dim);
+  if (spec_.inputs.by_layer) {
+    input = make_layer_input(*spec_.inputs.by_layer, static_cast<std::int64_t>(index), name, spec_.dim);
     input_norm = name.norm(spec.post_norm, spec_.names.of<LayerInputs>().post_norm, spec_.dim);
   }
   if (streams != nullptr)
     add<CorrectStreams>(layer, *streams, std::move(input), std::move(input_norm));
   else if (input)
     layer.phases.push_back(make_half(spec, std::move(input), {.pre = {}, .post = std::move(input_norm)}, 1));
-  if (spec.scaled)
+  if (spec.scales.stored)
     add<ScaleResidual>(layer, name.vector({spec_.names.layer_scale}, {1}));
-  else if (spec.passed_scale != 1)
-    add<ScaleResidual>(layer, constant_vector({spec.passed_scale}));
+  else if (spec.scales.passed != 1)
+    add<ScaleResidual>(layer, constant_vector({spec.scales.passed}));
 }
 
 // Adds the phases after a layer for shortcuts and image encoders.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
-  if (spec_.tower && spec_.tower->image && index < spec_.tower->image->deep_layers.size())
+  if (spec_.media.tower && spec_.media.tower->inputs.image &&
+      index < spec_.media.tower->inputs.image->deep_layers.size())
     add<AddDeepRows>(layer, index, spec_.dim);
-  if (!spec_.image) return;
-  const std::vector<int>& deep = spec_.image->deep_layers;
+  if (!spec_.inputs.image) return;
+  const std::vector<int>& deep = spec_.inputs.image->deep_layers;
   if (const auto found = std::ranges::find(deep, static_cast<int>(index)); found != deep.end())
     add<ProjectDeep>(layer, spec_, static_cast<std::size_t>(found - deep.begin()));
 }

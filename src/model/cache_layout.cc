@@ -148,7 +148,7 @@ CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options) {
 }
 
 std::int64_t rows_blocks(const ModelSpec& spec, const CacheLayout& layout) {
-  return (spec.tower->cross_rows() + layout.block_size - 1) / layout.block_size;
+  return (spec.media.tower->cross_rows() + layout.block_size - 1) / layout.block_size;
 }
 
 KvLayer CacheLayout::layer(const Ops& ops, std::byte* data, std::int64_t blocks, int layer) const {

@@ -25,7 +25,7 @@ struct LayerGroup {
   int q_heads = 0;
   KvSpec kv;
   bool causal = true;
-  bool local = false;  // Attention::local
+  bool local = false;  // AttentionMask::local
   int layers = 0;
 };
 

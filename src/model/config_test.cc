@@ -46,9 +46,9 @@ TEST(Config, Llama) {
   ASSERT_TRUE(spec.has_value()) << spec.error().message;
   EXPECT_EQ(spec->layers.size(), 2u);
   EXPECT_EQ(spec->layers[0].attention().head_dim, 16);
-  EXPECT_FLOAT_EQ(spec->layers[0].attention().scale, 0.25F);
+  EXPECT_FLOAT_EQ(spec->layers[0].attention().scores.scale, 0.25F);
   EXPECT_EQ(spec->max_positions, 128);
-  EXPECT_FALSE(spec->tied);
+  EXPECT_FALSE(spec->logits.tied);
 }
 
 TEST(Config, TextConfigIsLookedUpFirst) {

@@ -36,7 +36,8 @@ Step Decoder::step(const ForwardBatch& batch, StepRows rows) {
           .turning = {model_.ropes, model_.temperatures},
           .scratch = workspaces_.of_block(),
           .adapter_scratch = workspaces_.of_adapters(),
-          .ranks = group_};
+          .ranks = group_,
+          .experts = experts_};
 }
 
 // For heads.
@@ -62,6 +63,12 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
     for (const auto& phase : layer.phases) phase->run(all);
   }
   if (end == model_.network.layers.size()) model_.network.residual->end(all);
+}
+
+void Decoder::assist() {
+  const Step none = step(kNoBatch, {});
+  for (const Layer& layer : model_.network.layers)
+    for (const Block* block : layer.blocks()) block->assist(none);
 }
 
 // Nothing is pending before or after a part, so that each part starts from the same state.

@@ -43,7 +43,12 @@ class Decoder {
                   StepRows part);
   void run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part);
 
-  // For a network that proposes for another (ModelSpec::hidden), before each forward(). Token i gets row
+  // Shares the experts with other engines; before the first step. The exchange outlives the decoder.
+  void share_experts(ExpertExchange& exchange) { experts_ = &exchange; }
+  // In place of forward(), when other engines have tokens and this one has none.
+  void assist();
+
+  // For a network that proposes for another (InputSpecs::hidden), before each forward(). Token i gets row
   // rows[i] of the last forward() of `from`, which is the other network's decoder or this one. rows: i32
   // [n]
   void read_hidden(const Decoder& from, const View& rows);
@@ -83,7 +88,8 @@ class Decoder {
   const Model& model_;
   const CacheLayout& layout_;
   Backend& backend_;
-  ProcessGroup* group_;  // null: this is the only rank
+  ProcessGroup* group_;                // null: this is the only rank
+  ExpertExchange* experts_ = nullptr;  // null: no other engine shares the experts
   RowKeeper keeper_;
   Workspaces workspaces_;
   ResidualSum residual_;

@@ -23,7 +23,7 @@ ModelSpec with_windows(const std::vector<int>& windows) {
   spec.max_positions = 4096;
   for (const int window : windows) {
     LayerSpec layer;
-    layer.mixer = Attention{.q_heads = 4, .kv_heads = 2, .head_dim = 16, .window = window};
+    layer.mixer = Attention{.q_heads = 4, .kv_heads = 2, .head_dim = 16, .mask = {.window = window}};
     layer.feed_forward = Mlp{.hidden = 96};
     spec.layers.push_back(layer);
   }
@@ -39,7 +39,7 @@ void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_
     EXPECT_TRUE(places.emplace(place.group, place.plane).second);
     EXPECT_LT(place.plane, layout.planes);
     const int window = layout.groups.at(static_cast<std::size_t>(place.group)).window;
-    EXPECT_EQ(window, window_groups ? spec.layers[i].attention().window : 0);
+    EXPECT_EQ(window, window_groups ? spec.layers[i].attention().mask.window : 0);
   }
 }
 
@@ -149,12 +149,12 @@ TEST(Rope, AxesMayTakeTurnsWithFrequencies) {
 
 TEST(Costs, CountParametersAndWork) {
   ModelSpec spec = with_windows({0, 8});
-  spec.tied = true;
+  spec.logits.tied = true;
   // qkv 128 x 64, out 64 x 64, up 192 x 64, down 64 x 96: twice; embedding 100 x 64.
   const std::int64_t layers = 2 * (128 * 64 + 64 * 64 + 192 * 64 + 64 * 96);
   EXPECT_EQ(count_parameters(spec).total, layers + 6400);
   EXPECT_EQ(count_parameters(spec).active, layers + 6400);
-  spec.tied = false;
+  spec.logits.tied = false;
   EXPECT_EQ(count_parameters(spec).total, layers + 2 * 6400);
 
   const PassCost one = pass_cost(spec, 1, 100, 2, 2);
@@ -174,7 +174,7 @@ TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
   limits.kept_layers = {0, 0};
   EXPECT_EQ(workspace_bytes(spec, DType::bf16, limits), plain + 2 * kTokens * kDim * 4 + kTokens * 4);
   limits.kept_layers.clear();
-  spec.hidden = HiddenInput{.dim = kDim, .vocab = 100};
+  spec.inputs.hidden = HiddenInput{.dim = kDim, .vocab = 100};
   EXPECT_EQ(workspace_bytes(spec, DType::bf16, limits), plain + kTokens * (kDim * 4 + 2 * kDim * 2) + kTokens * 4);
 }
 

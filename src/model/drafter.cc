@@ -45,23 +45,21 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   const Predictor& predictor = *other.predictor;
   ModelSpec spec = other;
   spec.predictor = {};
-  spec.tower = {};
+  spec.media.tower = {};
   spec.shard = {};
   spec.layers = {other.layers[predictor.like]};
-  spec.hidden = {.dim = other.dim,
-                 .vocab = other.vocab,
-                 .token_norm = other.final_norm,
-                 .hidden_norm = other.final_norm,
-                 .hidden_first = predictor.hidden_first,
-                 .normed_output = predictor.normed_output};
+  spec.inputs.hidden = {.dim = other.dim,
+                        .vocab = other.vocab,
+                        .token_norm = other.final_norm,
+                        .hidden_norm = other.final_norm,
+                        .hidden_first = predictor.hidden_first,
+                        .normed_output = predictor.normed_output};
   if (predictor.final_norm.empty()) spec.final_norm = {};
   for (Names* names : {&spec.names, spec.other_names ? &*spec.other_names : nullptr}) {
     if (names == nullptr) continue;
     if (!predictor.prefixes.empty()) names->prefixes = predictor.prefixes;
     names->only_layer = predictor.layer;
-    names->token_norm = predictor.token_norm;
-    names->hidden_norm = predictor.hidden_norm;
-    names->joint = predictor.joint;
+    names->hidden = predictor.names;
     names->final_norm = predictor.final_norm;
     names->ignorable = {"*"};  // the other's
   }
@@ -85,14 +83,14 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   spec.names.prefixes = {""};
   const std::string first = has("midlayer.self_attn.q_proj.weight") ? "midlayer." : "layers.0.";
   if (layers == 1) spec.names.only_layer = first;
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias |= has(first + "self_attn.q_proj.bias");
-  spec.names.joint = "fc";
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv |= has(first + "self_attn.q_proj.bias");
+  spec.names.hidden.joint = "fc";
   spec.names.ignorable = {"*.rotary_emb.inv_freq", "d2t", "t2d", "verifier_*"};
-  spec.hidden = {.dim = other.spec.dim,
-                 .vocab = other.spec.vocab,
-                 .joint_bias = has("fc.bias"),
-                 .own_embedding = has("embed_tokens.weight")};
-  if (!spec.hidden->own_embedding && spec.dim != other.spec.dim)
+  spec.inputs.hidden = {.dim = other.spec.dim,
+                        .vocab = other.spec.vocab,
+                        .joint_bias = has("fc.bias"),
+                        .own_embedding = has("embed_tokens.weight")};
+  if (!spec.inputs.hidden->own_embedding && spec.dim != other.spec.dim)
     return invalid(kField, "the head has {} columns and no embed_tokens, the model's has {}", spec.dim,
                    other.spec.dim);
   return spec;
@@ -174,7 +172,7 @@ Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend&
                    other.spec.dim);
   spec.architecture = "EAGLE";
   spec.final_norm = {};
-  spec.names.attention_norm.clear();
+  spec.names.attention.norm.clear();
   TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));
   return Drafter{std::move(model)};
 }
@@ -186,15 +184,16 @@ Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend
   TRY(const std::optional<Config> nested, config.object("transformer_layer_config"));
   TRY(ModelSpec spec, eagle_layers(nested.value_or(config), checkpoint, other, kEagle3LayersMax));
   spec.architecture = "EAGLE-3";
-  HiddenInput& input = *spec.hidden;
+  HiddenInput& input = *spec.inputs.hidden;
   input.joined = false;
   input.own_output = true;
   TRY(input.layers, read_layers(config, static_cast<int>(other.spec.layers.size())));
   TRY(input.normed_residual, config.boolean("norm_before_residual", false));
   input.hidden_norm = spec.final_norm;
-  spec.names.hidden_norm = (spec.names.only_layer.empty() ? "layers.0." : spec.names.only_layer) + "hidden_norm";
+  spec.names.hidden.hidden_norm =
+      (spec.names.only_layer.empty() ? "layers.0." : spec.names.only_layer) + "hidden_norm";
   spec.layers[0].attention().input_dim = 2 * spec.dim;
-  spec.tied = false;
+  spec.logits.tied = false;
   TRY(spec.vocab, config.integer("draft_vocab_size", {1, spec.vocab}, spec.vocab));
   TRY(std::vector<std::int32_t> tokens, read_tokens(checkpoint, spec.vocab, other.spec.vocab));
   TRY(auto model, load(std::move(spec), checkpoint, other, backend, options));

@@ -17,9 +17,9 @@ namespace {
 
 void adapt(LayerSpec& layer, const GgufLayers& layers) {
   if (auto* attention = std::get_if<Attention>(&layer.mixer)) {
-    attention->qkv_bias = layers.have("attn_qkv.bias") || layers.have("attn_q.bias");
-    attention->out_bias = layers.have("attn_output.bias");
-    attention->qk_norm_spec.weight_offset = 0;
+    attention->biases.qkv = layers.have("attn_qkv.bias") || layers.have("attn_q.bias");
+    attention->biases.out = layers.have("attn_output.bias");
+    attention->norms.qk.weight_offset = 0;
   }
   if (auto* mlp = std::get_if<Mlp>(&layer.feed_forward)) {
     mlp->up_bias = layers.have("ffn_up.bias");
@@ -32,22 +32,22 @@ void adapt(LayerSpec& layer, const GgufLayers& layers) {
   // Files of Qwen3-Next have b and a of a key head's value heads beside each other, those of Qwen3.5 have
   // none of a key head's value heads beside each other.
   if (auto* net = std::get_if<DeltaNet>(&layer.mixer)) net->tiled = layers.have("ssm_beta.weight");
-  layer.scaled = layer.scaled && layers.have("layer_output_scale.weight");
+  layer.scales.stored = layer.scales.stored && layers.have("layer_output_scale.weight");
 }
 
 // A network that reads prompts with an encoder.
 void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
-  ModelSpec tower = *spec.tower;
+  ModelSpec tower = *spec.media.tower;
   tower.names = gguf_half_names("enc.", gguf);
   tower.names.ignorable = {"dec.*", "output.weight"};
   spec.names = gguf_half_names("dec.", gguf);
   spec.names.ignorable = {"enc.*", "dec.blk.0.cross_attn_rel_b.weight"};
   spec.other_names.reset();
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
 }
 
 void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
-  if (spec.tower) return adapt_halves(spec, gguf);
+  if (spec.media.tower) return adapt_halves(spec, gguf);
   if (spec.architecture == "T5EncoderModel") {
     spec.names = gguf_half_names("enc.", gguf);
     spec.names.ignorable = {"output.weight"};
@@ -56,8 +56,8 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   const GgufLayers layers(gguf);
   for (LayerSpec& layer : spec.layers) adapt(layer, layers);
   spec.final_norm.weight_offset = 0;
-  spec.logits_bias = gguf.find("output.bias") != nullptr;
-  spec.embed_scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
+  spec.logits.bias = gguf.find("output.bias") != nullptr;
+  spec.embedding.scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
   for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
   spec.names = gguf_names(spec, gguf, layers);
   // Layers that read the keys and values of others may have matrices for them.

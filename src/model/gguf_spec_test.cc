@@ -68,7 +68,7 @@ TEST_F(GgufSpec, BaichuanOfFortyLayersHasAlibi) {
     ASSERT_TRUE(made.has_value()) << made.error().message;
     EXPECT_EQ(made->max_positions, 4096);
     EXPECT_EQ(made->ropes.empty(), layers == 40);
-    EXPECT_EQ(made->layers[0].attention().slopes.size(), layers == 40 ? 4u : 0u);
+    EXPECT_EQ(made->layers[0].attention().scores.slopes.size(), layers == 40 ? 4u : 0u);
   }
 }
 
@@ -177,11 +177,11 @@ TEST_F(GgufSpec, Llama) {
   EXPECT_EQ(made->dim, 64);
   EXPECT_EQ(made->layers.size(), 3);
   EXPECT_EQ(made->max_positions, 4096);
-  EXPECT_TRUE(made->tied);
+  EXPECT_TRUE(made->logits.tied);
   EXPECT_EQ(made->layers[0].attention().kv_heads, 2);
   EXPECT_EQ(made->ropes[0].theta, 5e5);
   EXPECT_TRUE(made->ropes[0].interleaved);
-  EXPECT_THAT(made->names.qkv, ElementsAre("attn_q", "attn_k", "attn_v"));
+  EXPECT_THAT(made->names.attention.qkv, ElementsAre("attn_q", "attn_k", "attn_v"));
 }
 
 TEST_F(GgufSpec, EveryShareOfAHeadTurnsThatManyElements) {
@@ -195,10 +195,10 @@ TEST_F(GgufSpec, EveryShareOfAHeadTurnsThatManyElements) {
 TEST_F(GgufSpec, Window) {
   const auto made = spec(llama().u32("llama.attention.sliding_window", 100));
   ASSERT_TRUE(made.has_value());
-  EXPECT_EQ(made->layers[2].attention().window, 100);
+  EXPECT_EQ(made->layers[2].attention().mask.window, 100);
   const auto none = spec(llama().u32("llama.attention.sliding_window", 0));
   ASSERT_TRUE(none.has_value());
-  EXPECT_EQ(none->layers[2].attention().window, 0);
+  EXPECT_EQ(none->layers[2].attention().mask.window, 0);
 }
 
 TEST_F(GgufSpec, ALlamaWithExpertsIsMixtral) {

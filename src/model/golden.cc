@@ -281,7 +281,7 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
   const auto length = static_cast<std::int32_t>(ids.size());
   TRY(const auto reader, Reader::make(model, backend, length, chunk, options,
-                                      {.kept_layers = drafter.model->spec.hidden->layers}));
+                                      {.kept_layers = drafter.model->spec.inputs.hidden->layers}));
   TRY(const auto head, Reader::make(*drafter.model, backend, length, chunk, options));
   DrafterLogits out;
   std::vector<std::int32_t> rows(static_cast<std::size_t>(chunk));

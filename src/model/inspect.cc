@@ -117,7 +117,7 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
   if (spec.has_cross()) {
     const CacheLayout cross = cross_layout(spec, {.dtype = dtype});
     text += fmt::format("keys and values of {} ({})\n  a sequence      {:.1f} KiB\n",
-                        spec.tower->sound ? "sound" : "the prompt", name(dtype),
+                        spec.media.tower->inputs.sound ? "sound" : "the prompt", name(dtype),
                         static_cast<double>(rows_blocks(spec, cross) * cross.block_bytes(ops)) / 1024);
   }
   return text;
@@ -157,13 +157,15 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
 Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
   TRY(const Network network, checked_network(tower, checkpoint));
   std::string text;
-  if (tower.sound) {
-    text = fmt::format("sound ({} mel bins, {} frames, {} rows)\n  width           {}\n", tower.sound->mels,
-                       tower.sound->frames(), tower.sound->rows, tower.dim);
-  } else if (tower.source) {
-    text = fmt::format("prompts (up to {} tokens)\n  width           {}\n", tower.source->rows, tower.dim);
+  if (tower.inputs.sound) {
+    text = fmt::format("sound ({} mel bins, {} frames, {} rows)\n  width           {}\n",
+                       tower.inputs.sound->mels, tower.inputs.sound->frames(), tower.inputs.sound->rows,
+                       tower.dim);
+  } else if (tower.inputs.source) {
+    text = fmt::format("prompts (up to {} tokens)\n  width           {}\n", tower.inputs.source->rows,
+                       tower.dim);
   } else {
-    const ImageInput& image = *tower.image;
+    const ImageInput& image = *tower.inputs.image;
     const std::string size =
         image.image_size > 0
             ? fmt::format("{0} x {0} pixels, {1} tokens", image.image_size, image.side() * image.side())
@@ -226,12 +228,12 @@ Result<std::string> inspect(const std::string& path, const Backend& backend) {
 
   std::string text = fmt::format("{}\n", spec.architecture);
   text += fmt::format("  width           {}\n  vocabulary      {}{}\n", spec.dim, spec.vocab,
-                      spec.tied ? ", embedding and output tied" : "");
+                      spec.logits.tied ? ", embedding and output tied" : "");
   text += layers_text(spec, network);
   for (const RopeSpec& rope : spec.ropes) text += rope_text(rope);
   text += fmt::format("  longest         {} tokens\n", spec.max_positions);
-  if (spec.tower) {
-    TRY(const std::string tower, tower_text(*spec.tower, checkpoint));
+  if (spec.media.tower) {
+    TRY(const std::string tower, tower_text(*spec.media.tower, checkpoint));
     text += tower;
   }
   text += fmt::format("parameters ({})\n  total           {}\n  active          {}, in matrices\n",

@@ -55,7 +55,7 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
 Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                     Model& model) {
   auto tower = std::make_unique<Model>();
-  tower->spec = *model.spec.tower;
+  tower->spec = *model.spec.media.tower;
   tower->max_model_len = tower->spec.max_positions;
   TRY(tower->network, checked_network(tower->spec, checkpoint));
   LoadOptions plain = options;
@@ -135,9 +135,9 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
 // Layers with a window see no further on the other side either: where an image's tokens see each other, it
 // must fit.
 Result<> check_windows(const ModelSpec& spec) {
-  const int tokens = spec.tower->image_tokens();
+  const int tokens = spec.media.tower->image_tokens();
   for (const LayerSpec& layer : spec.layers)
-    if (const int window = layer.attention().window; window > 0 && window < tokens)
+    if (const int window = layer.attention().mask.window; window > 0 && window < tokens)
       return field_failure(
           "sliding_window", ErrorCode::unsupported,
           "config.json: sliding_window is {}; with images, at least the {} tokens of one are supported",
@@ -154,22 +154,20 @@ std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
 // Conversion of pixels to numbers, from the files beside config.json.
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
-  ModelSpec tower = *spec.tower;
-  TRY_VOID(check_sizes(config, *tower.image));
+  ModelSpec tower = *spec.media.tower;
+  TRY_VOID(check_sizes(config, *tower.inputs.image));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions = static_cast<int>(std::max(any->pixels_max, video_pixels_max(config)) /
-                                           (tower.image->patch_size * tower.image->patch_size));
+                                           (tower.inputs.image->patch_size * tower.inputs.image->patch_size));
   if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
-    const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.image->merge;
+    const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.inputs.image->merge;
     tower.max_positions = side * side;
   }
   if (const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule))
-    tower.max_positions = budget->tokens_max * tower.image->square();
-  tower.image->scale = config.scale;
-  tower.image->mean = config.mean;
-  tower.image->std = config.std;
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
-  return spec.whole_images ? check_windows(spec) : Result<>();
+    tower.max_positions = budget->tokens_max * tower.inputs.image->square();
+  tower.inputs.image->pixels = {config.scale, config.mean, config.std};
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec.media.whole_images ? check_windows(spec) : Result<>();
 }
 
 // Reads the files of the image processor. If they are missing, the model reads text alone.
@@ -177,8 +175,8 @@ Result<> read_images(const std::string& path, ModelSpec& spec) {
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
   log_warning("{}: only text prompts", read.error().message);
-  spec.tower.reset();
-  spec.whole_images = false;
+  spec.media.tower.reset();
+  spec.media.whole_images = false;
   return {};
 }
 
@@ -198,18 +196,18 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
 // Reads the file of the feature extractor. If it is missing, a model with sound in its prompts reads text
 // alone.
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
-  const Result<> read = check_spectrogram(path, *spec.tower->sound);
+  const Result<> read = check_spectrogram(path, *spec.media.tower->inputs.sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
   log_warning("{}: only text prompts", read.error().message);
-  spec.tower.reset();
+  spec.media.tower.reset();
   return {};
 }
 
 // generation_config.json counts more than config.json.
 Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   TRY(const GenerationConfig file, load_generation_config(path));
-  ModelSpec tower = *spec.tower;
-  std::vector<int>& begin = tower.source->begin;
+  ModelSpec tower = *spec.media.tower;
+  std::vector<int>& begin = tower.inputs.source->begin;
   if (file.decoder_start_token_id) begin[0] = *file.decoder_start_token_id;
   if (file.forced_bos_token_id) {
     begin.resize(2);
@@ -218,18 +216,19 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   for (const int id : begin)
     if (id < 0 || id >= spec.vocab)
       return invalid("decoder_start_token_id", "generation_config.json: token {} of a vocabulary of {}", id, spec.vocab);
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return {};
 }
 
 // Checks that the tokens of images, videos and sound are in the vocabulary.
 Result<> check_media_token(const ModelSpec& spec) {
-  if (!spec.tower) return {};
-  if (spec.video_token >= spec.vocab)
-    return invalid("video_token_id", "config.json: video_token_id is {}, the vocabulary has {} tokens", spec.video_token, spec.vocab);
-  if (spec.media_token < spec.vocab) return {};
-  const std::string_view field = spec.tower->image ? "image_token_id" : "audio_token_index";
-  return invalid(field, "config.json: {} is {}, the vocabulary has {} tokens", field, spec.media_token,
+  if (!spec.media.tower) return {};
+  if (spec.media.video_token >= spec.vocab)
+    return invalid("video_token_id", "config.json: video_token_id is {}, the vocabulary has {} tokens",
+                   spec.media.video_token, spec.vocab);
+  if (spec.media.token < spec.vocab) return {};
+  const std::string_view field = spec.media.tower->inputs.image ? "image_token_id" : "audio_token_index";
+  return invalid(field, "config.json: {} is {}, the vocabulary has {} tokens", field, spec.media.token,
                  spec.vocab);
 }
 
@@ -269,7 +268,8 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   whole.shard = {};
   whole.stage = {};
   std::vector<Slot> slots = network_of(whole).parameters().slots();
-  if (spec.tower) std::ranges::copy(network_of(*spec.tower).parameters().slots(), std::back_inserter(slots));
+  if (spec.media.tower)
+    std::ranges::copy(network_of(*spec.media.tower).parameters().slots(), std::back_inserter(slots));
   return dummy_checkpoint(slots);
 }
 
@@ -287,9 +287,9 @@ Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Che
 // The spec, without the tower if the options leave out its media.
 Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& options) {
   TRY(ModelSpec spec, load_spec(path, options.reading));
-  if (!spec.tower || spec.has_cross()) return spec;
-  const bool sees = options.images || (options.videos && spec.video_token >= 0);
-  if (!(spec.tower->image ? sees : options.sounds)) spec.tower.reset();
+  if (!spec.media.tower || spec.has_cross()) return spec;
+  const bool sees = options.images || (options.videos && spec.media.video_token >= 0);
+  if (!(spec.media.tower->inputs.image ? sees : options.sounds)) spec.media.tower.reset();
   return spec;
 }
 
@@ -341,7 +341,7 @@ Result<> check_weights(const std::string& path, const LoadOptions& options) {
   TRY_VOID(check_architecture(path, options.weights, options.reading));
   Model model;
   TRY(const Checkpoint checkpoint, describe_model(path, options, model));
-  if (model.spec.tower) TRY_VOID(checked_network(*model.spec.tower, checkpoint));
+  if (model.spec.media.tower) TRY_VOID(checked_network(*model.spec.media.tower, checkpoint));
   return {};
 }
 
@@ -359,9 +359,9 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     TRY(const Config config, Config::load(path, reading.overrides));
     TRY(spec, describe(config));
     TRY_VOID(convert(reading.convert, config, spec));
-    if (spec.tower && spec.tower->image) TRY_VOID(read_images(path, spec));
-    if (spec.tower && spec.tower->sound) TRY_VOID(read_sound(path, spec));
-    if (spec.tower && spec.tower->source) TRY_VOID(read_source_begin(path, spec));
+    if (spec.media.tower && spec.media.tower->inputs.image) TRY_VOID(read_images(path, spec));
+    if (spec.media.tower && spec.media.tower->inputs.sound) TRY_VOID(read_sound(path, spec));
+    if (spec.media.tower && spec.media.tower->inputs.source) TRY_VOID(read_source_begin(path, spec));
     TRY_VOID(check_media_token(spec));
     const bool generates = !spec.head;
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
@@ -421,7 +421,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // checked first: a damaged file can cause all later errors
   TRY_VOID(loaded);
-  if (model->spec.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   if (options.whole_ends && model->spec.shard.size > 1)
     TRY_VOID(load_ends(checkpoint, backend, options, *model));
   return model;

@@ -115,9 +115,9 @@ TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
 TEST(ModelGoldenInBf16, GemmaScalesEmbeddingsAsTransformersDoes) {
   const Golden golden = golden::read("gemma3-scale");
   Backend backend = make_reference_backend();
-  const float scale = load(golden, backend, ModelDType::automatic)->spec.embed_scale;
+  const float scale = load(golden, backend, ModelDType::automatic)->spec.embedding.scale;
   const auto model = load(golden, backend, ModelDType::float32);
-  const float root = model->spec.embed_scale;
+  const float root = model->spec.embedding.scale;
   constexpr float kStep = 0.0625F;
   const auto difference = [&](float embed_scale) {
     model->network.ends->embed_scale = embed_scale;

@@ -262,7 +262,7 @@ TEST(EmbedScale, IsRoundedToTheFormatOfTheWeights) {
   const auto scale = [&](ModelDType dtype) {
     return Model::load("tests/data/models/gemma3-multimodal", backend, {.dtype = dtype})
         .value()
-        ->spec.embed_scale;
+        ->spec.embedding.scale;
   };
   EXPECT_EQ(scale(ModelDType::automatic), 6.9375f);
   EXPECT_EQ(scale(ModelDType::float16), to_f32(to_f16(std::sqrt(48.0f))));

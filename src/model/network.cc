@@ -103,7 +103,7 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   // The prefix under which the embedding, or what a tower has in its place, is there, else the first: the
   // error then names the usual tensor.
   const auto found = std::ranges::find_if(spec.names.prefixes, [&](const std::string& prefix) {
-    const std::string& first = spec.image ? spec.names.patches : spec.names.embedding;
+    const std::string& first = spec.inputs.image ? spec.names.encoder.patches : spec.names.embedding.tokens;
     return checkpoint.find(prefix + first + ".weight") != nullptr;
   });
   const std::string& prefix = found != spec.names.prefixes.end() ? *found : spec.names.prefixes[0];
@@ -111,11 +111,11 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   whole.shard = {};
   whole.stage = {};
   if (const std::string& bias = spec.names.logits_bias; !bias.empty() && checkpoint.find(bias) == nullptr)
-    whole.logits_bias = false;  // zeros, since it is not stored
+    whole.logits.bias = false;  // zeros, since it is not stored
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
   network.plain = plain_format(network, checkpoint);
-  if (spec.shard.size == 1 && spec.stage.count == 1) return network;
+  if (spec.shard.expert_ranks() == 1 && spec.stage.count == 1) return network;
   Network part = network_of(spec, prefix);
   part.plain = network.plain;
   return part;

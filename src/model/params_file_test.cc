@@ -34,16 +34,16 @@ TEST(ParamsFile, IsAMistralWithItsOwnNames) {
   ASSERT_TRUE(spec.has_value()) << spec.error().message;
   EXPECT_EQ(spec->architecture, "MistralForCausalLM");
   EXPECT_EQ(spec->layers.size(), 4U);
-  EXPECT_EQ(spec->layers[0].attention().window, 7);
+  EXPECT_EQ(spec->layers[0].attention().mask.window, 7);
   EXPECT_EQ(spec->max_positions, 300);
   EXPECT_EQ(spec_of(R"(,"max_seq_len":300,"max_position_embeddings":400)")->max_positions, 400);
   EXPECT_TRUE(spec->ropes[0].interleaved);
-  EXPECT_EQ(spec->names.embedding, "tok_embeddings");
+  EXPECT_EQ(spec->names.embedding.tokens, "tok_embeddings");
 }
 
 // transformers' defaults for config.json are other models'.
 TEST(ParamsFile, WhatIsLeftOutIsNotAnotherModels) {
-  EXPECT_EQ(spec_of("")->layers[0].attention().window, 0);
+  EXPECT_EQ(spec_of("")->layers[0].attention().mask.window, 0);
   const auto none = parse_params(R"({"dim":64,"n_layers":4})");
   ASSERT_FALSE(none.has_value());
   EXPECT_THAT(none.error().message, HasSubstr("params.json: n_heads is missing"));
@@ -52,8 +52,8 @@ TEST(ParamsFile, WhatIsLeftOutIsNotAnotherModels) {
 TEST(ParamsFile, WindowsOfSomeLayers) {
   const auto spec = spec_of(R"(,"sliding_window":[null,7])");
   ASSERT_TRUE(spec.has_value()) << spec.error().message;
-  EXPECT_EQ(spec->layers[0].attention().window, 0);
-  EXPECT_EQ(spec->layers[3].attention().window, 7);
+  EXPECT_EQ(spec->layers[0].attention().mask.window, 0);
+  EXPECT_EQ(spec->layers[3].attention().mask.window, 7);
   EXPECT_THAT(error_of(R"(,"sliding_window":[8,7])"), HasSubstr("windows of two sizes"));
 }
 

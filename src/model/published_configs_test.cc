@@ -47,7 +47,7 @@ ModelSpec spec(std::string_view model) {
 }
 std::int64_t layers_with_window(const ModelSpec& spec) {
   return std::ranges::count_if(spec.layers,
-                               [](const LayerSpec& layer) { return layer.attention().window > 0; });
+                               [](const LayerSpec& layer) { return layer.attention().mask.window > 0; });
 }
 
 TEST(PublishedConfigs, EachHasAsManyParametersAsTheModel) {
@@ -78,22 +78,22 @@ TEST(PublishedConfigs, AnAbsentWindowIsTheDefaultAndANullIsNone) {
   EXPECT_EQ(layers_with_window(spec("mistralai/Mistral-7B-Instruct-v0.2")), 0);
   const auto absent = spec_of(R"({"architectures": ["MistralForCausalLM"]})");
   ASSERT_TRUE(absent.has_value()) << absent.error().message;
-  EXPECT_EQ(absent->layers[31].attention().window, 4096);
+  EXPECT_EQ(absent->layers[31].attention().mask.window, 4096);
   const auto qwen = spec_of(R"({"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": true})");
   ASSERT_TRUE(qwen.has_value()) << qwen.error().message;
-  EXPECT_EQ(qwen->layers[27].attention().window, 0);
-  EXPECT_EQ(qwen->layers[28].attention().window, 4096);
+  EXPECT_EQ(qwen->layers[27].attention().mask.window, 0);
+  EXPECT_EQ(qwen->layers[28].attention().mask.window, 4096);
 }
 
 TEST(PublishedConfigs, TransformersDefaultsOfFieldsThatChangeTheAnswer) {
   const auto gemma2 = spec_of(R"({"architectures": ["Gemma2ForCausalLM"]})");
   ASSERT_TRUE(gemma2.has_value()) << gemma2.error().message;
-  EXPECT_EQ(gemma2->logits_soft_cap, 30);
-  EXPECT_EQ(gemma2->layers[0].attention().soft_cap, 50);
+  EXPECT_EQ(gemma2->logits.soft_cap, 30);
+  EXPECT_EQ(gemma2->layers[0].attention().scores.soft_cap, 50);
   // Gemma 3 has the field, and does nothing with it.
   const auto gemma3 = spec_of(R"({"architectures": ["Gemma3ForCausalLM"], "attn_logit_softcapping": 50.0})");
   ASSERT_TRUE(gemma3.has_value()) << gemma3.error().message;
-  EXPECT_EQ(gemma3->layers[0].attention().soft_cap, 0);
+  EXPECT_EQ(gemma3->layers[0].attention().scores.soft_cap, 0);
   EXPECT_EQ(spec("google/gemma-7b").layers[0].mlp().activation, Activation::gelu_tanh);
   EXPECT_EQ(spec("microsoft/Phi-4-mini-instruct").ropes[0].rotary_dim, 96);
   const std::string factors = fmt::format("[{}]", fmt::join(std::vector<int>(48, 1), ","));
@@ -114,8 +114,8 @@ TEST(PublishedConfigs, SmolVlmHasAsManyParametersAsTheModel) {
       "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49280, "max_position_embeddings": 8192},
       "vision_config": {"hidden_size": 768, "image_size": 512, "num_attention_heads": 12, "patch_size": 16}})");
   ASSERT_TRUE(made.has_value()) << made.error().message;
-  EXPECT_EQ(made->tower->image->side(), 8);
-  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 256'484'928);
+  EXPECT_EQ(made->media.tower->inputs.image->side(), 8);
+  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->media.tower).total, 256'484'928);
 }
 
 // Qwen3-VL-2B: 2,127,532,032 parameters in all.
@@ -130,8 +130,8 @@ TEST(PublishedConfigs, Qwen3VlHasAsManyParametersAsTheModel) {
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_EQ(made->ropes[0].axes[59], 2);
   EXPECT_EQ(made->ropes[0].axes[60], 0);
-  EXPECT_EQ(made->tower->image->position_side, 48);
-  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->tower).total, 2'127'532'032);
+  EXPECT_EQ(made->media.tower->inputs.image->position_side, 48);
+  EXPECT_EQ(count_parameters(*made).total + count_parameters(*made->media.tower).total, 2'127'532'032);
 }
 
 // glm-4-9b-chat: 9,399,951,360 parameters.
@@ -154,7 +154,7 @@ TEST(PublishedConfigs, WhispersHaveAsManyParametersAsTheModels) {
              "vocab_size": {4}, "num_mel_bins": {5}}})",
         dim, encoder_layers, dim / 64, 4 * dim, vocab, mels));
     EXPECT_TRUE(made.has_value()) << made.error().message;
-    return count_parameters(*made).total + count_parameters(*made->tower).total;
+    return count_parameters(*made).total + count_parameters(*made->media.tower).total;
   };
   EXPECT_EQ(parameters(384, 4, 51865, 80), 37'760'640);      // tiny
   EXPECT_EQ(parameters(1280, 32, 51866, 128), 808'878'080);  // large-v3-turbo
@@ -372,14 +372,14 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
   EXPECT_EQ(hunyuan.max_positions, 32768);
   const ModelSpec scout = spec("meta-llama/Llama-4-Scout-17B-16E-Instruct (text)");
   EXPECT_EQ(without_rope(scout), 12);
-  EXPECT_EQ(scout.layers[0].attention().chunk, 8192);
-  EXPECT_TRUE(scout.layers[3].attention().temperature);
+  EXPECT_EQ(scout.layers[0].attention().mask.chunk, 8192);
+  EXPECT_TRUE(scout.layers[3].attention().scores.temperature);
   const ModelSpec falcon = spec("tiiuae/falcon-7b");
   EXPECT_EQ(falcon.layers[0].attention().kv_heads, 1);
-  EXPECT_EQ(spec("tiiuae/falcon-rw-1b").layers[0].attention().slopes.size(), 32u);
+  EXPECT_EQ(spec("tiiuae/falcon-rw-1b").layers[0].attention().scores.slopes.size(), 32u);
   // opt-125m has 125,239,296 parameters, among them two rows of positions for padding, which are not read.
   const auto opt = spec_of(R"({"architectures": ["OPTForCausalLM"]})").value();
-  EXPECT_EQ(opt.learned_positions, 2050);
+  EXPECT_EQ(opt.embedding.learned_positions, 2050);
   EXPECT_EQ(count_parameters(opt).total, 125'239'296 - 2 * 768);
   const auto ministral3 = spec_of(R"({"architectures": ["Ministral3ForCausalLM"]})").value();
   EXPECT_EQ(ministral3.temperature.length, 16384);
@@ -394,9 +394,9 @@ TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
       "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])";
   for (const char* name : {"MistralForCausalLM", "MinistralForCausalLM", "Ministral3ForCausalLM"}) {
     const auto mixed = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", name, kTypes)).value();
-    EXPECT_EQ(mixed.layers[0].attention().window, 8) << name;
-    EXPECT_EQ(mixed.layers[1].attention().window, 0) << name;
-    EXPECT_EQ(mixed.layers[2].attention().window, 8) << name;
+    EXPECT_EQ(mixed.layers[0].attention().mask.window, 8) << name;
+    EXPECT_EQ(mixed.layers[1].attention().mask.window, 0) << name;
+    EXPECT_EQ(mixed.layers[2].attention().mask.window, 8) << name;
   }
   const auto all = spec_of(R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 3, "sliding_window": 8})");
   EXPECT_EQ(layers_with_window(all.value()), 3);
@@ -428,7 +428,7 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
               1e-6);  // 0.95 of a normal distribution is below it
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
-  EXPECT_EQ(gemma.layer_inputs->vocab, 262144);
+  EXPECT_EQ(gemma.inputs.by_layer->vocab, 262144);
 }
 
 // Options that only some files of a family have.
@@ -441,19 +441,32 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   const ModelSpec exaone = made("ExaoneMoeForCausalLM", R"("num_hidden_layers": 4, "sliding_window": 128,
       "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
       "sliding_windows": [128, 512, 64, 0], "swiglu_limits": [0, 7, 10, 7])");
-  EXPECT_EQ(exaone.layers[1].attention().window, 512);
-  EXPECT_EQ(exaone.layers[3].attention().window, 0);
+  EXPECT_EQ(exaone.layers[1].attention().mask.window, 512);
+  EXPECT_EQ(exaone.layers[3].attention().mask.window, 0);
   EXPECT_EQ(std::get<Mlp>(exaone.layers[0].feed_forward).limit, 0);
   EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).expert.limit, 10);
   EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).shared->limit, 10);
   EXPECT_FALSE(std::get<Experts>(made("MiniMaxM2ForCausalLM", R"("use_routing_bias": false)").layers[0].feed_forward).choice_bias);
   EXPECT_FALSE(made("ChatGLMModel", R"("original_rope": false)").ropes[0].interleaved);
-  EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)").layers[1].attention().window, 64);
+  EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)")
+                .layers[1]
+                .attention()
+                .mask.window,
+            64);
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
   EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
   // The 7B model has rotary embeddings.
-  EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)").layers[0].attention().slopes.empty());
-  EXPECT_FALSE(made("BaichuanForCausalLM", R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)").layers[0].attention().slopes.empty());
+  EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)")
+                  .layers[0]
+                  .attention()
+                  .scores.slopes.empty());
+  EXPECT_FALSE(
+      made(
+          "BaichuanForCausalLM",
+          R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)")
+          .layers[0]
+          .attention()
+          .scores.slopes.empty());
 }
 
 // Classes that vLLM takes for Llama.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "model/blocks/block.h"
 #include "model/network.h"
 
 namespace octavo {
@@ -19,8 +20,12 @@ ModelSpec whole_of(ModelSpec spec) {
 }  // namespace
 
 Result<> check_shard(const ModelSpec& spec) {
-  if (spec.shard.size == 1) return {};
+  if (spec.shard.expert_ranks() == 1) return {};
   const Network network = network_of(whole_of(spec));
+  if (spec.shard.engines > 1)
+    for (const Layer& layer : network.layers)
+      for (const Block* block : layer.blocks()) TRY_VOID(block->spreads(spec.shard));
+  if (spec.shard.size == 1) return {};
   for (const NetworkPart* part : network.parts()) TRY_VOID(part->splits(spec.shard));
   return {};
 }
@@ -29,7 +34,7 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   constexpr std::string_view kStages = "pipeline_parallel_size";
   const int layers = static_cast<int>(spec.layers.size());
   if (stages > layers) return invalid(kStages, "is {}, the model has {} layers", stages, layers);
-  if (stages > 1 && (spec.tower || spec.head))
+  if (stages > 1 && (spec.media.tower || spec.head))
     return field_failure(kStages, ErrorCode::unsupported, "must be 1 for models with {}",
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   Network network = network_of(whole_of(spec));

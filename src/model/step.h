@@ -10,6 +10,7 @@
 
 namespace octavo {
 
+class ExpertExchange;
 class ProcessGroup;
 class ResidualSum;
 struct StepAdapters;
@@ -49,7 +50,7 @@ struct ImageRows {
 };
 
 // Tokens [token, token + count) of a step, of one sequence, that see each other and all tokens before them.
-// The tokens of an image are an example (ModelSpec::whole_images).
+// The tokens of an image are an example (MediaSpec::whole_images).
 struct WholeSpan {
   std::int64_t token = 0;
   std::int64_t count = 0;
@@ -129,7 +130,8 @@ struct Step {
   Scratch scratch;
   Scratch adapter_scratch = Scratch();
   LayerMemory memory = {};
-  ProcessGroup* ranks = nullptr;  // the ranks that share the layers; null: only this one
+  ProcessGroup* ranks = nullptr;      // the ranks that share the layers; null: only this one
+  ExpertExchange* experts = nullptr;  // the engines that share the experts; null: only this one
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }

@@ -45,7 +45,7 @@ class SupportCheck {
     std::string_view remedy = "set --device cpu";
     if (backend_.device->shares_host_memory())
       remedy = "no device supports it";
-    else if (spec_.sound && spec_.sound->joined > 0)
+    else if (spec_.inputs.sound && spec_.inputs.sound->joined > 0)
       remedy = R"(set --device cpu, or leave audio out by --limit-mm-per-prompt '{"audio": 0}')";
     return field_failure("device", ErrorCode::unsupported, "{}{} {}; {}", spec_.architecture, where, why,
                          remedy);
@@ -60,8 +60,8 @@ class SupportCheck {
 
 Result<> check_support(const ModelSpec& spec, const CacheOptions& cache, const Backend& backend) {
   TRY_VOID(SupportCheck(spec, cache, backend).run());
-  if (!spec.tower) return {};
-  ModelSpec tower = *spec.tower;
+  if (!spec.media.tower) return {};
+  ModelSpec tower = *spec.media.tower;
   if (tower.architecture.empty()) tower.architecture = spec.architecture + "'s encoder";
   return SupportCheck(tower, {}, backend).run();
 }

@@ -193,8 +193,8 @@ class Loader {
 
   // As in transformers: 73.5 in bf16 instead of 73.32 for 5376 columns.
   void round_embed_scale() {
-    if (!model_.spec.embed_scale_rounds || options_.dtype == ModelDType::float32) return;
-    float& scale = model_.spec.embed_scale;
+    if (!model_.spec.embedding.scale_rounds || options_.dtype == ModelDType::float32) return;
+    float& scale = model_.spec.embedding.scale;
     if (plain_ == DType::bf16) scale = to_f32(to_bf16(scale));
     if (plain_ == DType::f16) scale = to_f32(to_f16(scale));
     model_.network.ends->embed_scale = scale;

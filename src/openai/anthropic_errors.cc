@@ -27,11 +27,14 @@ std::string_view error_type(int status) {
 
 }  // namespace
 
+std::string error_json(int status, std::string_view message) {
+  return boost::json::serialize(boost::json::object{
+      {"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}});
+}
+
 std::string error_json(const Error& error) {
   const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;
-  return boost::json::serialize(boost::json::object{
-      {"type", "error"},
-      {"error", {{"type", error_type(openai::status_of(error.code))}, {"message", message}}}});
+  return error_json(openai::status_of(error.code), message);
 }
 
 http::Response error_response(const Error& error) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "http/message.h"
 
 namespace octavo::anthropic {
 
+std::string error_json(int status, std::string_view message);
 std::string error_json(const Error& error);
 http::Response error_response(const Error& error);
 

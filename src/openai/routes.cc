@@ -23,6 +23,14 @@ constexpr Route kRoutes[] = {
      .limit_in = "sampling_params"},
     {.path = "/invocations", .model = ModelField::body_or_default, .limit = "max_tokens"},
     {.path = "/generate", .protocol = Protocol::sglang, .model = ModelField::none},
+    {.path = "/api/chat",
+     .protocol = Protocol::ollama,
+     .limit = "num_predict",
+     .limit_in = "options",
+     .chat = true},
+    {.path = "/api/generate", .protocol = Protocol::ollama, .limit = "num_predict", .limit_in = "options"},
+    {.path = "/api/embed", .protocol = Protocol::ollama, .pooled = true},
+    {.path = "/api/embeddings", .protocol = Protocol::ollama, .pooled = true},
     {.path = "/v1/embeddings", .pooled = true},
     {.path = "/v2/embed", .model = ModelField::body_or_default, .pooled = true},
     {.path = "/pooling", .pooled = true},
@@ -52,6 +60,9 @@ bool matches(const Route& route, std::string_view path) {
 std::span<const Route> routes() { return kRoutes; }
 
 const Route* find_route(std::string_view path) {
+  for (const Route& route : kRoutes)
+    if (route.path == path) return &route;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   const Route* found = nullptr;
   for (const Route& route : kRoutes) {
     if (route.path == path) return &route;

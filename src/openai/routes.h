@@ -8,7 +8,7 @@
 namespace octavo::openai {
 
 // The API that defines a route's errors and fields.
-enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang };
+enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama };
 
 // The part of a request that names its model.
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };

@@ -1,5 +1,6 @@
 #include "remote/engine_meeting.h"
 
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <array>
@@ -62,18 +63,17 @@ Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engin
 
 }  // namespace
 
-Result<std::shared_ptr<EngineMeeting>> EngineMeeting::open(EngineMeetingOptions options, int first,
-                                                           int count) {
+Result<std::shared_ptr<EngineMeeting>> EngineMeeting::open(EngineMeetingOptions options,
+                                                           std::set<int> engines) {
   TRY(const TcpAddress address, resolve("data_parallel_address", options.address, options.port));
   TRY(Socket listener, listen_at(address));
   return std::shared_ptr<EngineMeeting>(
-      new EngineMeeting(std::move(options), first, count, std::move(listener)));
+      new EngineMeeting(std::move(options), std::move(engines), std::move(listener)));
 }
 
-EngineMeeting::EngineMeeting(EngineMeetingOptions options, int first, int count, Socket listener)
+EngineMeeting::EngineMeeting(EngineMeetingOptions options, std::set<int> engines, Socket listener)
     : options_(std::move(options)),
-      first_(first),
-      count_(count),
+      engines_(std::move(engines)),
       thread_([this, at = std::make_shared<Socket>(std::move(listener))](const std::stop_token& stop) {
         while (!stop.stop_requested()) greet(*at);
       }) {}
@@ -89,13 +89,12 @@ void EngineMeeting::greet(const Socket& listener) {
   Coming who;
   if (!read_value(socket, who) || who.magic != kMagic) return;
   Welcome answer;
-  if (who.engine < first_ || who.engine >= first_ + count_ || who.identity != identity_of(options_)) {
+  if (!engines_.contains(who.engine) || who.identity != identity_of(options_)) {
     answer.accepted = 0;
-    fmt::format_to_n(
-        answer.why.begin(), answer.why.size() - 1,
-        "engine {} does not belong to this server, which waits for engines {} to {}: model and options "
-        "must be the same",
-        who.engine, first_, first_ + count_ - 1);
+    fmt::format_to_n(answer.why.begin(), answer.why.size() - 1,
+                     "engine {} does not belong to this server, which waits for engines {}: model and "
+                     "options must be the same",
+                     who.engine, fmt::join(engines_, ", "));
   }
   if (!write_value(socket, answer) || !answer.accepted) return;
   log_info("engine {} of another host has connected", who.engine);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -29,18 +30,18 @@ struct EngineMeetingOptions {
 // Server side. Any thread.
 class EngineMeeting {
  public:
-  // Accepts engines [first, first + count). Errors: invalid_argument, io.
-  static Result<std::shared_ptr<EngineMeeting>> open(EngineMeetingOptions options, int first, int count);
+  // Accepts engines with these numbers. Errors: invalid_argument, io.
+  static Result<std::shared_ptr<EngineMeeting>> open(EngineMeetingOptions options, std::set<int> engines);
 
   // Takes the engine's connection, if one has arrived and is still open.
   std::optional<Socket> take(int engine);
 
  private:
-  EngineMeeting(EngineMeetingOptions options, int first, int count, Socket listener);
+  EngineMeeting(EngineMeetingOptions options, std::set<int> engines, Socket listener);
   void greet(const Socket& listener);
 
   const EngineMeetingOptions options_;
-  const int first_, count_;
+  const std::set<int> engines_;
   std::mutex mutex_;
   std::map<int, Socket> came_;  // by engine; guarded by mutex_
   std::jthread thread_;

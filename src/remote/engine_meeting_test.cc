@@ -48,7 +48,7 @@ pid_t engine_pid() {
 
 struct Served {
   EngineMeetingOptions place{.port = free_port(), .identity = "a model"};
-  std::shared_ptr<EngineMeeting> meeting = EngineMeeting::open(place, kEngine, 1).value();
+  std::shared_ptr<EngineMeeting> meeting = EngineMeeting::open(place, {kEngine}).value();
   std::unique_ptr<EngineProcess> client;
 
   void start() {

@@ -37,6 +37,7 @@ struct EngineProcessOptions {
   std::string program = "/proc/self/exe";    // path of that program
   std::shared_ptr<EngineMeeting> meeting{};  // engines of other hosts connect to it; null: local process
   int number = 0;                            // number of that engine
+  std::shared_ptr<const Socket> expert_port{};  // reserves the port at which engines that share experts meet
   std::uint64_t seed = 0;                    // for requests without a seed
   int hung_after_ms = 10'000;                // an engine that is silent for longer counts as hung
   // An engine that lives longer, or returns a token, did not die from its start. After this time, a death is
@@ -66,6 +67,7 @@ class EngineProcess final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void log_state() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
   // Level 2 ends the process, and wake_up() starts a new one.
@@ -97,8 +99,8 @@ class EngineProcess final : public EngineClient {
     PauseMode mode;
     Done done;
   };
-  using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, AdapterCommand, WakeUp,
-                               PauseCommand, Resume>;
+  using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, LogState, AdapterCommand,
+                               WakeUp, PauseCommand, Resume>;
 
   // Members that callers and the thread share, guarded by mutex_.
   struct Shared {

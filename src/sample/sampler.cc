@@ -106,27 +106,16 @@ void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
   const std::size_t n = rows.size();
   const std::size_t words = (vocab + 31) / 32;
   // Arrays that no row needs are empty.
-  const auto n_if = [n](std::size_t needed) { return needed > 0 ? n : 0; };
   const auto starts_if = [n](std::size_t needed) { return needed > 0 ? n + 1 : 0; };
 
   in_.clear();
-  inputs_ = {.temperature = in_.add<float>(n),
-             .top_p = in_.add<float>(n),
-             .min_p = in_.add<float>(n),
-             .top_k = in_.add<std::int32_t>(n),
-             .forced = in_.add<std::int32_t>(n),
-             .top_counts = in_.add<std::int32_t>(n),
-             .random = in_.add<std::int64_t>(n),
-             .repetition_penalty = in_.add<float>(n_if(history)),
-             .frequency_penalty = in_.add<float>(n_if(history)),
-             .presence_penalty = in_.add<float>(n_if(history)),
-             .bias_values = in_.add<float>(biases),
+  inputs_ = {.rules = in_.add<DrawRule>(n),
              .history_starts = in_.add<std::int32_t>(starts_if(history)),
              .history_ids = in_.add<std::int32_t>(history),
              .history_counts = in_.add<std::int32_t>(history),
              .bias_starts = in_.add<std::int32_t>(starts_if(biases)),
              .bias_ids = in_.add<std::int32_t>(biases),
-             .mask_rows = in_.add<std::int32_t>(n_if(masks)),
+             .bias_values = in_.add<float>(biases),
              .masks = in_.add<std::int32_t>(masks * words),
              .reported_starts = in_.add<std::int32_t>(starts_if(reported)),
              .reported_ids = in_.add<std::int32_t>(reported)};
@@ -140,39 +129,33 @@ void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
 }
 
 void Sampler::pack(std::span<const SampleRow> rows, std::size_t vocab) {
-  const auto temperature = in_.host(inputs_.temperature);
-  const auto top_p = in_.host(inputs_.top_p), min_p = in_.host(inputs_.min_p);
-  const auto top_k = in_.host(inputs_.top_k), forced = in_.host(inputs_.forced);
-  const auto random = in_.host(inputs_.random);
+  const auto rules = in_.host(inputs_.rules);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const SequenceSampling& sequence = *rows[r].sequence;
     const SamplingParams& params = sequence.params();
-    temperature[r] = params.greedy() ? 0 : static_cast<float>(params.temperature);
-    top_p[r] = static_cast<float>(params.top_p);
-    min_p[r] = static_cast<float>(params.min_p);
-    top_k[r] = std::max(params.top_k, 0);
-    forced[r] = rows[r].forced;
     const std::size_t place = rows[r].output.size() + static_cast<std::size_t>(rows[r].drafts);
-    random[r] = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place));
+    rules[r] = {
+        .random = params.greedy() ? 0 : static_cast<std::int64_t>(random_bits(sequence.seed(), place)),
+        .temperature = params.greedy() ? 0 : static_cast<float>(params.temperature),
+        .top_p = static_cast<float>(params.top_p),
+        .min_p = static_cast<float>(params.min_p),
+        .top_k = std::max(params.top_k, 0),
+        .repetition_penalty = static_cast<float>(params.repetition_penalty),
+        .frequency_penalty = static_cast<float>(params.frequency_penalty),
+        .presence_penalty = static_cast<float>(params.presence_penalty),
+        .forced = rows[r].forced};
   }
   if (inputs_.history_starts.count > 0) pack_history(rows);
   if (inputs_.bias_starts.count > 0) pack_bias(rows);
-  if (inputs_.mask_rows.count > 0) pack_masks(rows, (vocab + 31) / 32);
+  if (inputs_.masks.count > 0) pack_masks(rows, (vocab + 31) / 32);
   pack_reports(rows, vocab);
 }
 
 void Sampler::pack_history(std::span<const SampleRow> rows) {
   const auto starts = in_.host(inputs_.history_starts);
   const auto ids = in_.host(inputs_.history_ids), counts = in_.host(inputs_.history_counts);
-  const auto repetition = in_.host(inputs_.repetition_penalty);
-  const auto frequency = in_.host(inputs_.frequency_penalty);
-  const auto presence = in_.host(inputs_.presence_penalty);
   std::size_t at = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const SamplingParams& params = rows[r].sequence->params();
-    repetition[r] = static_cast<float>(params.repetition_penalty);
-    frequency[r] = static_cast<float>(params.frequency_penalty);
-    presence[r] = static_cast<float>(params.presence_penalty);
     starts[r] = static_cast<std::int32_t>(at);
     if (!penalised(rows[r])) continue;
     const TokenHistory& history = rows[r].sequence->history();
@@ -197,12 +180,12 @@ void Sampler::pack_bias(std::span<const SampleRow> rows) {
 }
 
 void Sampler::pack_masks(std::span<const SampleRow> rows, std::size_t words) {
-  const auto mask_rows = in_.host(inputs_.mask_rows), masks = in_.host(inputs_.masks);
+  const auto rules = in_.host(inputs_.rules);
+  const auto masks = in_.host(inputs_.masks);
   std::size_t next = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    mask_rows[r] = -1;
     if (!masked(rows[r])) continue;
-    mask_rows[r] = static_cast<std::int32_t>(next);
+    rules[r].mask_row = static_cast<std::int32_t>(next);
     const auto mask = masks.subspan(next++ * words, words);
     const auto allowed = rows[r].sequence->allowed();
     const auto grammar = rows[r].mask;
@@ -217,13 +200,13 @@ void Sampler::pack_masks(std::span<const SampleRow> rows, std::size_t words) {
 }
 
 void Sampler::pack_reports(std::span<const SampleRow> rows, std::size_t vocab) {
-  const auto top_counts = in_.host(inputs_.top_counts);
+  const auto rules = in_.host(inputs_.rules);
   const auto starts = in_.host(inputs_.reported_starts), ids = in_.host(inputs_.reported_ids);
   std::size_t at = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Report report = report_of(rows[r], vocab);
     const bool reports = report.top_count >= 0 && make_list(results_[r], report.columns());
-    top_counts[r] = reports ? report.top_count : -1;
+    if (reports) rules[r].top_count = report.top_count;
     if (starts.empty()) continue;
     starts[r] = static_cast<std::int32_t>(at);
     std::ranges::copy(report.ids, ids.begin() + static_cast<std::ptrdiff_t>(at));
@@ -241,22 +224,12 @@ SampleArgs Sampler::arguments(const View& logits) const {
   const auto columns = static_cast<std::int64_t>(outputs_.columns);
   const auto masks = static_cast<std::int64_t>(inputs_.masks.count) / words;
   return {.logits = logits,
-          .temperature = in(inputs_.temperature),
-          .top_k = in(inputs_.top_k),
-          .top_p = in(inputs_.top_p),
-          .min_p = in(inputs_.min_p),
-          .random = in(inputs_.random),
-          .forced = in(inputs_.forced),
+          .rules = in(inputs_.rules),
           .history = lists(inputs_.history_starts, inputs_.history_ids),
           .history_counts = in(inputs_.history_counts),
-          .repetition_penalty = in(inputs_.repetition_penalty),
-          .frequency_penalty = in(inputs_.frequency_penalty),
-          .presence_penalty = in(inputs_.presence_penalty),
           .bias = lists(inputs_.bias_starts, inputs_.bias_ids),
           .bias_values = in(inputs_.bias_values),
-          .mask_rows = in(inputs_.mask_rows),
-          .mask = View::of(in_.device(inputs_.masks).data, DType::i32, {masks, words}),
-          .top_counts = in(inputs_.top_counts),
+          .mask = masks > 0 ? View::of(in_.device(inputs_.masks).data, DType::i32, {masks, words}) : View{},
           .reported = lists(inputs_.reported_starts, inputs_.reported_ids),
           .processed = options_.processed_logprobs,
           .out_id = out_.device(outputs_.id),

@@ -62,12 +62,10 @@ class Sampler {
  private:
   // Offset of each array of SampleArgs in the step's memory.
   struct Inputs {
-    Part<float> temperature, top_p, min_p;
-    Part<std::int32_t> top_k, forced, top_counts;
-    Part<std::int64_t> random;
-    Part<float> repetition_penalty, frequency_penalty, presence_penalty, bias_values;
+    Part<DrawRule> rules;
     Part<std::int32_t> history_starts, history_ids, history_counts, bias_starts, bias_ids;
-    Part<std::int32_t> mask_rows, masks, reported_starts, reported_ids;
+    Part<float> bias_values;
+    Part<std::int32_t> masks, reported_starts, reported_ids;
   };
   struct Outputs {
     Part<std::int32_t> id, rank, top_ids;

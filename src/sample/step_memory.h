@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "kernels/staging.h"
 
@@ -46,10 +47,15 @@ class StepMemory {
   std::span<T> host(const Part<T>& part) {
     return {reinterpret_cast<T*>(staging_.data() + part.offset), part.count};
   }
+  // Structs: u8 [count, sizeof(T)].
   template <class T>
   View device(const Part<T>& part) const {
     auto* data = static_cast<std::byte*>(device_.data()) + part.offset;
-    return View::of(data, dtype_of<T>, {static_cast<std::int64_t>(part.count)});
+    const auto count = static_cast<std::int64_t>(part.count);
+    if constexpr (std::is_class_v<T>)
+      return View::of(data, DType::u8, {count, sizeof(T)});
+    else
+      return View::of(data, dtype_of<T>, {count});
   }
 
   void upload(Device& device, Stream& stream) { staging_.send(device, stream, all()); }

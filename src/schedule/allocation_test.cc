@@ -46,7 +46,7 @@ TEST_P(StepLoop, AllocatesNothing) {
     for (const PlannedSequence& p : flying->sequences) {
       if (!p.samples || !scheduler->commit(p.sequence, steps % 5)) continue;
       const Sequence* s = scheduler->find(p.sequence);
-      if (s->length() == s->max_total_tokens) scheduler->finish(p.sequence);
+      if (s->length() == s->spec.max_total_tokens) scheduler->finish(p.sequence);
     }
     if (next->empty()) scheduler->plan(*next);
   }

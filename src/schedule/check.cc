@@ -29,10 +29,11 @@ void Scheduler::check() const {
   for (const Slot slot : running_) {
     const Sequence& s = at(slot);
     promised += promise(s);
-    use_state(s.state_slot);
-    for (const int state : s.draft_states) use_state(state);
-    CHECK(s.computed <= s.planned && s.planned <= s.length() && s.length() <= s.max_total_tokens,
-          "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(), s.max_total_tokens);
+    use_state(s.recurrent.slot);
+    for (const int state : s.recurrent.drafts) use_state(state);
+    CHECK(s.computed <= s.planned && s.planned <= s.length() && s.length() <= s.spec.max_total_tokens,
+          "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(),
+          s.spec.max_total_tokens);
     for (int g = 0; g < cache_.group_count(); ++g) {
       const auto table = s.blocks.table(g);
       CHECK(static_cast<int>(table.size()) >= cache_.blocks_for(s.planned));
@@ -45,7 +46,7 @@ void Scheduler::check() const {
   }
   if (cache_.saved_states) {
     int writing = 0;
-    for (const Flight& flight : flights_)
+    for (const Flight& flight : in_flight_.steps)
       writing += static_cast<int>(
           std::ranges::count_if(flight.sequences, [](const Launched& l) { return l.state_to != kNoState; }));
     for (const PrefixHold& hold : holds_) writing += hold.state_slot != kNoState && !hold.is_whole();
@@ -54,14 +55,14 @@ void Scheduler::check() const {
   }
   CHECK(states_.free() + states_used == std::ssize(states));
   CHECK(std::ranges::all_of(
-      waiting_, [&](Slot s) { return at(s).state_slot == kNoState && at(s).draft_states.empty(); }));
+      waiting_, [&](Slot s) { return at(s).recurrent.slot == kNoState && at(s).recurrent.drafts.empty(); }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
   for (const PrefixHold& hold : holds_)
     for (int g = 0; g < cache_.group_count(); ++g)
       for (const BlockId block : hold.blocks.table(g))
         if (block != kNoBlock) ++references[static_cast<std::size_t>(block)];
-  for (const DeferredBlock& d : deferred_) ++references[static_cast<std::size_t>(d.block)];
+  for (const DeferredBlock& d : in_flight_.blocks) ++references[static_cast<std::size_t>(d.block)];
   for (BlockId b = 0; b < cache_.pool.total(); ++b)
     CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),
           "block {} has {} users, {} counted", b, cache_.pool.references(b),
@@ -70,7 +71,7 @@ void Scheduler::check() const {
     if (cache_.group(g).window != 0) lent += cache_.pool.extra_references(g);
   CHECK(promised + lent <= cache_.pool.free(), "{} blocks promised, {} lent, {} free", promised, lent,
         cache_.pool.free());
-  CHECK(!flights_.empty() || deferred_.empty());
+  CHECK(!in_flight_.steps.empty() || in_flight_.blocks.empty());
 }
 
 }  // namespace octavo

@@ -16,7 +16,7 @@ constexpr std::size_t kReorderedMax = 128;
 }  // namespace
 
 void Scheduler::plan(StepPlan& plan) {
-  CHECK(!landed_.empty(), "{} steps are in flight", flights_.size());
+  CHECK(!in_flight_.spare.empty(), "{} steps are in flight", in_flight_.steps.size());
   plan.step = 0;
   plan.tokens = 0;
   plan.sequences.clear();
@@ -26,7 +26,7 @@ void Scheduler::plan(StepPlan& plan) {
   promised_ = 0;
   for (const Slot slot : running_) {
     promised_ += promise(at(slot));
-    if (!at(slot).drafting) give_back_draft_states(at(slot));
+    if (!at(slot).drafts.in_flight) give_back_draft_states(at(slot));
   }
 
   plan_decodes(plan);
@@ -35,19 +35,19 @@ void Scheduler::plan(StepPlan& plan) {
   plan_drafts(plan);
   if (plan.empty()) return;
 
-  plan.step = ++last_step_;
-  Flight& flight = flights_.emplace_back(std::move(landed_.back()));
-  landed_.pop_back();
+  plan.step = ++in_flight_.last_step;
+  Flight& flight = in_flight_.steps.emplace_back(std::move(in_flight_.spare.back()));
+  in_flight_.spare.pop_back();
   flight.step = plan.step;
   for (const PlannedSequence& p : plan.sequences)
-    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).starts_over, p.first + p.count,
-                                p.state_from, p.state_to});
+    flight.sequences.push_back(
+        {p.sequence, at(slot(p.sequence)).counts.starts_over, p.first + p.count, p.state_from, p.state_to});
 }
 
 // Number of tokens that the sequence could compute next. 0 if it is parked, complete, or has draft tokens in
 // flight.
 int Scheduler::tokens_wanted(const Sequence& s) const {
-  if (s.parked || s.drafting || s.length() >= s.max_total_tokens) return 0;
+  if (s.parked || s.drafts.in_flight || s.length() >= s.spec.max_total_tokens) return 0;
   if (s.sampling > 0 && !options_.samples_ahead) return 0;
   const int wanted = s.length() - s.planned;
   const int threshold = options_.long_prefill_token_threshold;
@@ -96,7 +96,8 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
   if (beyond_promise <= 0) return true;
   // Deferred blocks are free once the step in flight is collected.
-  while (beyond_promise > spare() + static_cast<int>(deferred_.size()) && preempt_below(place, plan)) {
+  while (beyond_promise > spare() + static_cast<int>(in_flight_.blocks.size()) &&
+         preempt_below(place, plan)) {
   }
   if (beyond_promise > spare()) return false;
   take_blocks(s, s.planned + 1);
@@ -111,8 +112,8 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   if (last == place) return false;
   const Slot slot = running_[last];
   promised_ -= promise(at(slot));
-  ++preemptions_;
-  ++at(slot).preemptions;
+  ++totals_.preemptions;
+  ++at(slot).counts.preemptions;
   start_over(slot);
   plan.preempted.push_back(id(slot));
   return true;
@@ -124,7 +125,7 @@ void Scheduler::start_over(Slot slot) {
   give_up_memory(s);
   s.state = Sequence::State::waiting;
   s.computed = s.planned = s.promised = 0;
-  ++s.starts_over;
+  ++s.counts.starts_over;
   std::erase(running_, slot);
   enqueue(slot);
 }
@@ -134,8 +135,8 @@ void Scheduler::retract(SequenceId sequence) {
   CHECK(s != nullptr && s->state == Sequence::State::running && s->sampling == 1,
         "sequence {} has no token on the way, or more than one", static_cast<std::uint64_t>(sequence));
   s->sampling = 0;
-  s->drafting = false;
-  s->drafts.clear();
+  s->drafts.in_flight = false;
+  s->drafts.tokens.clear();
   start_over(slot(sequence));
 }
 
@@ -158,7 +159,7 @@ int Scheduler::covered(const Sequence& s, int count) const {
 int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   if (!cache_.saved_states || !options_.enable_chunked_prefill) return count;
   const int end = s.planned + count;
-  if (s.planned < s.branch && s.branch < end) return s.branch - s.planned;
+  if (s.planned < s.recurrent.branch && s.recurrent.branch < end) return s.recurrent.branch - s.planned;
   const int last = end / options_.mamba_block_size * options_.mamba_block_size;
   return last > s.planned ? last - s.planned : count;
 }
@@ -182,23 +183,23 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   const std::span<const TokenId> known = std::span(s.tokens).subspan(std::min(first, s.tokens.size()));
   PlannedSequence& p = plan.sequences.emplace_back();
   p.sequence = id(slot);
-  p.tag = s.tag;
+  p.tag = s.spec.tag;
   p.first = s.planned;
   p.count = count;
   p.tokens = known.first(std::min(known.size(), static_cast<std::size_t>(count)));
   p.last_pending = p.tokens.size() < static_cast<std::size_t>(count);
   p.samples = s.planned + count == s.length();
-  p.cached_tokens = s.cached_tokens;
-  p.second_text = s.second_text;
+  p.cached_tokens = s.counts.cached_tokens;
+  p.second_text = s.spec.second_text;
   p.blocks = &s.blocks;
-  p.state_slot = s.state_slot;
+  p.state_slot = s.recurrent.slot;
 
   s.planned += count;
-  if (cache_.saved_states && (s.planned == s.branch || s.planned % options_.mamba_block_size == 0))
+  if (cache_.saved_states && (s.planned == s.recurrent.branch || s.planned % options_.mamba_block_size == 0))
     p.state_to = cache_.saved_states->take();
-  if (s.planned >= s.branch) s.branch = s.checkpoint;
+  if (s.planned >= s.recurrent.branch) s.recurrent.branch = s.spec.checkpoint;
   s.sampling += p.samples;
-  s.last_step = last_step_ + 1;
+  s.last_step = in_flight_.last_step + 1;
   budget_ -= count;
   plan.tokens += count;
 }
@@ -207,19 +208,19 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
 void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
-    if (!p.samples || s.sampling > 1 || s.drafts.empty())
+    if (!p.samples || s.sampling > 1 || s.drafts.tokens.empty())
       continue;  // sampling > 1: these drafts belong to an earlier step
     const int wanted =
-        std::min({static_cast<int>(s.drafts.size()), budget_, ahead_max_ - (s.planned - s.computed),
-                  s.max_total_tokens - 1 - s.planned});  // the last token is never computed
+        std::min({static_cast<int>(s.drafts.tokens.size()), budget_, ahead_max_ - (s.planned - s.computed),
+                  s.spec.max_total_tokens - 1 - s.planned});  // the last token is never computed
     const int count = covered(s, revocable(s, wanted));
     if (count <= 0) continue;
     take_blocks(s, s.planned + count);
-    p.drafts = std::span(s.drafts).first(static_cast<std::size_t>(count));
+    p.drafts = std::span(s.drafts.tokens).first(static_cast<std::size_t>(count));
     if (options_.draft_states > 0)
-      for (int i = 0; i < count; ++i) s.draft_states.push_back(states_.take());
-    p.draft_states = s.draft_states;
-    s.drafting = true;
+      for (int i = 0; i < count; ++i) s.recurrent.drafts.push_back(states_.take());
+    p.draft_states = s.recurrent.drafts;
+    s.drafts.in_flight = true;
     budget_ -= count;
     plan.tokens += count;
   }
@@ -267,25 +268,25 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   count = s.uncut(first, std::min(count, budget_));
   if (count == 0) return Admission::must_wait;
 
-  const bool non_preemptible = s.preemptions >= options_.max_preemptions;
-  const int promised = non_preemptible ? s.max_total_tokens - 1 : known;
+  const bool non_preemptible = s.counts.preemptions >= options_.max_preemptions;
+  const int promised = non_preemptible ? s.spec.max_total_tokens - 1 : known;
   const int growth = SequenceBlocks::growth_after(cache_, match_, promised, ahead_max_);
   const int margin = running_.empty() ? 0 : watermark_blocks_;
   if (match_.unreferenced + match_.lent + growth > spare() - margin) return Admission::must_wait;
 
   s.blocks.adopt(match_);
-  s.state_slot = states_.take();
+  s.recurrent.slot = states_.take();
   s.computed = s.planned = first;
   // A third prompt may branch where two prompts did, but a state costs more than a few tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
-  s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.checkpoint;
+  s.recurrent.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.spec.checkpoint;
   s.promised = promised;
   s.non_preemptible = non_preemptible;
   s.state = Sequence::State::running;
-  if (s.starts_over == 0 && s.read_prefix_cache) {
-    s.cached_tokens = std::min(first, s.prompt_tokens);
-    prefix_queries_ += known;
-    prefix_hits_ += first;
+  if (s.counts.starts_over == 0 && s.spec.read_prefix_cache) {
+    s.counts.cached_tokens = std::min(first, s.prompt_tokens);
+    totals_.prefix_queries += known;
+    totals_.prefix_hits += first;
   }
   promised_ += growth;
   running_.insert(std::ranges::upper_bound(running_, slot, [&](Slot a, Slot b) { return before(a, b); }),
@@ -303,7 +304,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
 // Writes to match_.
 void Scheduler::look_up_prefix(Sequence& s) {
   BlockHistory history = s.history();
-  if (!s.read_prefix_cache) history.keys = {};
+  if (!s.spec.read_prefix_cache) history.keys = {};
   find_prefix(cache_, history, match_);
 }
 
@@ -320,8 +321,8 @@ void Scheduler::order_by_prefix() {
   }
   const auto goes_first = [&](Slot a, Slot b) {
     const Sequence &x = at(a), &y = at(b);
-    if ((x.starts_over > 0) != (y.starts_over > 0)) return x.starts_over > 0;
-    if (x.starts_over == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
+    if ((x.counts.starts_over > 0) != (y.counts.starts_over > 0)) return x.counts.starts_over > 0;
+    if (x.counts.starts_over == 0 && x.match_blocks != y.match_blocks) return x.match_blocks > y.match_blocks;
     return x.arrival < y.arrival;
   };
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
@@ -331,7 +332,7 @@ void Scheduler::order_by_prefix() {
 // Only running sequences count: they cannot stall in their prompt, so waiting always ends.
 bool Scheduler::computed_elsewhere(const Sequence& s) const {
   const int next = match_.blocks;
-  if (!s.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;
+  if (!s.spec.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;
   if ((next + 1) * options_.block_size >= static_cast<int>(s.tokens.size())) return false;
   return std::ranges::find(frontier_, Frontier{next, s.keys[static_cast<std::size_t>(next)]}) !=
          frontier_.end();

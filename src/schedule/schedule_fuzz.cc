@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "schedule/simulation.h"
+#include "schedule/testing/simulation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace octavo;

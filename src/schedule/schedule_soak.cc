@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "schedule/simulation.h"
+#include "schedule/testing/simulation.h"
 
 int main(int argc, char** argv) {
   using namespace octavo;

@@ -28,10 +28,10 @@ Scheduler::Scheduler(SchedulerOptions options)
   frontier_.reserve(seqs);
   waiting_.reserve(sequences_.size());
   const auto depth = static_cast<std::size_t>(options_.max_steps_in_flight);
-  flights_.reserve(depth);
-  landed_.resize(depth);
-  for (Flight& flight : landed_) flight.sequences.reserve(seqs);
-  deferred_.reserve(static_cast<std::size_t>(options_.num_blocks));
+  in_flight_.steps.reserve(depth);
+  in_flight_.spare.resize(depth);
+  for (Flight& flight : in_flight_.spare) flight.sequences.reserve(seqs);
+  in_flight_.blocks.reserve(static_cast<std::size_t>(options_.num_blocks));
   given_up_.reserve(static_cast<std::size_t>(options_.num_blocks));
   const auto blocks = static_cast<std::size_t>(cache_.blocks_for(options_.max_model_len));
   match_.chain.reserve(blocks);
@@ -54,7 +54,7 @@ Sequence* Scheduler::live(SequenceId sequence) {
 }
 
 bool Scheduler::in_flight(const Sequence& s) const {
-  return !flights_.empty() && s.last_step >= flights_.front().step;
+  return !in_flight_.steps.empty() && s.last_step >= in_flight_.steps.front().step;
 }
 
 std::span<const TokenId> Scheduler::output(SequenceId sequence) const {
@@ -91,40 +91,34 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   // Allocates everything first: a failure changes nothing.
   Sequence s;
   s.state = Sequence::State::waiting;
-  s.read_prefix_cache = spec.read_prefix_cache;
-  s.tag = spec.tag;
-  s.priority = spec.priority;
-  s.identity = spec.identity;
-  s.extras = spec.extras;
-  s.checkpoint = spec.checkpoint;
-  s.wholes = spec.wholes;
-  s.max_total_tokens = spec.max_total_tokens;
+  s.spec = spec;
+  s.spec.prompt = s.spec.output = {};
   s.prompt_tokens = static_cast<int>(spec.prompt.size());
-  s.second_text = spec.second_text;
-  s.tokens.reserve(static_cast<std::size_t>(s.max_total_tokens));
+  s.tokens.reserve(static_cast<std::size_t>(spec.max_total_tokens));
   s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
   s.tokens.insert(s.tokens.end(), spec.output.begin(), spec.output.end());
-  s.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens));
-  if (options_.draft_states > 0) s.draft_states.reserve(static_cast<std::size_t>(options_.max_draft_tokens) + 1);
-  s.blocks = SequenceBlocks(cache_, s.max_total_tokens);
+  s.drafts.tokens.reserve(static_cast<std::size_t>(options_.max_draft_tokens));
+  if (options_.draft_states > 0)
+    s.recurrent.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens) + 1);
+  s.blocks = SequenceBlocks(cache_, spec.max_total_tokens);
   if (options_.enable_prefix_caching) {
-    s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
-    hasher_.extend(s.tokens, s.identity, s.keys, s.extras);
+    s.keys.reserve(static_cast<std::size_t>(spec.max_total_tokens / options_.block_size));
+    hasher_.extend(s.tokens, s.spec.identity, s.keys, s.spec.extras);
   }
 
   const Slot place = unused_.back();
   unused_.pop_back();
   s.generation = at(place).generation + 1;
   s.arrival = ++last_arrival_;
-  sequence_bytes_ += s.bytes();
+  totals_.sequence_bytes += s.bytes();
   at(place) = std::move(s);
   enqueue(place);
   return id(place);
 }
 
 bool Scheduler::before(Slot a, Slot b) const {
-  if (options_.policy == Policy::priority && at(a).priority != at(b).priority)
-    return at(a).priority < at(b).priority;
+  if (options_.policy == Policy::priority && at(a).spec.priority != at(b).spec.priority)
+    return at(a).spec.priority < at(b).spec.priority;
   return at(a).arrival < at(b).arrival;
 }
 
@@ -133,20 +127,20 @@ bool Scheduler::before(Slot a, Slot b) const {
 void Scheduler::enqueue(Slot slot) {
   const auto place =
       options_.policy == Policy::longest_prefix
-          ? (at(slot).starts_over > 0 ? waiting_.begin() : waiting_.end())
+          ? (at(slot).counts.starts_over > 0 ? waiting_.begin() : waiting_.end())
           : std::ranges::upper_bound(waiting_, slot, [&](Slot a, Slot b) { return before(a, b); });
   waiting_.insert(place, slot);
 }
 
 // Blocks that a step in flight may still access return to the pool when it is collected.
 void Scheduler::give_up_memory(Sequence& s) {
-  if (s.state_slot != kNoState) states_.give_back(std::exchange(s.state_slot, kNoState));
+  if (s.recurrent.slot != kNoState) states_.give_back(std::exchange(s.recurrent.slot, kNoState));
   give_back_draft_states(s);
   given_up_.clear();
   s.blocks.give_up(given_up_);
   for (const BlockId block : given_up_) {
     if (in_flight(s)) {
-      deferred_.push_back({s.last_step, block});
+      in_flight_.blocks.push_back({s.last_step, block});
     } else {
       cache_.pool.release(block);
     }
@@ -154,24 +148,25 @@ void Scheduler::give_up_memory(Sequence& s) {
 }
 
 void Scheduler::give_back_draft_states(Sequence& s) {
-  for (const int slot : s.draft_states) states_.give_back(slot);
-  s.draft_states.clear();
+  for (const int slot : s.recurrent.drafts) states_.give_back(slot);
+  s.recurrent.drafts.clear();
 }
 
 // Continues with the state after the next token; the slot of the state after all draft tokens stays
 // unchanged.
 void Scheduler::next_draft_state(Sequence& s) {
-  s.state_slot = s.draft_states.front();
-  s.draft_states.erase(s.draft_states.begin());
+  s.recurrent.slot = s.recurrent.drafts.front();
+  s.recurrent.drafts.erase(s.recurrent.drafts.begin());
 }
 
 void Scheduler::collect(StepNumber step) {
-  CHECK(!flights_.empty() && flights_.front().step == step, "step {} is not the oldest in flight", step);
-  Flight& flight = flights_.front();
+  CHECK(!in_flight_.steps.empty() && in_flight_.steps.front().step == step,
+        "step {} is not the oldest in flight", step);
+  Flight& flight = in_flight_.steps.front();
   for (const Launched& launched : flight.sequences) {
     if (launched.state_from != kNoState) cache_.saved_states->unpin(launched.state_from);
     Sequence* s = live(launched.sequence);
-    if (s == nullptr || s->starts_over != launched.starts_over) {
+    if (s == nullptr || s->counts.starts_over != launched.starts_over) {
       if (launched.state_to != kNoState) cache_.saved_states->give_back(launched.state_to);
       continue;
     }
@@ -179,23 +174,23 @@ void Scheduler::collect(StepNumber step) {
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
     // not a step before the one with the draft tokens
-    if (!s->draft_states.empty() && launched.end == s->planned) {
-      s->draft_states.push_back(s->state_slot);
+    if (!s->recurrent.drafts.empty() && launched.end == s->planned) {
+      s->recurrent.drafts.push_back(s->recurrent.slot);
       next_draft_state(*s);
     }
     if (options_.enable_prefix_caching) {
-      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->identity, s->keys,
-                     s->extras);
+      hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->spec.identity,
+                     s->keys, s->spec.extras);
       s->blocks.publish(s->computed, s->history());
       if (launched.state_to != kNoState) cache_.saved_states->keep(launched.state_to, s->blocks.tip());
     }
     s->blocks.leave_window(s->computed);
   }
   flight.sequences.clear();
-  landed_.push_back(std::move(flight));
-  flights_.erase(flights_.begin());
+  in_flight_.spare.push_back(std::move(flight));
+  in_flight_.steps.erase(in_flight_.steps.begin());
 
-  std::erase_if(deferred_, [&](const DeferredBlock& d) {
+  std::erase_if(in_flight_.blocks, [&](const DeferredBlock& d) {
     if (d.step > step) return false;
     cache_.pool.release(d.block);
     return true;
@@ -208,8 +203,8 @@ bool Scheduler::commit(SequenceId sequence, TokenId token) {
   CHECK(s->sampling > 0, "sequence {} has no token on the way", static_cast<std::uint64_t>(sequence));
   --s->sampling;
   s->tokens.push_back(token);
-  s->drafts.clear();
-  s->drafting = false;
+  s->drafts.tokens.clear();
+  s->drafts.in_flight = false;
   return true;
 }
 
@@ -225,7 +220,7 @@ void Scheduler::draft(SequenceId sequence, std::span<const TokenId> tokens) {
   CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
         static_cast<std::uint64_t>(sequence));
   CHECK(static_cast<int>(tokens.size()) <= options_.max_draft_tokens);
-  s->drafts.assign(tokens.begin(), tokens.end());
+  s->drafts.tokens.assign(tokens.begin(), tokens.end());
 }
 
 void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
@@ -238,8 +233,8 @@ void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
           s->computed, s->planned, s->length());
     ++s->planned;
     ++s->computed;
-    if (!s->draft_states.empty()) {
-      states_.give_back(s->state_slot);
+    if (!s->recurrent.drafts.empty()) {
+      states_.give_back(s->recurrent.slot);
       next_draft_state(*s);
     }
   }
@@ -251,7 +246,7 @@ bool Scheduler::finish(SequenceId sequence) {
   if (s == nullptr) return false;
   std::erase(s->state == Sequence::State::running ? running_ : waiting_, slot(sequence));
   give_up_memory(*s);
-  sequence_bytes_ -= s->bytes();
+  totals_.sequence_bytes -= s->bytes();
   const std::uint32_t generation = s->generation;
   *s = Sequence{};  // frees its memory too
   s->generation = generation;
@@ -266,16 +261,14 @@ void Scheduler::reset_prefix_cache() {
 
 SchedulerStats Scheduler::stats() const {
   const BlockPool& pool = cache_.pool;
-  return {.running = static_cast<int>(running_.size()),
-          .waiting = static_cast<int>(waiting_.size()),
-          .blocks_total = pool.total(),
-          .blocks_used = pool.used(),
-          .blocks_cached = pool.cached(),
-          .blocks_free = pool.free() - pool.cached(),
-          .sequence_bytes = sequence_bytes_,
-          .preemptions = preemptions_,
-          .prefix_queries = prefix_queries_,
-          .prefix_hits = prefix_hits_};
+  SchedulerStats stats = totals_;
+  stats.running = static_cast<int>(running_.size());
+  stats.waiting = static_cast<int>(waiting_.size());
+  stats.blocks_total = pool.total();
+  stats.blocks_used = pool.used();
+  stats.blocks_cached = pool.cached();
+  stats.blocks_free = pool.free() - pool.cached();
+  return stats;
 }
 
 }  // namespace octavo

@@ -95,6 +95,7 @@ class Scheduler {
   // Logs the changes of the prefix cache; see BlockPool.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
+  void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
 
   // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, adds blank blocks and a blank
   // state, if the tokens after the last block need one; the caller fills them before publish(). extras: see
@@ -133,9 +134,17 @@ class Scheduler {
     StepNumber step = 0;
     std::vector<Launched> sequences;
   };
+  // A block of an ended or preempted sequence.
   struct DeferredBlock {
     StepNumber step;  // the last step that may access it
     BlockId block;
+  };
+
+  struct InFlight {
+    StepNumber last_step = 0;
+    std::vector<Flight> steps;          // oldest first
+    std::vector<Flight> spare;          // kept for their memory
+    std::vector<DeferredBlock> blocks;  // by ascending step
   };
 
   // The next block of a running sequence that others may want to share.
@@ -191,25 +200,19 @@ class Scheduler {
 
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
-  std::vector<Slot> running_;            // in policy order
-  std::vector<Slot> waiting_;            // in the order of admission
-  std::vector<Flight> flights_;          // oldest first
-  std::vector<Flight> landed_;           // kept for their memory
-  std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, by ascending step
-  std::vector<BlockId> given_up_;        // scratch
-  PrefixMatch match_;                    // scratch: the last looked-up sequence
+  std::vector<Slot> running_;  // in policy order
+  std::vector<Slot> waiting_;  // in the order of admission
+  InFlight in_flight_;
+  std::vector<BlockId> given_up_;  // scratch
+  PrefixMatch match_;              // scratch: the last looked-up sequence
   std::list<PrefixHold> holds_;
   std::vector<Frontier> frontier_;  // of the step being planned
 
-  StepNumber last_step_ = 0;
   std::uint64_t last_arrival_ = 0;
   std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to this one may be reordered
   int budget_ = 0;                   // tokens left in the step being planned
   int promised_ = 0;                 // blocks that running sequences may take, whatever the others do
-  std::int64_t sequence_bytes_ = 0;
-  std::int64_t preemptions_ = 0;
-  std::int64_t prefix_queries_ = 0;
-  std::int64_t prefix_hits_ = 0;
+  SchedulerStats totals_;            // only sequence_bytes and the sums
 };
 
 }  // namespace octavo

@@ -42,63 +42,69 @@ struct SequenceSpec {
   std::vector<std::pair<int, int>> wholes{};
 };
 
+// Draft tokens of speculative decoding.
+struct Drafts {
+  std::vector<TokenId> tokens;  // for the next step
+  bool in_flight = false;       // a step computes some: the sequence's next tokens depend on them
+};
+
+// Slots of the recurrent layers' states, of a running sequence.
+struct RecurrentSlots {
+  int slot = kNoState;
+  // While draft tokens are in flight: slots for the states before each of them; then for the states after the
+  // tokens that may be committed next.
+  std::vector<int> drafts;
+  int branch = 0;  // position where it leaves a prefix with cached blocks but no state; 0: nowhere
+};
+
+struct SequenceCounts {
+  int preemptions = 0;
+  int starts_over = 0;    // number of times it lost its memory: preemptions and Scheduler::retract
+  int cached_tokens = 0;  // prompt tokens found in the cache at the first admission
+};
+
 struct Sequence {
   enum class State : std::uint8_t { unused, waiting, running };
 
   State state = State::unused;
-  bool read_prefix_cache = true;
   bool parked = false;           // Scheduler::park
   bool non_preemptible = false;  // admitted with a promise of all blocks it can ever need; never preempted
   std::uint32_t generation = 0;  // number of sequences that used this slot
-  std::uint64_t tag = 0;
-  std::uint64_t arrival = 0;  // number of earlier sequences
-  std::int64_t priority = 0;
-  Hash128 identity;
-  int max_total_tokens = 0;
+  std::uint64_t arrival = 0;     // number of earlier sequences
+  SequenceSpec spec;             // with an empty prompt and output: they are in `tokens`
   int prompt_tokens = 0;
-  int second_text = kNoSecondText;
 
   // Positions [0, computed) are known to be cached; steps in flight write [computed, planned). Those steps
   // are sampling the last `sampling` tokens: their positions are known, their ids are not.
   int computed = 0;
   int planned = 0;
   int sampling = 0;
-  bool drafting = false;  // draft tokens are in flight too: the next tokens depend on them
-  int promised = 0;       // length up to which blocks are kept free for it
-  int preemptions = 0;
-  int starts_over = 0;          // number of times it lost its memory: preemptions and Scheduler::retract
-  int cached_tokens = 0;        // prompt tokens found in the cache at the first admission
-  int match_blocks = 0;         // longest_prefix: cached blocks at the last look-up
   std::uint64_t last_step = 0;  // the last step that included it
+  int promised = 0;             // length up to which blocks are kept free for it
+  int match_blocks = 0;         // longest_prefix: cached blocks at the last look-up
+  SequenceCounts counts;
 
-  std::vector<TokenId> tokens;              // prompt and output
-  std::vector<TokenId> drafts;              // draft tokens for the next step
-  std::vector<Hash128> keys;                // of its full blocks
-  std::vector<Hash128> extras;              // SequenceSpec::extras
-  std::vector<std::pair<int, int>> wholes;  // SequenceSpec::wholes
+  std::vector<TokenId> tokens;  // prompt and output
+  std::vector<Hash128> keys;    // of its full blocks
+  Drafts drafts;
   SequenceBlocks blocks;
-  int state_slot = kNoState;  // state of recurrent layers, while it runs
-  // While draft tokens are in flight: slots for the states before each of them; then for the states after the
-  // tokens that may be committed next.
-  std::vector<int> draft_states;
-  int checkpoint = 0;  // SequenceSpec::checkpoint
-  int branch = 0;      // where it leaves a prefix with cached blocks but no state; 0: nowhere
+  RecurrentSlots recurrent;
 
   // How many of `count` tokens from `first` on a step may compute: excludes tokens of a whole whose end it
   // does not reach.
   int uncut(int first, int count) const {
-    for (const auto& [begin, end] : wholes)
+    for (const auto& [begin, end] : spec.wholes)
       if (begin < first + count && first + count < end) return std::max(begin - first, 0);
     return count;
   }
   int length() const { return static_cast<int>(tokens.size()) + sampling; }
   // Memory of the sequence, all allocated when it is added.
   std::int64_t bytes() const {
-    return static_cast<std::int64_t>((tokens.capacity() + drafts.capacity()) * sizeof(TokenId) +
-                                     (keys.capacity() + extras.capacity()) * sizeof(Hash128) +
-                                     wholes.capacity() * sizeof(wholes[0]) + blocks.bytes());
+    return static_cast<std::int64_t>((tokens.capacity() + drafts.tokens.capacity()) * sizeof(TokenId) +
+                                     (keys.capacity() + spec.extras.capacity()) * sizeof(Hash128) +
+                                     spec.wholes.capacity() * sizeof(spec.wholes[0]) + blocks.bytes());
   }
-  BlockHistory history() const { return {tokens, keys, identity, extras}; }
+  BlockHistory history() const { return {tokens, keys, spec.identity, spec.extras}; }
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-#include "schedule/simulation.h"
+#include "schedule/testing/simulation.h"
 
 #include <gtest/gtest.h>
 

@@ -287,7 +287,6 @@ void Generation::keep_alive(std::string& out) {
   service_->deadlines.add((silent ? now : written_us_) + silence_us, weak_from_this());
 }
 
-// True: the output is nothing but progress.
 bool Generation::report_progress(const Mail& mail, std::string& out) {
   if (const auto progress = progress_->take(mail.prompt, mail.output, mail.at_us); progress && !concluded_) {
     open_stream();
@@ -334,7 +333,7 @@ void Generation::open_stream() {
   http::Headers headers{{"Cache-Control", "no-cache"}};
   if (plan_.request.resume) headers.add("X-Octavo-Resumed", std::to_string(plan_.request.resume->size()));
   exchange_->start_stream(
-      {.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)});
+      {.content_type = std::string(plan_.reply->stream_type()), .headers = std::move(headers)});
 }
 
 // Whether all answers are complete.
@@ -382,7 +381,7 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .times = times,
                                   .finished_us = at_us});
   if (service_->options.observe.tracer)
-    service_->options.observe.tracer->record(span_of(run, choice, reason, times, at_us));
+    service_->options.observe.tracer->record(to_span(span_of(run, choice, reason, times, at_us)));
 }
 
 AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
@@ -493,7 +492,8 @@ openai::Usage Generation::usage() const {
   }
   if (service_->options.features.prompt_tokens_details) usage.cached_tokens = cached;
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
-  if (service_->options.features.request_metrics && single) usage.times = runs_.front().choices.front().times;
+  const bool shown = service_->options.features.request_metrics || plan_.reply->shows_times();
+  if (shown && single) usage.times = runs_.front().choices.front().times;
   return usage;
 }
 

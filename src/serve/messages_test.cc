@@ -104,12 +104,39 @@ TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
   EXPECT_EQ(read->prompt.media[0].field, "messages[0].content[0].content[2].source");
 }
 
+TEST_F(MessagesTest, AllThoughtsOfAMessageAreKept) {
+  openai::RequestRules rules;
+  rules.model_names = {"demo"};
+  rules.limits.vocab_size = 10;
+  rules.max_model_len = 100;
+  const json::value request =
+      json::parse(body("", R"([{"role":"user","content":"Hi"},{"role":"assistant","content":[
+      {"type":"thinking","thinking":"a","signature":"s"},{"type":"redacted_thinking","data":"x"},
+      {"type":"thinking","thinking":"b","signature":""},{"type":"text","text":"c"}]}])"));
+  const auto read = anthropic::parse_messages_request(request.as_object(), rules);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->prompt.messages, R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"c",)"
+                                   R"("reasoning":"ab","reasoning_content":"ab"}])");
+}
+
 TEST_F(MessagesTest, ConstraintsAreNotIgnored) {
   serve_text("{}");
   message(R"("response_format":{"type":"json_object"})");
   EXPECT_EQ(engine_->last_request.grammar->kind, grammar::GrammarKind::json_object);
   for (const std::string name : {"guided_json", "grammar", "format"})
     EXPECT_EQ(post("/v1/messages", body('"' + name + R"(":{"const":1})")).status, 400) << name;
+}
+
+TEST_F(MessagesTest, OutputFormatBindsTheAnswer) {
+  serve_text("1");
+  for (const std::string field : {R"("output_config":{"format":)", R"("output_format":)"}) {
+    message(field + R"({"type":"json_schema","schema":{"type":"integer"}})" +
+            (field.contains('{') ? "}" : ""));
+    ASSERT_TRUE(engine_->last_request.grammar) << field;
+    EXPECT_EQ(engine_->last_request.grammar->text, R"({"type":"integer"})");
+    EXPECT_TRUE(engine_->last_request.grammar->field.starts_with("output_")) << field;
+  }
+  EXPECT_EQ(post("/v1/messages", body(R"("output_format":{"type":"json_schema"})")).status, 400);
 }
 
 TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
@@ -132,6 +159,8 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
             "messages[0].content[0].source.type: must be \"base64\" or \"url\"");
   EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":
                 {"type":"base64","media_type":"image/png","data":"AAAA"}}]}])")),
+              ::testing::HasSubstr("demo is not a multimodal model"));
+  EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":{"data":"AAAA"}}]}])")),
               ::testing::HasSubstr("demo is not a multimodal model"));
   EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"document"}]}])")),
             "messages[0].content[0].type: document is not supported");

@@ -1,6 +1,7 @@
 // /v1/responses, through the whole server.
 #include <gmock/gmock.h>
 
+#include "serve/openai/responses_request.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -156,6 +157,39 @@ TEST_F(ResponsesTest, CallsAndTheirResultsAreMessages) {
   EXPECT_EQ(prompt(), "user: Hi\nassistant: None\ntool: 7\nassistant: ");
 }
 
+// Each message of the assistant stays, and all thoughts before one.
+TEST_F(ResponsesTest, NoItemOfTheHistoryIsLost) {
+  openai::RequestRules rules;
+  rules.model_names = {"demo"};
+  rules.limits.vocab_size = 10;
+  rules.max_model_len = 100;
+  const json::value request = json::parse(R"({"input":[{"role":"user","content":"Hi"},
+      {"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]},
+      {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"b"}]},
+      {"role":"assistant","content":"c"},{"role":"assistant","content":"d"},
+      {"type":"custom_tool_call","call_id":"p","name":"patch","input":"*** \"x\""},
+      {"type":"custom_tool_call_output","call_id":"p","output":"done"}]})");
+  const auto read = openai::parse_responses_request(request.as_object(), rules, openai::ResponseStore(1000));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->chat.prompt.messages,
+            R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"c","reasoning":"a\nb",)"
+            R"("reasoning_content":"a\nb"},{"role":"assistant","content":"d","tool_calls":[{"id":"p",)"
+            R"("type":"function","function":{"name":"patch","arguments":{"input":"*** \"x\""}}}]},)"
+            R"({"role":"tool","content":"done","tool_call_id":"p"}])");
+}
+
+TEST_F(ResponsesTest, AnUnfinishedMessageIsContinued) {
+  serve_text("ok");
+  const auto asks = [&](const std::string& status) {
+    respond(R"("input":[{"role":"user","content":"Hi"},{"type":"message","role":"assistant","status":")" +
+            status + R"(","content":[{"type":"output_text","text":"The best is"}]}])");
+    return prompt();
+  };
+  EXPECT_EQ(asks("incomplete"), "user: Hi\nassistant: The best is");
+  EXPECT_EQ(asks("in_progress"), "user: Hi\nassistant: The best is");
+  EXPECT_EQ(asks("completed"), "user: Hi\nassistant: The best is\nassistant: ");
+}
+
 TEST_F(ResponsesTest, AForcedCallIsAnItem) {
   serve_text(R"({"x": 1})");
   const std::string tools = R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],
@@ -209,6 +243,9 @@ TEST_F(ResponsesTest, ErrorsNameItsOwnFields) {
   EXPECT_EQ(field(R"("input":"a","background":true,"store":false)"), "background");
   EXPECT_EQ(field(R"("input":"a","prompt":{"id":"x"})"), "prompt");
   EXPECT_EQ(field(R"("input":"a","truncation":"middle")"), "truncation");
+  EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"grammar"}})"), "text.format.type");
+  EXPECT_EQ(field(R"("input":"a","text":{"format":{"type":"json_schema","name":"x"}})"),
+            "text.format.schema");
 }
 
 }  // namespace

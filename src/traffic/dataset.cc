@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
+#include <cmath>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -95,7 +96,7 @@ const json::string* turn(const json::array& turns, std::size_t i) {
   return value == nullptr ? nullptr : value->if_string();
 }
 
-// Tokenizes only as many conversations as are needed.
+// Tokenizes only conversations that are needed.
 Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& tokenizer) {
   TRY(const std::string text, read_file(o.path));
   boost::system::error_code wrong;
@@ -159,15 +160,58 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   return prompts;
 }
 
+// Prompts have about the wanted number of tokens: whole lines, of the file's mean length.
+Result<std::vector<Prompt>> sonnet(const DatasetOptions& o, const Tokenizer& tokenizer) {
+  constexpr std::string_view kBegin = "Repeat some of these lines:\n";
+  TRY(const std::string text, read_file(o.path));
+  std::istringstream all(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(all, line);)
+    if (line.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line + "\n");
+  if (lines.empty()) return std::vector<Prompt>{};
+  TRY(const int tokens, tokens_of(text, tokenizer));
+  TRY(const int begin, tokens_of(kBegin, tokenizer));
+  const double per_line = std::max(1.0, static_cast<double>(tokens) / static_cast<double>(lines.size()));
+  const auto lines_of = [&](int length) {
+    return static_cast<std::size_t>(std::max(0.0, std::round((length - begin) / per_line)));
+  };
+  const std::size_t prefix = std::min(lines_of(o.sonnet_prefix_len), lines.size()),
+                    count = lines_of(o.sonnet_input_len);
+  if (count < prefix)
+    return invalid("sonnet-input-len", "must be at least --sonnet-prefix-len {}, got {}", o.sonnet_prefix_len,
+                   o.sonnet_input_len);
+  std::mt19937_64 random(o.seed);
+  std::uniform_int_distribution<std::size_t> line(0, lines.size() - 1);
+  std::vector<Prompt> prompts;
+  for (int i = 0; i < o.num_prompts; ++i) {
+    std::string prompt(kBegin);
+    for (std::size_t l = 0; l < count; ++l) prompt += lines[l < prefix ? l : line(random)];
+    TRY(const int input, tokens_of(prompt, tokenizer));
+    prompts.push_back(
+        {.ids = {}, .text = std::move(prompt), .input_tokens = input, .output_tokens = o.sonnet_output_len});
+  }
+  return prompts;
+}
+
+Result<std::vector<Prompt>> of_file(const DatasetOptions& o, const Tokenizer& tokenizer) {
+  if (o.name == "sharegpt") return sharegpt(o, tokenizer);
+  if (o.name == "sonnet") return sonnet(o, tokenizer);
+  if (o.name == "custom") return custom(o, tokenizer);
+  if (o.name == "hf")
+    return field_failure(
+        "dataset-name", ErrorCode::unsupported,
+        "hf is not supported: download the data set, and give a file of sharegpt, sonnet or custom "
+        "as --dataset-path");
+  return invalid("dataset-name", "must be random, prefix_repetition, sharegpt, sonnet or custom, got \"{}\"",
+                 o.name);
+}
+
 }  // namespace
 
 Result<std::vector<Prompt>> load_dataset(const DatasetOptions& o, const Tokenizer& tokenizer) {
   if (o.name == "random") return random_prompts(o, tokenizer.vocab_size());
   if (o.name == "prefix_repetition") return repeated_prefixes(o, tokenizer.vocab_size());
-  if (o.name != "sharegpt" && o.name != "custom")
-    return invalid("dataset-name",
-                   "unknown dataset \"{}\"; known are random, prefix_repetition, sharegpt, custom", o.name);
-  TRY(std::vector<Prompt> prompts, o.name == "sharegpt" ? sharegpt(o, tokenizer) : custom(o, tokenizer));
+  TRY(std::vector<Prompt> prompts, of_file(o, tokenizer));
   if (prompts.empty())
     return field_failure("dataset-path", ErrorCode::corrupt, "{} holds no usable prompt", o.path);
   const std::size_t there = prompts.size(), wanted = static_cast<std::size_t>(o.num_prompts);

@@ -1,4 +1,4 @@
-// Prompts: the datasets of vLLM's `bench serve` that need no download.
+// Prompts: the datasets of vLLM's benchmarks that need no download.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,13 @@ struct Prompt {
 };
 
 struct DatasetOptions {
-  // random: random ids. prefix_repetition: random ids after one of a few common prefixes. sharegpt: the first
-  // two turns of each conversation in a ShareGPT file. custom: lines of JSON with a "prompt" and optionally
-  // "output_tokens".
+  // random: random ids.
+  // prefix_repetition: random ids after one of a few common prefixes.
+  // sharegpt: the first two turns of each conversation in a ShareGPT file.
+  // sonnet: lines of a text file. The first lines are common to all prompts, the others are drawn.
+  // custom: lines of JSON with a "prompt" and optionally "output_tokens".
   std::string name = "random";
-  std::string path = {};  // file of sharegpt or custom
+  std::string path = {};  // file of sharegpt, sonnet or custom
   int num_prompts = 1000;
   std::uint64_t seed = 0;
 
@@ -35,6 +37,10 @@ struct DatasetOptions {
   int prefix_len = 256;
   int suffix_len = 256;
   int prefix_output_len = 128;
+
+  int sonnet_input_len = 550;  // tokens, with the prefix
+  int sonnet_prefix_len = 200;
+  int sonnet_output_len = 150;
 
   int sharegpt_output_len = 0;  // 0: the length of the answer in the file
   int custom_output_len = 256;

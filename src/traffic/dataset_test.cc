@@ -1,5 +1,6 @@
 #include "traffic/dataset.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,6 +96,38 @@ TEST_F(Dataset, BadFilesAreNamed) {
   EXPECT_THAT(error("hf", ""), HasSubstr("known are random"));
   EXPECT_EQ(load({.name = "custom", .path = "nowhere", .num_prompts = 1}).error().code, ErrorCode::not_found);
   EXPECT_THAT(load({.name = "custom", .num_prompts = 1}).error().message, HasSubstr("needs a file"));
+}
+
+TEST_F(Dataset, SonnetsShareTheirFirstLines) {
+  std::string poem;
+  for (int i = 0; i < 40; ++i) poem += fmt::format("line {} of a poem about the sea and the wind\n", i);
+  const auto prompts = load({.name = "sonnet",
+                             .path = file(poem),
+                             .num_prompts = 20,
+                             .sonnet_input_len = 200,
+                             .sonnet_prefix_len = 80,
+                             .sonnet_output_len = 9})
+                           .value();
+  ASSERT_EQ(prompts.size(), 20U);
+  const std::string common = prompts[0].text.substr(0, prompts[0].text.find("line 2 "));
+  EXPECT_THAT(common, HasSubstr("line 0 "));
+  std::set<std::string> texts;
+  for (const Prompt& p : prompts) {
+    EXPECT_TRUE(p.text.starts_with(common));
+    EXPECT_NEAR(p.input_tokens, 200, 30);
+    EXPECT_EQ(p.output_tokens, 9);
+    texts.insert(p.text);
+  }
+  EXPECT_EQ(texts.size(), 20U);
+  EXPECT_EQ(load({.name = "sonnet", .path = file(poem), .sonnet_input_len = 50}).error().field,
+            "sonnet-input-len");
+}
+
+TEST_F(Dataset, TheHubsDataSetsAreRefusedWithAWayOut) {
+  const auto refused = load({.name = "hf"});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("download the data set"));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct AnswerTimes {
   std::int64_t last_us = 0;   // last chunk
 };
 
-// In milliseconds. ttft: from sending to the first chunk; tpot: mean time per further token, 0 if there is
-// none; e2el: from sending to the last chunk.
+// In milliseconds. ttft: from sending to the first chunk; tpot: mean time per further token, 0 for
+// one token; e2el: from sending to the last chunk.
 struct Times {
   double ttft, tpot, e2el;
 };

@@ -257,8 +257,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   tier.place = disk.empty() ? store : disk;
   if (tier.host_bytes == 0 && tier.place.empty())
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
-                   "must be given, or lmcache.local_disk or lmcache.remote_url: LMCache's variables and file "
-                   "are not read");
+                   "must be given, or lmcache.local_disk or lmcache.remote_url: here, in LMCACHE_* or in the "
+                   "file of LMCACHE_CONFIG_FILE");
   return check_odirect(tier, kODirect);
 }
 

@@ -151,6 +151,17 @@ def test_model_inspect_and_bench():
     assert bench.returncode == 0 and "tokens/s" in bench.stdout
 
 
+@pytest.mark.parametrize("layout", [(), ("--tensor-parallel-size", "2"), ("--data-parallel-size", "2")])
+def test_bench_throughput_of_a_file(tmp_path, layout):
+    file, result = tmp_path / "lines.jsonl", tmp_path / "result.json"
+    file.write_text("".join(json.dumps({"prompt": f"{i} and so on", "output_tokens": 3}) + "\n" for i in range(4)))
+    done = run("bench", "throughput", "models/demo", "--device", "cpu", "--kv-cache-memory-bytes", "32M", "--dataset-name", "custom",
+               "--dataset-path", str(file), "--num-prompts", "6", "--output-json", str(result), *layout)
+    assert done.returncode == 0, done.stderr
+    read = json.loads(result.read_text())
+    assert read["num_requests"] == 6 and 18 < read["total_num_tokens"] < 6 * 20
+
+
 def test_bench_shows_on_a_terminal_how_far_it_is():
     here, there = pty.openpty()
     bench = subprocess.Popen([OCTAVO, "bench", "throughput", "--num-prompts", "200", "--output-len", "64"],

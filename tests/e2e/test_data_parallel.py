@@ -187,8 +187,10 @@ def test_a_cut_link_to_an_engine_ends_its_requests_and_no_others(base):
 @pytest.mark.parametrize("flags, message", [
     (("-dpn", "2"), "data_parallel_rank: must be below --data-parallel-size 1, got 2"),
     (("-dpe",), "data_parallel_rank: must be given"),
-    (("-dp", "4", "-dpl", "2", "-dpr", "1"), "data_parallel_start_rank: must be 0 for the server of all engines, got 1"),
-    (("-dp", "2", "-dpl", "1", "-dpr", "0", "--headless"), "data_parallel_start_rank: must be at least 1 on --headless hosts"),
+    (("-dp", "2", "-dpl", "0", "-dpr", "0", "--headless"), "data_parallel_size_local: must be at least 1 on --headless hosts"),
+    (("-dp", "2", "-dpl", "0", "-dph"), "data_parallel_size_local: must be at least 1"),
+    (("-dp", "2", "--data-parallel-backend", "ray"), "--data-parallel-backend: ray is not supported, only mp: each host starts its processes itself; other hosts run octavo serve --headless"),
+    (("-tp", "2", "--distributed-executor-backend", "ray"), "--distributed-executor-backend: ray is not supported"),
     (("-dp", "2", "-dpl", "1", "--nnodes", "2", "-tp", "2"), "nnodes: must be 1 where engines are on several hosts, got 2"),
     (("-dp", "4", "-dph", "-dpl", "2", "-dpr", "3"), "engines 3 to 4 are more than --data-parallel-size 4"),
 ])

@@ -65,6 +65,7 @@ ELSEWHERE = {
         "test_experts_move_and_no_bit_changes",
     "octavo bench throughput|latency": "test_model_inspect_and_bench",
     "octavo bench serve": "test_counts_are_the_servers",
+    "octavo tune": "test_the_file_it_writes_is_one_that_serve_reads",
     "octavo bench sweep": "test_a_sweep_finds_a_rate_within_the_limits",
     "octavo bench ops|step": "test_bench_step_says_where_the_time_went",
     "octavo simulate calibrate": "test_steps_measured_here_time_a_simulation",
@@ -98,6 +99,7 @@ ELSEWHERE = {
     "octavo serve MODEL --data-parallel-size 4 --data-parallel-size-local 2 --data-parallel-address":
         "test_an_engine_of_another_host_dies_goes_and_comes",
     "octavo serve MODEL_DIR --reasoning-parser qwen3": "test_thoughts_and_text_are_apart",
+    "octavo serve MODEL --register-": "test_servers_come_and_go_in_an_etcd_and_in_a_router",
     "octavo pick --pool-name": "test_the_pods_of_a_pool_come_and_go",
     "octavo route --service-discovery": "test_the_router_follows_pods",
     "octavo route --worker-file": "test_workers_stand_in_a_file",

@@ -71,6 +71,40 @@ def test_a_fleet_that_changes_costs_less(trace, slow, tmp_path):
     assert "replica hours of" in done.stdout
 
 
+def test_the_cheapest_of_several_devices(trace, tmp_path):
+    result = tmp_path / "search.json"
+    flags = ["--trace", trace, "--slo", "ttft:2000", "tpot:200", "--model", "qwen3-32b", "--output-json", result]
+    search = ["--devices", "h100,l40s", "--tensor-parallel-sizes", "1,2,4", "--batch-sizes", "64"]
+    done = plan(*flags, *search, "--prices", "3,1", "--pools")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(result.read_text())
+    offers, best = answer["offers"], answer["offers"][answer["best"]]
+    assert {offer["device"] for offer in offers} == {"h100", "l40s"} and {offer["pools"] for offer in offers} == {False, True}
+    assert "no room" in next(o["reason"] for o in offers if o["device"] == "l40s" and o["tensor_parallel_size"] == 1)
+    assert best["cost_per_million_tokens"] == min(o["cost_per_million_tokens"] for o in offers if "reason" not in o)
+    figures = best["figures"]
+    tokens = figures["total_input_tokens"] + figures["total_output_tokens"]
+    price = {"h100": 3, "l40s": 1}[best["device"]] * best["tensor_parallel_size"]
+    assert best["cost_per_million_tokens"] == pytest.approx(price * figures["replica_hours"] / tokens * 1e6)
+    assert "per million tokens" in done.stdout and best["tokens_per_second"] > 0
+
+    # Prices decide.
+    assert plan(*flags, *search, "--prices", "1,1000").returncode == 0
+    answer = json.loads(result.read_text())
+    assert answer["offers"][answer["best"]]["device"] == "h100"
+
+
+@pytest.mark.parametrize("flags, said", [
+    (["--devices", "h100,l40s"], "prices"),
+    (["--devices", "nonesuch"], "nonesuch"),
+    (["--devices", "h100", "--device", "h100"], "--device"),
+    (["--prices", "3"], "--devices"),
+])
+def test_mistakes_of_a_search_are_named(trace, flags, said):
+    done = plan("--trace", trace, "--slo", "ttft:2000", *flags)
+    assert done.returncode != 0 and said in done.stderr, done.stderr
+
+
 def test_the_same_options_give_the_same_plan(trace, slow, tmp_path):
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for file in files:

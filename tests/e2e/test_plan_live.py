@@ -19,9 +19,9 @@ def workers(router):
 
 
 @contextlib.contextmanager
-def empty_router():
+def empty_router(*flags):
     port = free_port()
-    process = subprocess.Popen([OCTAVO, "route", "--port", str(port), "--policy", "least_loaded"])
+    process = subprocess.Popen([OCTAVO, "route", "--port", str(port), "--policy", "least_loaded", *flags])
     base = f"http://127.0.0.1:{port}"
     try:
         assert eventually(lambda: answers(base + "/liveness") is not None, PATIENCE)
@@ -117,6 +117,57 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
                 process.wait(timeout=PATIENCE)
 
 
+def test_a_fleet_of_none_starts_for_the_first_request(tmp_path):
+    timing = tmp_path / "timing.json"
+    timing.write_text('{"fixed_us": 2000}')
+    server = (f"{OCTAVO} serve --model models/demo --served-model-name demo --executor simulated={timing} --max-model-len 256 "
+              "--port {port}")
+    first = free_port(21)
+    with empty_router("--queue-size", "16", "--queue-timeout-secs", "300") as router:
+        plan = (f"{OCTAVO} plan live --url {router} --tokens-per-second 1000 --min-replicas 0 --max-replicas 2 --window 1s "
+                f"--interval 200ms --scale-down-delay 2s --connector process --ports {first}-{first + 20} --port ")
+        port = free_port()
+        process = subprocess.Popen([*shlex.split(plan), str(port), "--command", server])
+        try:
+            base = f"http://127.0.0.1:{port}"
+            assert eventually(lambda: answers(base + "/health") is not None, PATIENCE)
+            assert metric(base, "octavo_plan_desired_replicas") == 0 and workers(router) == []
+            client = openai.OpenAI(base_url=router + "/v1", api_key="none", max_retries=0, timeout=300)
+            fields = dict(model="demo", prompt="Once upon a time", max_tokens=4, extra_body={"ignore_eos": True})
+            for _ in range(2):  # to zero and back
+                assert client.completions.create(**fields).usage.completion_tokens == 4, "it waited in the router's queue"
+                assert metric(base, 'octavo_plan_decisions_total{reason="queued"}') >= 1
+                assert eventually(lambda: metric(base, "octavo_plan_desired_replicas") == 0 and workers(router) == [], seconds=300)
+        finally:
+            process.terminate()
+            process.wait(timeout=PATIENCE)
+
+
+def test_each_pool_is_scaled_by_its_own_load(tmp_path):
+    timing = tmp_path / "timing.json"
+    timing.write_text('{"fixed_us": 2000}')
+    server = f"{OCTAVO} serve --model models/demo --served-model-name demo --executor simulated={timing} --port {{port}} "
+    role = lambda name: f"'--kv-transfer-config={json.dumps({'kv_connector': 'NixlConnector', 'kv_role': name, 'kv_connector_extra_config': {'side_channel_port': 0}})}'"
+    with running(server + role("kv_producer")) as (_, prefill), running(server + role("kv_consumer")) as (_, decode):
+        route = f"{OCTAVO} route --port {{port}} --pd-disaggregation --prefill {prefill} --decode {decode}"
+        plan = f"{OCTAVO} plan live --port {{port}} --window 1s --interval 200ms --predictor constant --max-replicas 50 --tokens-per-second "
+        with running(route) as (_, router), contextlib.ExitStack() as planners:
+            # 200 tokens of each prompt, 4 of each answer.
+            watch = {pool: planners.enter_context(running(plan + f"{rate} --url {router} --pool {pool}"))[1]
+                     for pool, rate in (("prefill", 50), ("decode", 1))}
+            client = openai.OpenAI(base_url=router + "/v1", api_key="none", max_retries=0, timeout=120)
+            ask = lambda i: client.completions.create(model="demo", prompt=f"{i} " + "word " * 200, max_tokens=4,
+                                                      extra_body={"ignore_eos": True})
+            wanted = lambda pool: metric(watch[pool], "octavo_plan_desired_replicas")
+            numbers = iter(range(10_000))
+            assert eventually(lambda: ask(next(numbers)) and min(map(wanted, watch)) > 1, seconds=120)
+            assert all(metric(base, "octavo_plan_ready_replicas") == 1 for base in watch.values())
+            handed_over = 'octavo_route_prefills_total{outcome="handed_over"}'
+            assert metric(router, handed_over) > 0, "stand-ins hand blocks over"
+            prompts, outputs = (metric(watch[pool], "octavo_plan_load_tokens_per_second") for pool in watch)
+            assert prompts > 10 * outputs
+
+
 def test_a_dry_run_tells_what_it_would_do(server):
     flags = "--tokens-per-second 1 --window 1s --interval 200ms --predictor constant --max-replicas 3 --scale-down-delay 1s"
     with running(f"{OCTAVO} plan live --url {server} {flags} --port {{port}}") as (_, base):
@@ -140,6 +191,10 @@ def test_a_dry_run_tells_what_it_would_do(server):
     (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--connector", "process", "--command", "x {port}", "--ports",
       "9-8"], "ports"),
     (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--connector", "command", "--command", "x"], "{replicas}"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--pool", "prefill", "--slo", "tpot:50"], "ttft"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--pool", "decode", "--slo", "ttft:50"], "tpot"),
+    (["--url", "127.0.0.1:1", "--tokens-per-second", "5", "--connector", "kubernetes", "--kube-api", "http://127.0.0.1:1",
+      "--kube-workload", "pod/x"], "kube-workload"),
 ])
 def test_mistakes_are_named(flags, said):
     done = subprocess.run([OCTAVO, "plan", "live", *flags], capture_output=True, text=True, timeout=60)

@@ -156,8 +156,8 @@ def test_a_model_that_nobody_holds_gives_its_memory_back():
 def test_a_program_takes_vllms_flags():
     parser = EngineArgs.add_cli_args(FlexibleArgumentParser())
     parser.set_defaults(model=DEMO, enforce_eager=True)
-    args = parser.parse_args(["--max_model_len=256", "--max-num-seqs", "4", "--no-enable-prefix-caching"])
-    with LLM(**vars(args), kv_cache_memory_bytes="64M") as llm:
+    args = parser.parse_args(["--max_model_len=256", "--max-num-seqs", "4", "--no-enable-prefix-caching", "--kv-cache-memory-bytes", "64M"])
+    with LLM(**vars(args)) as llm:
         assert llm._engine.info["max_model_len"] == 256
         assert llm.generate("Once", SamplingParams(max_tokens=1))[0].finished
 
@@ -271,8 +271,6 @@ def test_mistakes_are_named_and_leave_nothing_behind(llm):
         llm.generate(PROMPTS, [SamplingParams()])
     with pytest.raises(ValueError, match="no_such_option"):
         LLM(model=DEMO, no_such_option=1)
-    with pytest.raises(ValueError, match="tensor_parallel_size"):
-        LLM(model=DEMO, tensor_parallel_size=2)
     with pytest.raises(OctavoError, match="no/such/model"):
         LLM(model="no/such/model")
     assert llm.generate("Once", SamplingParams(max_tokens=1))[0].finished

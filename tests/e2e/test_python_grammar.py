@@ -215,3 +215,26 @@ def test_needs_nothing_but_its_own_library():
     environment = {k: v for k, v in os.environ.items() if k != "OCTAVO_LIBRARY"}
     environment["PYTHONPATH"] = str(ROOT / "bindings/python")
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_the_example_with_transformers():
+    pytest.importorskip("torch")
+    example = ROOT / "bindings/examples/python/grammar_transformers.py"
+    written = subprocess.run([sys.executable, example, DEMO, "Mira is 31."], check=True, capture_output=True, text=True,
+                             env=os.environ | {"PYTHONPATH": str(ROOT / "bindings/python")}).stdout
+    person = json.loads(written)
+    assert set(person) == {"name", "age"} and 0 <= person["age"] <= 150
+
+
+def test_the_wheel_of_the_grammar_alone(tmp_path):
+    library = os.environ["OCTAVO_GRAMMAR_LIBRARY"]
+    subprocess.run([sys.executable, ROOT / "tools/grammar_wheel.py", library, tmp_path], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 10e6
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / "site"], check=True)
+    code = ("from octavo.grammar import Matcher, Vocabulary, compile_regex\n"
+            "v = Vocabulary([bytes([b]) for b in range(256)] + [b'<end>'], eos=[256], special=[256])\n"
+            "m = Matcher(compile_regex('a+b', v))\n"
+            "assert m.accept_text('aab') == 3 and m.can_terminate\n")
+    environment = {name: value for name, value in os.environ.items() if name != "OCTAVO_GRAMMAR_LIBRARY"}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment | {"PYTHONPATH": str(tmp_path / "site")})

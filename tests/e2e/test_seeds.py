@@ -1,11 +1,14 @@
 """Programs of well-known descriptions of vLLM (tests/seeds), with the import changed."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import openai
+from conftest import free_port, running
 from test_python import DEMO, LLM, ROOT, SamplingParams
 
 SEEDS = ROOT / "tests/seeds"
@@ -47,3 +50,39 @@ print(sum((len(o.prompt_token_ids) - 1) // 16 for o in outputs))
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert len(list(Path(tmp_path).rglob("*.kv"))) == int(done.stdout)
+
+
+@contextlib.contextmanager
+def two_nodes(api_node, headless_command):
+    """The base URL of a node that runs a program of tests/seeds, beside a headless node."""
+    small = ["--kv-cache-memory-bytes", "16M", "--cpu-threads", "1", "--max-model-len", "256", "--device", "cpu"]
+    environment = {"PATH": f"{ROOT}/build/release:{os.environ['PATH']}", "MODEL": DEMO, "MASTER_IP": "127.0.0.1", "RPC_PORT": str(free_port())}
+    words = [part.replace("$RPC_PORT", environment["RPC_PORT"]) for part in headless_command]
+    headless = subprocess.Popen([*words, *small], env=os.environ | environment)
+    flags = " ".join(small)
+    settings = " ".join(f"{name}={value}" for name, value in environment.items())
+    try:
+        with running(f"env {settings} bash {SEEDS / api_node} {flags} --port {{port}}") as (_, base):
+            yield base
+    finally:
+        headless.terminate()
+        headless.wait()
+
+
+def answers_of(base, engines):
+    client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+    return {client.completions.create(model=DEMO, prompt="One rainy morning in", max_tokens=8, temperature=0,
+                                      extra_headers={"X-data-parallel-rank": str(engine)}).choices[0].text for engine in range(engines)}
+
+
+def test_headless_node_has_the_first_engines():
+    """Four engines of two ranks on two nodes: engines 0 and 1 on the headless one."""
+    with two_nodes("data_parallel_api_node.sh", ["bash", str(SEEDS / "data_parallel_headless_node.sh")]) as base:
+        assert len(answers_of(base, 4)) == 1, "all engines answer, with the same text"
+
+
+def test_a_server_without_engines_of_its_own():
+    headless = ["octavo", "serve", DEMO, "--headless", "--data-parallel-size", "2", "--data-parallel-size-local", "2", "--data-parallel-rpc-port", "$RPC_PORT"]
+    headless[0] = str(ROOT / "build/release/octavo")
+    with two_nodes("data_parallel_api_only_node.sh", headless) as base:
+        assert len(answers_of(base, 2)) == 1

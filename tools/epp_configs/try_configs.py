@@ -10,6 +10,7 @@ values, Markdown and Go. Equal texts count once. The last column says who else r
     own plugin   it names a plugin type that no source file of the checkouts defines (mocks of their unit tests)
     wrong there  a Go test expects its own loader to refuse it
     schema       a page of documentation with "...." in place of values
+    misprint     a page of documentation whose text is not YAML, or has a list's "-" without a space
 """
 import argparse
 import collections
@@ -26,6 +27,7 @@ FLAGS = "--secure-serving=false --host 127.0.0.1 --grpc-port 0 --grpc-health-por
 START_SECONDS = 20
 PLUGIN_TYPE = re.compile(r"^\s*(?:- )?type: *\"?([A-Za-z0-9-]+)\"?\s*$", re.M)
 GO_NAME = re.compile(r'= *"([a-z0-9-]+)"')
+TEST_CODE = re.compile(r"test|mock", re.I)
 
 
 def files(checkout, ref):
@@ -66,7 +68,7 @@ def filled(config, endpoints):
     """The configuration with values in place of <placeholders>, and with a file of endpoints that exists."""
     config = re.sub(r"(path: *)\S*endpoints\S*\.yaml\S*", rf"\g<1>{endpoints}", config)
     config = re.sub(r"(?<=//)<[\w-]+>(?:\.<[\w-]+>)?", "name", config)
-    return re.sub(r"(: *)<[^>\n]+>", r"\g<1>8", config)
+    return re.sub(r"(: *)(?:<[^>\n]+>|\$\{[^}\n]+\})", r"\g<1>8", config)
 
 
 def verdict(octavo, config, folder):
@@ -100,6 +102,8 @@ def refused_elsewhere(config, before, known, why):
     """Who else refuses it, see above; "": nobody."""
     if "...." in config or re.search(r"^ +\.\.\.$", config, re.M):
         return "schema"
+    if "is not YAML" in why or re.search(r"^ +-[A-Za-z]\w*:", config, re.M):
+        return "misprint"
     if re.match(r"\s*(const )?error\w* *:?=", before):
         return "wrong there"
     unknown = [name for name in PLUGIN_TYPE.findall(config) + re.findall(r'plugin "([a-z-]+)"', why) if name not in known]
@@ -110,22 +114,29 @@ def collect(checkout, ref):
     """Triples of a place, the line before it and a configuration; and the names of all types that Go files define."""
     found, known = [], set()
     for path, text in files(checkout, ref):
-        if path.endswith(".go") and "test" not in path.rsplit("/", 1)[-1]:
+        if path.endswith(".go") and not TEST_CODE.search(path):
             known.update(GO_NAME.findall(text))
         place = path if ref == "HEAD" else f"{ref}:{path}"
         found += [(f"{place}:{line}", before, config) for line, before, config in configs(text) if "{{" not in config]
     return found, known
 
 
+def refs_in(checkout, refs):
+    if not (checkout / "HEAD").is_file():
+        return ["HEAD"]
+    known = [["git", f"--git-dir={checkout}", "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"] for ref in refs]
+    return [ref for ref, command in zip(refs, known) if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", nargs="+", type=pathlib.Path)
     parser.add_argument("--octavo", default="build/release/octavo")
-    parser.add_argument("--refs", nargs="+", default=["HEAD"], help="commits or tags of git directories")
+    parser.add_argument("--refs", nargs="+", default=["HEAD"], help="commits or tags of git directories; a directory without one skips it")
     options = parser.parse_args()
     known, found = set(), []
     for checkout in options.checkouts:
-        for ref in options.refs if (checkout / "HEAD").is_file() else ["HEAD"]:
+        for ref in refs_in(checkout, options.refs):
             configurations, names = collect(checkout, ref)
             found += configurations
             known |= names

@@ -2,20 +2,19 @@
 """`octavo pick` beside llm-d's endpoint picker: what each picks for the same requests at the same metrics, how long it takes, and the
 processor time of it. Prints Markdown; see docs/design/measurements.md. Wants an interpreter with grpcio-tools.
 
-    tools/fleet_report/pickers.py --llm-d EPP    # its binary: `go build ./cmd/epp` in llm-d/llm-d-router
+    tools/fleet_report/pickers.py --llm-d EPP --endpoints 8 100   # its binary: `go build ./cmd/epp` in llm-d/llm-d-router
 """
 
 import argparse
-import http.server
 import importlib
 import json
 import os
 import queue
 import random
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +23,9 @@ import grpc
 import grpc_tools
 from grpc_tools import protoc
 
-from fidelity import free_port
+from fidelity import free_port, program
+from routers import free_ports, memory, processor_seconds
 
-ENDPOINTS = 8
-TICKS = os.sysconf("SC_CLK_TCK")
 DESTINATION = "x-gateway-destination-endpoint"
 PAGE = """# TYPE vllm:num_requests_waiting gauge
 vllm:num_requests_waiting{{model_name="m"}} {waiting}
@@ -70,41 +68,27 @@ def stubs():
 
 
 class Metrics:
-    """Replicas that only serve metrics, which change on command."""
+    """Replicas that only serve metrics, which change on command: canned_workers.py."""
 
-    def __init__(self):
-        self.pages, self.ports = [b""] * ENDPOINTS, []
-        for i in range(ENDPOINTS):
-            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler(i))
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            self.ports.append(server.server_address[1])
-
-    def handler(self, i):
-        pages = self.pages
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_GET(self):
-                body = pages[i] if self.path == "/metrics" else b'{"data": [{"id": "m"}]}'
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        return Handler
+    def __init__(self, process, ports, pages):
+        self.process, self.ports, self.pages = process, ports, pages
 
     def draw(self, random_):
-        """All different, so that no choice is random."""
-        waiting = random_.sample(range(40), ENDPOINTS)
-        for i in range(ENDPOINTS):
-            usage = random_.randrange(10_000) / 10_000
-            self.pages[i] = PAGE.format(waiting=waiting[i], running=random_.randrange(20), usage=usage).encode()
+        """All different where the range allows it, so that no choice is random."""
+        count = len(self.ports)
+        waiting = random_.sample(range(5 * count), count)
+        self.pages.write_text(json.dumps([PAGE.format(waiting=waiting[i], running=random_.randrange(20),
+                                                      usage=random_.randrange(10_000) / 10_000) for i in range(count)]))
+        self.process.send_signal(signal.SIGHUP)
+
+
+@contextmanager
+def metrics_of(count, folder):
+    pages, first = folder / "pages.json", free_ports(count)
+    pages.write_text("[]")
+    command = [sys.executable, Path(__file__).parent / "canned_workers.py", count, "--metrics", pages]
+    with program(command, first) as (process, _):
+        yield Metrics(process, range(first, first + count), pages)
 
 
 @contextmanager
@@ -132,32 +116,48 @@ class Client:
     def headers(self, fields):
         return self.m.HeaderMap(headers=[self.m.HeaderValue(key=k, raw_value=v.encode()) for k, v in fields.items()])
 
-    def pick(self, body):
-        """The endpoint, and seconds until the answer to the request's headers was there."""
-        m, outbox = self.m, queue.SimpleQueue()
-        began = time.perf_counter()
-        outbox.put(m.ProcessingRequest(
+    def request(self, body):
+        m = self.m
+        yield m.ProcessingRequest(
             request_headers=m.HttpHeaders(headers=self.headers({":path": "/v1/completions", ":method": "POST",
                                                                 "content-type": "application/json"})),
-            protocol_config=m.ProtocolConfiguration(request_body_mode=4, response_body_mode=4)))
+            protocol_config=m.ProtocolConfiguration(request_body_mode=4, response_body_mode=4))
         for at in range(0, len(body), 60_000):
-            outbox.put(m.ProcessingRequest(request_body=m.HttpBody(body=body[at:at + 60_000], end_of_stream=at + 60_000 >= len(body))))
-        chosen, seconds = None, 0
-        for answer in self.call(iter(outbox.get, None)):
+            yield m.ProcessingRequest(request_body=m.HttpBody(body=body[at:at + 60_000], end_of_stream=at + 60_000 >= len(body)))
+
+    @contextmanager
+    def chosen(self, body):
+        """The endpoint of a request; its answer ends with the block."""
+        m, outbox, chosen = self.m, queue.SimpleQueue(), None
+        for message in self.request(body):
+            outbox.put(message)
+        answers = self.call(iter(outbox.get, None))
+        for answer in answers:
             which = answer.WhichOneof("response")
+            if which == "immediate_response":
+                raise SystemExit(f"refused: {answer.immediate_response}")
             if which == "request_headers":
-                seconds = time.perf_counter() - began
                 for option in answer.request_headers.response.header_mutation.set_headers:
                     if option.header.key == DESTINATION:
                         chosen = (option.header.raw_value or option.header.value.encode()).decode()
-            elif which == "request_body" and answer.request_body.response.body_mutation.streamed_response.end_of_stream:
-                outbox.put(m.ProcessingRequest(response_headers=m.HttpHeaders(headers=self.headers({":status": "200", "content-type": "application/json"}))))
-                outbox.put(m.ProcessingRequest(response_body=m.HttpBody(body=b'{"usage": {"prompt_tokens": 9, "completion_tokens": 1}}', end_of_stream=True)))
-            elif which == "response_body" and answer.response_body.response.body_mutation.streamed_response.end_of_stream:
+            if which == "request_body" and answer.request_body.response.body_mutation.streamed_response.end_of_stream:
+                break
+        yield chosen
+        outbox.put(m.ProcessingRequest(response_headers=m.HttpHeaders(headers=self.headers({":status": "200", "content-type": "application/json"}))))
+        outbox.put(m.ProcessingRequest(response_body=m.HttpBody(body=b'{"usage": {"prompt_tokens": 9, "completion_tokens": 1}}', end_of_stream=True)))
+        for answer in answers:
+            if answer.WhichOneof("response") == "response_body":
                 outbox.put(None)
-            elif which == "immediate_response":
-                raise SystemExit(f"refused: {answer.immediate_response}")
-        return chosen, seconds
+
+    @contextmanager
+    def place(self, body):
+        """The port of the chosen endpoint."""
+        with self.chosen(body) as endpoint:
+            yield int(endpoint.rsplit(":", 1)[1])
+
+    def pick(self, body):
+        with self.chosen(body) as endpoint:
+            return endpoint
 
 
 def body(random_, tokens, group=None):
@@ -165,11 +165,6 @@ def body(random_, tokens, group=None):
     words = lambda draw, count: " ".join("".join(draw.choices("abcdefghij", k=3)) for _ in range(count))
     shared = words(random.Random(group), tokens // 2) if group is not None else words(random_, tokens // 2)
     return json.dumps({"model": "m", "prompt": shared + " " + words(random_, tokens - tokens // 2), "max_tokens": 1}).encode()
-
-
-def processor_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def load(generator, port, rate, tokens, seconds, pid):
@@ -188,17 +183,22 @@ def idle(pid, seconds=5):
     return (processor_seconds(pid) - before) / seconds
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--octavo", default="build/release/octavo")
-    parser.add_argument("--llm-d", required=True, help="its picker's binary")
-    parser.add_argument("--load", default="build/release/ext_proc_load_bench", help="what makes the loads")
-    parser.add_argument("--changes", type=int, default=30, help="of the metrics, with 50 requests each")
-    parser.add_argument("--seconds", type=float, default=15, help="of each load")
-    options = parser.parse_args()
-    messages, metrics = stubs(), Metrics()
-    with tempfile.TemporaryDirectory() as name:
-        endpoints, config = Path(name) / "endpoints.yaml", Path(name) / "config.yaml"
+def same_picks(options, clients, metrics):
+    random_, same, picks = random.Random(1), 0, 0
+    for _ in range(options.changes):
+        metrics.draw(random_)
+        time.sleep(0.4)  # several scrapes
+        for _ in range(50):
+            request = body(random_, 400, random_.randrange(40))
+            chosen = [client.pick(request) for client, _, _ in clients.values()]
+            same += chosen[0] == chosen[1]
+            picks += 1
+    return f"{same} of {picks} picks are the same ({same / picks:.2%})"
+
+
+def compare(options, count, messages, folder):
+    endpoints, config = folder / "endpoints.yaml", folder / "config.yaml"
+    with metrics_of(count, folder) as metrics:
         endpoints.write_text(json.dumps({"endpoints": [{"name": f"e{i}", "address": "127.0.0.1", "port": str(port)}
                                                        for i, port in enumerate(metrics.ports)]}))
         config.write_text(CONFIG.replace("ENDPOINTS", str(endpoints)))
@@ -208,24 +208,34 @@ def main():
                                          "--pool-name", "pool", "--v", "0"])
         with octavo as (ours, channel, port), llm_d as (theirs, other, other_port):
             clients = {"octavo pick": (Client(messages, channel), port, ours.pid), "llm-d": (Client(messages, other), other_port, theirs.pid)}
-            random_, same, picks = random.Random(1), 0, 0
-            for change in range(options.changes):
-                metrics.draw(random_)
-                time.sleep(0.4)  # several scrapes
-                for _ in range(50):
-                    request = body(random_, 400, random_.randrange(40))
-                    chosen = [client.pick(request)[0] for client, _, _ in clients.values()]
-                    same += chosen[0] == chosen[1]
-                    picks += 1
-            print(f"{same} of {picks} picks are the same ({same / picks:.2%})\n", flush=True)
-            print("| | requests/s | tokens | p50, p99 (ms) | cores |\n|---|---|---|---|---|")
+            print(f"\n{count} endpoints: {same_picks(options, clients, metrics)}\n", flush=True)
+            print("| endpoints | | requests/s | tokens | p50, p99 (ms) | cores | memory (MiB) |\n|---|---|---|---|---|---|---|")
             for who, (_, _, pid) in clients.items():
-                print(f"| {who} | idle | | | {idle(pid):.3f} |", flush=True)
-            for rate, tokens in ((100, 200), (500, 200), (20, 100_000), (100, 100_000)):
+                print(f"| {count} | {who} | idle | | | {idle(pid):.3f} | {memory(pid):.0f} |", flush=True)
+            for rate, tokens in options.loads:
                 for who, (_, at, pid) in clients.items():
                     load(options.load, at, rate, tokens, 2, pid)  # warm
                     f = load(options.load, at, rate, tokens, options.seconds, pid)
-                    print(f"| {who} | {f['rate']:.0f} | {tokens:,} | {f['p50']:.2f}, {f['p99']:.2f} | {f['cores']:.3f} |", flush=True)
+                    print(f"| {count} | {who} | {f['rate']:.0f} | {tokens:,} | {f['p50']:.2f}, {f['p99']:.2f} | {f['cores']:.3f} | "
+                          f"{memory(pid):.0f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--octavo", default="build/release/octavo")
+    parser.add_argument("--llm-d", required=True, help="its picker's binary")
+    parser.add_argument("--load", default="build/release/ext_proc_load_bench", help="what makes the loads")
+    parser.add_argument("--endpoints", type=int, nargs="+", default=[8, 100])
+    parser.add_argument("--loads", type=lambda text: tuple(map(int, text.split("x"))), nargs="+",
+                        default=[(100, 1000), (100, 100_000)], help="requests a second x tokens of a prompt, like 100x1000")
+    parser.add_argument("--changes", type=int, default=10, help="of the metrics, with 50 requests each")
+    parser.add_argument("--seconds", type=float, default=15, help="of each load")
+    options = parser.parse_args()
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
+    messages = stubs()
+    with tempfile.TemporaryDirectory() as name:
+        for count in options.endpoints:
+            compare(options, count, messages, Path(name))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
-"""`octavo route` beside SGLang's router (PyPI: sglang-router): the latency that each adds, its processor time and its memory, over the
-same stand-in replicas with the same requests. Prints Markdown; see docs/design/measurements.md.
+"""`octavo route` beside SGLang's and vLLM's routers (PyPI: sglang-router, vllm-router): the latency that each adds, its processor time
+and its memory, over the same workers with the same requests. Prints Markdown; see docs/design/measurements.md.
 
-    tools/fleet_report/routers.py --sglang PYTHON    # an interpreter that has sglang-router
-    tools/fleet_report/routers.py --dynamo PYTHON    # one that has ai-dynamo and ai-dynamo-runtime
+    tools/fleet_report/routers.py --sglang PYTHON --vllm PYTHON --endpoints 8 100 --tokens 1000 100000
+    tools/fleet_report/routers.py --dynamo PYTHON    # an interpreter that has ai-dynamo and ai-dynamo-runtime
 
-Dynamo's frontend speaks no HTTP with its workers: it stands before its own mockers, so that what it adds cannot be told from what they
-take, and it makes tokens of prompts and text of tokens, too.
+The workers are canned_workers.py: they read a request and answer at once, so that a router's time is not hidden by theirs. The routers
+run at the same time and take turns, so that each sees the same machine.
+
+Dynamo's frontend speaks no HTTP with its workers: it runs before its own mockers, and also makes tokens of prompts and text of tokens.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import random
+import socket
+import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -22,8 +28,9 @@ from pathlib import Path
 
 from fidelity import free_port, program
 
-REPLICAS = 8
 TICKS = os.sysconf("SC_CLK_TCK")
+SHARED_PROMPTS = 16  # each prompt begins with one of these texts; half of its length
+DISTINCT_BODIES = 64
 
 
 def processor_seconds(pid):
@@ -36,89 +43,172 @@ def memory(pid):
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
-def load(options, url, rate, folder, seed, model):
-    """Figures of one run of `octavo bench serve`. Prompts are text: SGLang's router refuses token ids."""
-    count, draw = round(rate * options.seconds), random.Random(seed)
-    prompts = folder / "prompts.jsonl"
-    with prompts.open("w") as file:
-        for _ in range(count):
-            words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(100)]
-            file.write(json.dumps({"prompt": " ".join(words)}) + "\n")
-    subprocess.run([options.octavo, "bench", "serve", "--base-url", url, "--tokenizer", options.model, "--model", model,
-                    "--dataset-name", "custom", "--dataset-path", prompts, "--custom-output-len", "16", "--num-prompts", str(count),
-                    "--request-rate", str(rate), "--ignore-eos", "--percentile-metrics", "ttft,e2el", "--metric-percentiles",
-                    "50,99", "--save-result", "--result-dir", folder, "--result-filename", "load.json"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return json.loads((folder / "load.json").read_text())
+def free_ports(count):
+    """The first of `count` free ports, below those of outgoing connections."""
+    while True:
+        first, probes = random.randrange(10_000, 30_000), []
+        try:
+            for i in range(count):
+                probes.append(socket.create_server(("127.0.0.1", first + i)))
+            return first
+        except OSError:
+            continue
+        finally:
+            for probe in probes:
+                probe.close()
+
+
+def bodies(tokens, model):
+    """Requests of about this number of tokens, 4 letters each."""
+    def words(seed, count):
+        draw = random.Random(seed)
+        return " ".join("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=3)) for _ in range(count))
+    shared = [words(f"shared {i}", tokens // 2) for i in range(SHARED_PROMPTS)]
+    return [json.dumps({"model": model, "prompt": f"{shared[i % SHARED_PROMPTS]} {words(i, tokens - tokens // 2)}", "max_tokens": 1,
+                        "stream": True}).encode() for i in range(DISTINCT_BODIES)]
+
+
+class Load:
+    """Requests at fixed moments over connections that stay open; a request's time starts when it is due."""
+
+    def __init__(self, port, requests):
+        self.port, self.idle, self.ms = port, [], []
+        self.requests = [b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+                         b"%d\r\n\r\n" % len(body) + body for body in requests]
+
+    async def send(self, number, due):
+        reader, writer = self.idle.pop() if self.idle else await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
+        writer.write(self.requests[number % len(self.requests)])
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b" 200 " not in head.split(b"\r\n", 1)[0]:
+            raise SystemExit(f"refused: {head.decode(errors='replace')}")
+        await reader.readuntil(b"data: ")
+        self.ms.append(1e3 * (time.perf_counter() - due))
+        await reader.readuntil(b"[DONE]")
+        await reader.readuntil(b"0\r\n\r\n")
+        self.idle.append((reader, writer))
+
+    async def run(self, rate, count, first):
+        began, tasks = time.perf_counter() + 0.05, []
+        for i in range(count):
+            due = began + i / rate
+            await asyncio.sleep(due - time.perf_counter())
+            tasks.append(asyncio.create_task(self.send(first + i, due)))
+        await asyncio.gather(*tasks)
+        for _, writer in self.idle:
+            writer.close()
+
+    def measure(self, rate, count, first=0):
+        asyncio.run(self.run(rate, count, first))
+        self.idle = []
+
+
+class Contender:
+    def __init__(self, name, pid, port, requests):
+        self.name, self.pid, self.load, self.cores = name, pid, Load(port, requests), []
+
+    def turn(self, rate, count, first):
+        before, began = processor_seconds(self.pid), time.perf_counter()
+        self.load.measure(rate, count, first)
+        self.cores.append((processor_seconds(self.pid) - before) / (time.perf_counter() - began))
+
+    def warm(self, rate):
+        self.load.measure(rate, DISTINCT_BODIES)
+        self.load.ms.clear()
+
+    def row(self, direct):
+        p50, p99 = percentiles(self.load.ms)
+        return (f"{self.name} | {p50 - direct[0]:.2f}, {p99 - direct[1]:.2f} | {statistics.mean(self.cores):.3f} | "
+                f"{memory(self.pid):.0f} |")
+
+
+def percentiles(ms):
+    ordered = sorted(ms)
+    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
 
 
 @contextmanager
-def dynamo(python, model, folder):
-    """Dynamo's frontend before eight of its mockers that do not wait; they find each other by files."""
+def dynamo(python, options, folder, endpoints):
+    """Dynamo's frontend before mockers that do not wait; they find each other by files."""
     here = {**os.environ, "DYN_FILE_KV": str(folder / "dynamo"), "DYN_LOG": "warn"}
     planes = ["--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"]
-    mockers = subprocess.Popen([python, "-m", "dynamo.mocker", "--model-path", model, "--num-workers", str(REPLICAS), "--block-size",
-                                "16", "--speedup-ratio", "0", *planes], env=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    mockers = subprocess.Popen([python, "-m", "dynamo.mocker", "--model-path", options.model, "--num-workers", str(endpoints),
+                                "--block-size", "16", "--speedup-ratio", "0", *planes], env=here, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
     try:
         with program([python, "-m", "dynamo.frontend", "--router-mode", "kv", *planes], free_port(), here, "--http-port") as (process, url):
             while True:
                 with urllib.request.urlopen(f"{url}/v1/models", timeout=5) as answer:
-                    if models := json.load(answer)["data"]:
+                    if json.load(answer)["data"]:
                         break
                 if mockers.poll() is not None:
                     raise SystemExit("dynamo.mocker ended")
                 time.sleep(0.1)
-            yield process, url, models[0]["id"]
+            yield process, url
     finally:
         mockers.terminate()
         mockers.wait()
 
 
-def measured(options, process, url, folder, number, model):
-    """Figures of one run after another that warms, and requests per second of the process's processor time."""
-    load(options, url, options.rate, folder, 1000 + number, model)
-    before = processor_seconds(process.pid)
-    figures = load(options, url, options.rate, folder, number, model)
-    return figures, figures["completed"] / (processor_seconds(process.pid) - before)
+def routers(options):
+    """Names and commands; workers follow --worker-urls."""
+    found = {f"octavo route, {policy}": [options.octavo, "route", "--policy", policy] for policy in options.policies}
+    if options.sglang:
+        found["sglang-router"] = [options.sglang, "-m", "sglang_router.launch_router", "--policy", "cache_aware", "--prometheus-port",
+                                  str(free_port())]
+    if options.vllm:
+        found["vllm-router"] = [options.vllm, "-m", "vllm_router.launch_router", "--policy", "cache_aware", "--prometheus-port",
+                                str(free_port())]
+    return found
+
+
+def compare(options, endpoints, tokens, folder):
+    requests = bodies(tokens, "canned")
+    with ExitStack() as stack:
+        first = free_ports(endpoints)
+        workers, url = stack.enter_context(program([sys.executable, Path(__file__).parent / "canned_workers.py", str(endpoints)], first))
+        urls = [f"http://127.0.0.1:{first + i}" for i in range(endpoints)]
+        contenders = [Contender("no router", workers.pid, first, requests)]
+        for name, command in routers(options).items():
+            process, url = stack.enter_context(program([*command, "--host", "127.0.0.1", "--worker-urls", *urls], free_port()))
+            contenders.append(Contender(name, process.pid, int(url.rsplit(":", 1)[1]), requests))
+        if options.dynamo:
+            process, url = stack.enter_context(dynamo(options.dynamo, options, folder, endpoints))
+            contenders.append(Contender("dynamo.frontend and mockers", process.pid, int(url.rsplit(":", 1)[1]),
+                                        bodies(tokens, options.model)))
+        time.sleep(options.settle)
+        for contender in contenders:
+            contender.warm(options.rate)
+        for number in range(options.turns):
+            for contender in contenders:
+                contender.turn(options.rate, round(options.rate * options.seconds / options.turns), number * 1000)
+        direct = percentiles(contenders[0].load.ms)
+        for contender in contenders[1:]:
+            print(f"| {endpoints} | {tokens:,} | {contender.row(direct)}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--octavo", default="build/release/octavo")
-    parser.add_argument("--model", default="models/demo")
+    parser.add_argument("--policies", nargs="+", default=["kv_aware", "cache_aware"], help="of octavo route")
+    parser.add_argument("--model", default="models/demo", help="for Dynamo's mockers")
     parser.add_argument("--sglang", help="interpreter that has sglang-router")
+    parser.add_argument("--vllm", help="interpreter that has vllm-router")
     parser.add_argument("--dynamo", help="interpreter that has ai-dynamo")
-    parser.add_argument("--policy", default="cache_aware")
+    parser.add_argument("--endpoints", type=int, nargs="+", default=[8, 100])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[1000, 100_000], help="of a prompt")
     parser.add_argument("--rate", type=float, default=100, help="requests a second")
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=20, help="load of each router, divided into turns")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--settle", type=float, default=3, help="seconds for the routers to find their workers")
     options = parser.parse_args()
-    routers = {"no router": None, "octavo route": [options.octavo, "route"]}
-    if options.sglang:
-        routers["sglang-router"] = [options.sglang, "-m", "sglang_router.launch_router"]
-    print("| | added TTFT p50, p99 (ms) | added E2E p50, p99 (ms) | requests per core second | memory (MiB) |\n|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        timing = folder / "timing.json"
-        timing.write_text('{"fixed_us": 2000}')
-        first = free_port()
-        stack.enter_context(program([options.octavo, "serve", options.model, "--executor", f"simulated={timing}", "--stand-ins",
-                                     str(REPLICAS), "--disable-log-stats"], first))
-        urls = [f"http://127.0.0.1:{first + i}" for i in range(REPLICAS)]
-        direct = None
-        for number, (router, command) in enumerate(routers.items()):
-            if command is None:
-                direct = load(options, urls[0], options.rate / REPLICAS, folder, number, options.model)  # its share
-                continue
-            with program([*command, "--policy", options.policy, "--worker-urls", *urls], free_port()) as (process, url):
-                figures, rate = measured(options, process, url, folder, number, options.model)
-                added = {field: figures[field] - direct[field] for field in ("p50_ttft_ms", "p99_ttft_ms", "p50_e2el_ms", "p99_e2el_ms")}
-                print(f"| {router} | {added['p50_ttft_ms']:.2f}, {added['p99_ttft_ms']:.2f} | {added['p50_e2el_ms']:.2f}, "
-                      f"{added['p99_e2el_ms']:.2f} | {rate:,.0f} | {memory(process.pid):.0f} |", flush=True)
-        if options.dynamo:
-            with dynamo(options.dynamo, options.model, folder) as (process, url, model):
-                figures, rate = measured(options, process, url, folder, len(routers), model)
-                print(f"| dynamo.frontend and mockers | {figures['p50_ttft_ms']:.2f}, {figures['p99_ttft_ms']:.2f} in all | "
-                      f"{figures['p50_e2el_ms']:.2f}, {figures['p99_e2el_ms']:.2f} in all | {rate:,.0f} | {memory(process.pid):.0f} |")
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, {options.rate:g} requests/s\n")
+    print("| endpoints | prompt tokens | router | added TTFT p50, p99 (ms) | cores | memory (MiB) |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        for endpoints in options.endpoints:
+            for tokens in options.tokens:
+                compare(options, endpoints, tokens, Path(name))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,30 +4,41 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
 
+from octavo import vllm_paths
+
 if TYPE_CHECKING:
     from octavo._library import VERSION as __version__
     from octavo._library import InvalidInput, OctavoError, ResourceExhausted
-    from octavo.async_llm import AsyncLLM
+    from octavo.adapters import LoRARequest
+    from octavo.async_llm import AsyncLLM, AsyncLLMEngine
     from octavo.beam_search import BeamSearchOutput, BeamSearchParams, BeamSearchSequence
     from octavo.engine_args import AsyncEngineArgs, EngineArgs, FlexibleArgumentParser
     from octavo.llm import LLM
-    from octavo.outputs import CompletionOutput, Logprob, RequestOutput
-    from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams,
-                                PoolingRequestOutput, ScoringOutput)
-    from octavo.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+    from octavo.llm_engine import LLMEngine
+    from octavo.outputs import CompletionOutput, Logprob, RequestOutput, RequestStateStats
+    from octavo.pooling import (ClassificationOutput, ClassificationRequestOutput, EmbeddingOutput,
+                                EmbeddingRequestOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
+                                ScoringOutput, ScoringRequestOutput)
+    from octavo.prompts import PromptType, TextPrompt, TokensPrompt
+    from octavo.sampling_params import (GuidedDecodingParams, RequestOutputKind, SamplingParams,
+                                        StructuredOutputsParams)
 
 # Imported when first used: octavo.grammar does not load the engine's library.
 _MODULES = {
     "_library": ["InvalidInput", "OctavoError", "ResourceExhausted"],
-    "async_llm": ["AsyncLLM"],
+    "adapters": ["LoRARequest"],
+    "async_llm": ["AsyncLLM", "AsyncLLMEngine"],
     "beam_search": ["BeamSearchOutput", "BeamSearchParams", "BeamSearchSequence"],
     "engine_args": ["AsyncEngineArgs", "EngineArgs", "FlexibleArgumentParser"],
     "llm": ["LLM"],
-    "outputs": ["CompletionOutput", "Logprob", "RequestOutput"],
-    "pooling": ["ClassificationOutput", "EmbeddingOutput", "PoolingOutput", "PoolingParams", "PoolingRequestOutput",
-                "ScoringOutput"],
-    "sampling_params": ["RequestOutputKind", "SamplingParams", "StructuredOutputsParams"],
+    "llm_engine": ["LLMEngine"],
+    "outputs": ["CompletionOutput", "Logprob", "RequestOutput", "RequestStateStats"],
+    "pooling": ["ClassificationOutput", "ClassificationRequestOutput", "EmbeddingOutput", "EmbeddingRequestOutput",
+                "PoolingOutput", "PoolingParams", "PoolingRequestOutput", "ScoringOutput", "ScoringRequestOutput"],
+    "prompts": ["PromptType", "TextPrompt", "TokensPrompt"],
+    "sampling_params": ["GuidedDecodingParams", "RequestOutputKind", "SamplingParams", "StructuredOutputsParams"],
 }
+vllm_paths.install()
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted([*_MODULE_OF, "__version__"])
 

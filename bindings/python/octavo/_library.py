@@ -79,6 +79,11 @@ _SIGNATURES = {
     "octavo_abort": (None, c_void_p, c_uint64),
     "octavo_wait": (POINTER(_Outputs), c_void_p, c_int32),
     "octavo_outputs_free": (None, POINTER(_Outputs)),
+    "octavo_details": (c_char_p, POINTER(_Outputs), c_size_t),
+    "octavo_load_adapter": (c_int32, c_void_p, c_char_p, c_char_p, POINTER(_Error)),
+    "octavo_options": (c_char_p,),
+    "octavo_pause": (c_int32, c_void_p, c_char_p, POINTER(_Error)),
+    "octavo_resume": (None, c_void_p),
     "octavo_encode": (c_int32, c_void_p, c_char_p, c_size_t, c_int32, POINTER(c_int32), c_size_t, POINTER(c_size_t),
                       POINTER(_Error)),
     "octavo_decode": (c_int32, c_void_p, POINTER(c_int32), c_size_t, c_int32, c_char_p, c_size_t, POINTER(c_size_t),
@@ -107,6 +112,11 @@ def _load() -> ctypes.CDLL:
 
 _lib = _load()
 VERSION = _lib.octavo_version().decode()
+
+
+def option_list() -> list[dict[str, Any]]:
+    """The options of an engine: see octavo_options() in octavo.h."""
+    return json.loads(_lib.octavo_options())
 
 
 def _check(code: int, error: _Error) -> None:
@@ -158,9 +168,10 @@ class Piece:
     prompt_logprobs: Optional[list[Position]]
     cached_tokens: int
     times: tuple[float, float, float]  # scheduled, first token, last token: seconds after the arrival
+    details: dict[str, Any]  # kv_transfer_params and num_preemptions, each if it applies
 
 
-def _piece(o: _Output) -> Piece:
+def _piece(o: _Output, details: Optional[bytes]) -> Piece:
     stop_reason = _text(o.stop_text, o.stop_text_bytes) if o.stop_text else None
     if o.stop_token >= 0:
         stop_reason = o.stop_token
@@ -169,7 +180,7 @@ def _piece(o: _Output) -> Piece:
                  _text(o.error, o.error_bytes), bool(o.last),
                  o.prompt_tokens[:o.prompt_token_count] if o.prompt_token_count else None,
                  _positions(o.prompt_logprobs, o.prompt_logprob_count), o.cached_tokens,
-                 (o.scheduled_s, o.first_token_s, o.last_token_s))
+                 (o.scheduled_s, o.first_token_s, o.last_token_s), json.loads(details) if details else {})
 
 
 class Engine:
@@ -200,13 +211,17 @@ class Engine:
     def abort(self, request: int) -> None:
         _lib.octavo_abort(self._handle, request)
 
+    def load_adapter(self, name: str, path: str) -> None:
+        error = _Error()
+        _check(_lib.octavo_load_adapter(self._handle, name.encode(), path.encode(), byref(error)), error)
+
     def wait(self, timeout_ms: int) -> list[Piece]:
         outputs = _lib.octavo_wait(self._handle, timeout_ms)
         if not outputs:
             return []
         try:
             batch = outputs.contents
-            return [_piece(o) for o in batch.items[:batch.count]]
+            return [_piece(o, _lib.octavo_details(outputs, i)) for i, o in enumerate(batch.items[:batch.count])]
         finally:
             _lib.octavo_outputs_free(outputs)
 
@@ -248,6 +263,13 @@ class Engine:
     def wake_up(self) -> None:
         error = _Error()
         _check(_lib.octavo_wake_up(self._handle, byref(error)), error)
+
+    def pause(self, mode: str) -> None:
+        error = _Error()
+        _check(_lib.octavo_pause(self._handle, mode.encode(), byref(error)), error)
+
+    def resume(self) -> None:
+        _lib.octavo_resume(self._handle)
 
     def start_profile(self, session: dict[str, Any]) -> None:
         error = _Error()

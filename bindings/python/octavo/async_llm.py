@@ -6,10 +6,12 @@ import threading
 from dataclasses import dataclass
 from typing import Any, AsyncGenerator, Optional
 
-from octavo._library import Engine, Piece
-from octavo.engine_args import EngineArgs
-from octavo.llm import Tokenizer, check_sleep_mode, check_wake_tags, engine_options, profile_session
+from octavo._library import Engine, OctavoError, Piece
+from octavo.engine_args import EngineArgs, engine_options
+from octavo.llm import Tokenizer, check_sleep_mode, check_wake_tags, profile_session
+from octavo.adapters import Adapters, LoRARequest
 from octavo.outputs import Assembly, RequestOutput, request_body
+from octavo.refused import refuses
 from octavo.sampling_params import RequestOutputKind, SamplingParams
 
 
@@ -19,6 +21,7 @@ class _Reader:
     pieces: "asyncio.Queue[Piece]"
 
 
+@refuses
 class AsyncLLM:
     """A model in this process, whose answers stream to any number of coroutines.
 
@@ -27,7 +30,8 @@ class AsyncLLM:
     """
 
     def __init__(self, model: Optional[str] = None, **options: Any):
-        self._engine = Engine(engine_options(model, options))
+        self._engine = Engine(engine_options({"model": model, **options}))
+        self._adapters = Adapters(self._engine)
         self._lock = threading.Lock()  # guards the members below
         self._readers: dict[int, _Reader] = {}
         self._requests: dict[str, int] = {}  # caller's id: engine's id
@@ -37,18 +41,26 @@ class AsyncLLM:
         self._thread.start()
 
     @classmethod
-    def from_engine_args(cls, args: EngineArgs) -> "AsyncLLM":
-        return cls(args.model, **args.options)
+    def from_engine_args(cls, engine_args: EngineArgs, *_: Any, **__: Any) -> "AsyncLLM":
+        """Further arguments of vLLM's (usage_context, stat_loggers ..) have no effect."""
+        return cls(**vars(engine_args))
 
-    async def generate(self, prompt: Any, sampling_params: SamplingParams,
-                       request_id: str) -> AsyncGenerator[RequestOutput, None]:
+    async def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str, *,
+                       lora_request: Optional[LoRARequest] = None, tokenization_kwargs: Optional[dict] = None,
+                       trace_headers: Optional[dict] = None, priority: int = 0,
+                       data_parallel_rank: Optional[int] = None) -> AsyncGenerator[RequestOutput, None]:
         """Completes a prompt. sampling_params.output_kind selects what each output contains. Leaving the loop early aborts the
-                request."""
+                request. trace_headers: no effect, each request begins a trace."""
+        if data_parallel_rank is not None:
+            raise ValueError("data_parallel_rank: is not supported: the least loaded engine takes the request")
         kind = sampling_params.output_kind
-        body, text = request_body(prompt, sampling_params)
+        body, text = request_body(prompt, sampling_params, tokenization_kwargs)
+        body.update(await asyncio.to_thread(self._adapters.body, lora_request))
+        if priority:
+            body["priority"] = priority
         reader = _Reader(asyncio.get_running_loop(), asyncio.Queue())
         request = self._register(request_id, reader)
-        assembly = Assembly(self._engine, request_id, text, sampling_params.n, kind)
+        assembly = Assembly(self._engine, request_id, text, sampling_params.n, kind, lora_request)
         try:
             stream = kind is not RequestOutputKind.FINAL_ONLY
             # off the event loop: tokenises, compiles grammars
@@ -72,7 +84,7 @@ class AsyncLLM:
     async def get_tokenizer(self) -> Tokenizer:
         return Tokenizer(self._engine)
 
-    async def reset_prefix_cache(self) -> None:
+    async def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> None:
         self._engine.reset_prefix_cache()
 
     async def sleep(self, level: int = 1, mode: str = "abort") -> None:
@@ -91,6 +103,25 @@ class AsyncLLM:
 
     async def is_sleeping(self) -> bool:
         return self.stats()["sleep_level"] != 0
+
+    async def pause_generation(self, *, mode: str = "abort", wait_for_inflight_requests: Optional[bool] = None,
+                               clear_cache: bool = True) -> None:
+        """Holds new requests until resume_generation(). mode: "abort" ends running requests, "wait" finishes them, "keep"
+                stops them where they are. clear_cache: drops cached prefixes, except with "keep"."""
+        await asyncio.to_thread(self._engine.pause, "wait" if wait_for_inflight_requests else mode)
+        if clear_cache and mode != "keep":
+            self._engine.reset_prefix_cache()
+
+    async def resume_generation(self) -> None:
+        self._engine.resume()
+
+    async def do_log_stats(self) -> None:
+        """No effect: stats() and the server's log have the figures."""
+
+    async def check_health(self) -> None:
+        """Raises OctavoError if the engine has failed."""
+        if not self.stats()["healthy"]:
+            raise OctavoError("the engine has failed; make a new one")
 
     async def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
                             max_iterations: Optional[int] = None) -> None:
@@ -144,3 +175,6 @@ class AsyncLLM:
                     if piece.last:
                         del self._readers[piece.request]
                     reader.loop.call_soon_threadsafe(reader.pieces.put_nowait, piece)
+
+
+AsyncLLMEngine = AsyncLLM

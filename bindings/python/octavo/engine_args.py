@@ -1,16 +1,40 @@
-"""Engine options in the form of vLLM's examples: a dataclass, or a command line."""
+"""Engine options: keyword arguments, vLLM's EngineArgs, or a command line."""
 
 import argparse
+import dataclasses
+import enum
+import json
 import sys
-from typing import Any, Callable, Optional
+from pathlib import Path
+from typing import Any, Optional
 
-# Flags that add_cli_args() adds; Python programs can set every other flag of `octavo serve` too.
-_FLAGS: dict[str, Callable[[str], Any]] = {
-    "model": str, "dtype": str, "max-model-len": str, "max-num-seqs": int, "max-num-batched-tokens": str, "block-size": int,
-    "gpu-memory-utilization": float, "kv-cache-dtype": str, "quantization": str, "seed": int, "runner": str, "revision": str,
-    "tensor-parallel-size": int,
-}
-_SWITCHES = ("enforce-eager", "enable-prefix-caching", "trust-remote-code")
+from octavo._library import option_list
+
+
+def engine_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that are set, as JSON values: the flags of `octavo serve` with _ for -."""
+    out = {name: _plain(name, value) for name, value in options.items() if value is not None}
+    if isinstance(out.get("hf_token"), bool):
+        del out["hf_token"]  # the token of `hf auth login` is the default
+    return out
+
+
+def _plain(name: str, value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field: _plain(name, v) for field, v in dataclasses.asdict(value).items() if v not in (None, {})}
+    if isinstance(value, dict):
+        return {str(key): _plain(name, v) for key, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(name, v) for v in value]
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError(f"{name}: {type(value).__name__} is not supported: must be a number, a text, a list or a dictionary")
 
 
 class FlexibleArgumentParser(argparse.ArgumentParser):
@@ -26,21 +50,40 @@ class FlexibleArgumentParser(argparse.ArgumentParser):
         return name.replace("_", "-") + equals + value if word.startswith("--") else word
 
 
+def _value(text: str) -> Any:
+    """A number, a list or a dictionary, else the text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if value is None or isinstance(value, bool) else value
+
+
 class EngineArgs:
-    """A model and options: the flags of `octavo serve` with _ for -."""
+    """A model and options: the flags of `octavo serve` with _ for -, as attributes."""
 
     def __init__(self, model: Optional[str] = None, **options: Any):
-        self.model, self.options = model, options
+        self.__dict__.update(options, model=model)
 
     @staticmethod
     def add_cli_args(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        """Adds flags to a parser; a missing flag is None, LLM's default: LLM(**vars(parser.parse_args()))."""
+        """Adds every option to a parser: LLM(**vars(parser.parse_args()))."""
         group = parser.add_argument_group("engine")
-        for name, kind in _FLAGS.items():
-            group.add_argument(f"--{name}", type=kind)
-        for name in _SWITCHES:
-            group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=None)
+        for option in option_list():
+            names = ["--" + option["name"].replace("_", "-")] + ([option["short"]] if option["short"] else [])
+            help_text = option["help"].replace("%", "%%")
+            if option["switch"]:
+                group.add_argument(*names, action=argparse.BooleanOptionalAction, default=None, help=help_text)
+            else:
+                given = _value(option["default"]) if option["default"] else None
+                group.add_argument(*names, type=_value, default=given, nargs="+" if option["many"] else None, help=help_text)
         return parser
+
+    @classmethod
+    def from_cli_args(cls, args: argparse.Namespace) -> "EngineArgs":
+        """The options among a parser's results."""
+        names = {option["name"] for option in option_list()}
+        return cls(**{name: value for name, value in vars(args).items() if name in names})
 
 
 class AsyncEngineArgs(EngineArgs):

@@ -1,55 +1,24 @@
 """Offline inference: vLLM's LLM class."""
 
-import dataclasses
-import itertools
 import json
 import threading
 import time
 import weakref
-from collections import deque
-from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence, Union
 
-from octavo._library import Engine, ResourceExhausted
+from octavo._library import Engine
+from octavo.batch import Batches, Job
 from octavo.beam_search import BeamSearchOutput, BeamSearchParams, Search
+from octavo.engine_args import EngineArgs, engine_options
+from octavo.adapters import Adapters, LoRARequest
 from octavo.metrics import Metric, read_metrics
-from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body
+from octavo.outputs import Assembly, RequestOutput, prompt_of, request_body, tokenization
 from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput, PoolingParams, PoolingRequestOutput,
                             Reading, ScoringOutput, classification, embedding, pooled, scoring)
+from octavo.refused import refuses
 from octavo.sampling_params import SamplingParams
 
-# Maximum number of requests in the engine; more wait in Python.
-_IN_FLIGHT_MAX = 1024
 _SAVE_SECONDS_MAX = 10
-
-# vLLM's options that have no effect here, with their accepted values.
-_NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
-    "tokenizer_mode": lambda value: value == "auto",
-    "trust_remote_code": lambda value: isinstance(value, bool),
-    "tensor_parallel_size": lambda value: value == 1,
-    "pipeline_parallel_size": lambda value: value == 1,
-    "data_parallel_size": lambda value: value == 1,
-    "disable_log_stats": lambda value: isinstance(value, bool),
-    "skip_tokenizer_init": lambda value: value is False,
-    "swap_space": lambda value: value is None or value >= 0,
-}
-
-
-def engine_options(model: Optional[str], options: dict[str, Any]) -> dict[str, Any]:
-    """Options for the engine: the flags of `octavo serve` with _ for -."""
-    out = {"model": model}
-    for name, value in options.items():
-        neutral = _NEUTRAL_OPTIONS.get(name)
-        if neutral is None:
-            out[name] = _fields(value) if dataclasses.is_dataclass(value) else value
-        elif value is not None and not neutral(value):
-            raise ValueError(f"{name}: {value!r} is not supported")
-    return {name: value for name, value in out.items() if value is not None}
-
-
-def _fields(config: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are set."""
-    return {name: value for name, value in dataclasses.asdict(config).items() if value not in (None, {})}
 
 
 def _saves_blocks(options: dict[str, Any]) -> bool:
@@ -57,6 +26,11 @@ def _saves_blocks(options: dict[str, Any]) -> bool:
     config = options.get("kv_transfer_config")
     config = json.loads(config) if isinstance(config, str) else config
     return bool(config) and config.get("kv_connector") == "SharedStorageConnector"
+
+
+def _no_processor(kwargs: Optional[dict]) -> None:
+    if kwargs:
+        raise ValueError("mm_processor_kwargs: is an option of LLM(): all requests have one processor")
 
 
 def _close_if_idle(engine: Engine, lock: threading.Lock) -> None:
@@ -94,13 +68,19 @@ class Tokenizer:
         return self._engine.decode(ids, skip_special_tokens)
 
 
+ParamsForEach = Union[SamplingParams, Sequence[SamplingParams], None]
 PoolingParamsForEach = Union[PoolingParams, Sequence[PoolingParams], None]
+LoraForEach = Union[LoRARequest, Sequence[Optional[LoRARequest]], None]
+PriorityForEach = Union[int, Sequence[int], None]
 
 
-@dataclass
-class _Job:
-    submit: Callable[[int], None]  # submits the request with this number
-    begin: Callable[[int], Any]  # returns the receiver of its pieces
+def _for_each(name: str, given: Any, count: int) -> list[Any]:
+    """One value for all prompts, or one for each, as a list."""
+    if not isinstance(given, (list, tuple)):
+        return [given] * count
+    if len(given) != count:
+        raise ValueError(f"{name}: {len(given)} for {count} prompts; give one, or one for each")
+    return list(given)
 
 
 def _listed(prompts: Any) -> list[Any]:
@@ -110,37 +90,87 @@ def _listed(prompts: Any) -> list[Any]:
     return list(prompts)
 
 
+@refuses
 class LLM:
     """A model in this process; without `model`, the package's demo model.
 
-        Further options are the flags of `octavo serve` with _ for -: max_model_len, quantization, gpu_memory_utilization .."""
+        Further options are the flags of `octavo serve` with _ for -: max_model_len, quantization, gpu_memory_utilization ..
+        Several ranks or engines (tensor_parallel_size, pipeline_parallel_size, data_parallel_size) are processes of this one."""
 
     def __init__(self, model: Optional[str] = None, **options: Any):
-        options = engine_options(model, options)
+        options = engine_options({"model": model, **options})
         self._engine = Engine(options)
         self._saves_blocks = _saves_blocks(options)
-        self._ids = itertools.count()
-        self._lock = threading.Lock()  # one batch at a time
+        self._ranks = [int(options.get(f"{kind}_parallel_size", 1)) for kind in ("tensor", "pipeline", "data")]
+        self._adapters = Adapters(self._engine)
+        self._batches = Batches(self._engine)
+        self._queued: list[tuple[str, Job]] = []
         # At exit, too: the engine writes pending KV blocks when it ends.
-        weakref.finalize(self, _close_if_idle, self._engine, self._lock)
+        weakref.finalize(self, _close_if_idle, self._engine, self._batches.lock)
 
-    def generate(self, prompts: Any, sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
-                 use_tqdm: bool = True) -> list[RequestOutput]:
+    @classmethod
+    def from_engine_args(cls, engine_args: EngineArgs) -> "LLM":
+        return cls(**vars(engine_args))
+
+    def generate(self, prompts: Any, sampling_params: ParamsForEach = None, *, use_tqdm: Any = True,
+                 lora_request: LoraForEach = None, priority: PriorityForEach = None,
+                 tokenization_kwargs: Optional[dict] = None,
+                 mm_processor_kwargs: Optional[dict] = None) -> list[RequestOutput]:
         """Completes prompts in one batch and returns outputs in their order. A prompt is a text, token ids, or a dictionary with
-                "prompt" or "prompt_token_ids". sampling_params: one for all prompts, or one for each."""
-        prompts = _listed(prompts)
-        params = self._params_for_each(sampling_params, len(prompts))
-        return self._generate([(*request_body(prompt, p), p.n) for prompt, p in zip(prompts, params)], use_tqdm)
+                "prompt" or "prompt_token_ids". sampling_params, lora_request, priority: one for all prompts, or one for each."""
+        return self._generate(self._completions(prompts, sampling_params, lora_request, priority, tokenization_kwargs,
+                                                mm_processor_kwargs), use_tqdm)
 
-    def chat(self, messages: Any, sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None,
-             use_tqdm: bool = True, add_generation_prompt: bool = True, continue_final_message: bool = False,
-             tools: Optional[list[dict]] = None, chat_template_kwargs: Optional[dict] = None,
-             chat_template: Optional[str] = None) -> list[RequestOutput]:
+    def enqueue(self, prompts: Any, sampling_params: ParamsForEach = None, lora_request: LoraForEach = None,
+                priority: PriorityForEach = None, use_tqdm: Any = True, tokenization_kwargs: Optional[dict] = None,
+                mm_processor_kwargs: Optional[dict] = None) -> list[str]:
+        """Like generate(), but only adds the prompts: wait_for_completion() runs them. Returns a name for each."""
+        jobs = self._completions(prompts, sampling_params, lora_request, priority, tokenization_kwargs, mm_processor_kwargs)
+        return self._queue(jobs)
+
+    def wait_for_completion(self, output_type: Any = None, *, use_tqdm: Any = True) -> list[RequestOutput]:
+        """Runs what enqueue() and enqueue_chat() added; outputs in their order."""
+        queued, self._queued = self._queued, []
+        outputs = self._generate([job for _, job in queued], use_tqdm)
+        for (name, _), output in zip(queued, outputs):
+            output.request_id = name
+        return outputs
+
+    def chat(self, messages: Any, sampling_params: ParamsForEach = None, use_tqdm: Any = True, lora_request: LoraForEach = None,
+             priority: PriorityForEach = None, chat_template: Optional[str] = None,
+             chat_template_content_format: str = "auto", add_generation_prompt: bool = True,
+             continue_final_message: bool = False, tools: Optional[list[dict]] = None,
+             chat_template_kwargs: Optional[dict] = None, tokenization_kwargs: Optional[dict] = None,
+             mm_processor_kwargs: Optional[dict] = None) -> list[RequestOutput]:
         """Answers a conversation, or each of a list of conversations, with the model's chat template or the given one."""
+        return self._generate(self._chats(messages, sampling_params, lora_request, priority, chat_template,
+                                          chat_template_content_format, add_generation_prompt, continue_final_message, tools,
+                                          chat_template_kwargs, tokenization_kwargs, mm_processor_kwargs), use_tqdm)
+
+    def enqueue_chat(self, messages: Any, sampling_params: ParamsForEach = None, lora_request: LoraForEach = None,
+                     priority: PriorityForEach = None, use_tqdm: Any = True, **options: Any) -> list[str]:
+        """Like chat(), but only adds the conversations: wait_for_completion() runs them. Returns a name for each."""
+        return self._queue(self._chats(messages, sampling_params, lora_request, priority, **options))
+
+    def _completions(self, prompts: Any, sampling_params: ParamsForEach, lora_request: LoraForEach, priority: PriorityForEach,
+                     tokenization_kwargs: Optional[dict], mm_processor_kwargs: Optional[dict]) -> list[Job]:
+        _no_processor(mm_processor_kwargs)
+        prompts = _listed(prompts)
+        each = self._values_for_each(sampling_params, lora_request, priority, len(prompts))
+        return [self._job(*request_body(prompt, params, tokenization_kwargs), params.n, lora, rank)
+                for prompt, (params, lora, rank) in zip(prompts, each)]
+
+    def _chats(self, messages: Any, sampling_params: ParamsForEach, lora_request: LoraForEach, priority: PriorityForEach,
+               chat_template: Optional[str] = None, chat_template_content_format: str = "auto",
+               add_generation_prompt: bool = True, continue_final_message: bool = False, tools: Optional[list[dict]] = None,
+               chat_template_kwargs: Optional[dict] = None, tokenization_kwargs: Optional[dict] = None,
+               mm_processor_kwargs: Optional[dict] = None) -> list[Job]:
+        _no_processor(mm_processor_kwargs)
+        if chat_template_content_format != "auto":
+            raise ValueError("chat_template_content_format: is an option of LLM(): all requests have one format")
         conversations = [messages] if messages and isinstance(messages[0], dict) else messages
-        params = self._params_for_each(sampling_params, len(conversations))
         more: dict[str, Any] = {"add_generation_prompt": add_generation_prompt,
-                                "continue_final_message": continue_final_message}
+                                "continue_final_message": continue_final_message, **tokenization(tokenization_kwargs)}
         if tools:
             # tools go into the prompt only; the output text is not parsed
             more.update(tools=tools, tool_choice="none")
@@ -148,51 +178,65 @@ class LLM:
             more["chat_template"] = chat_template
         if chat_template_kwargs:
             more["chat_template_kwargs"] = chat_template_kwargs
-        return self._generate([({"messages": conversation, **p.body(chat=True), **more}, None, p.n)
-                               for conversation, p in zip(conversations, params)], use_tqdm)
+        each = self._values_for_each(sampling_params, lora_request, priority, len(conversations))
+        return [self._job({"messages": conversation, **params.body(chat=True), **more}, None, params.n, lora, rank)
+                for conversation, (params, lora, rank) in zip(conversations, each)]
 
-    def beam_search(self, prompts: Any, params: BeamSearchParams) -> list[BeamSearchOutput]:
+    def beam_search(self, prompts: Any, params: BeamSearchParams, lora_request: LoraForEach = None, use_tqdm: Any = False,
+                    concurrency_limit: Optional[int] = None, priority: PriorityForEach = None) -> list[BeamSearchOutput]:
         """The beam_width most likely texts after each prompt (as in generate()), by vLLM's rules: extends each beam by its
-                2 * beam_width most likely tokens. A sequence that reaches max_model_len ends there."""
+                2 * beam_width most likely tokens. A sequence that reaches max_model_len ends there. concurrency_limit: no effect,
+                the scheduler bounds what runs."""
         tokenizer = self.get_tokenizer()
         eos = set(self._engine.info["eos_token_ids"])
         given = [prompt_of(prompt)[0] for prompt in _listed(prompts)]
+        adapters, ranks = (_for_each(name, values, len(given)) for name, values in
+                           (("lora_request", lora_request), ("priority", priority)))
         searches = [Search(tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt), params, eos)
                     for prompt in given]
         one = SamplingParams(max_tokens=1, temperature=params.temperature, logprobs=2 * params.beam_width)
         for _ in range(params.max_tokens):
-            going = [search for search in searches if search.beams and
-                     len(search.beams[0].tokens) < self._engine.info["max_model_len"]]
+            going = [which for which in zip(searches, adapters, ranks) if which[0].beams and
+                     len(which[0].beams[0].tokens) < self._engine.info["max_model_len"]]
             if not going:
                 break
-            outputs = iter(self.generate([beam.tokens for search in going for beam in search.beams], one, use_tqdm=False))
-            for search in going:
+            beams = [(beam.tokens, adapter, rank) for search, adapter, rank in going for beam in search.beams]
+            tokens, adapter_of, rank_of = (list(column) for column in zip(*beams))
+            outputs = iter(self.generate(tokens, one, use_tqdm=False, lora_request=adapter_of,
+                                         priority=None if priority is None else rank_of))
+            for search, _, _ in going:
                 search.extend([next(outputs).outputs[0].logprobs[0] for _ in search.beams])
         found = [BeamSearchOutput(search.result()) for search in searches]
         for sequence in (sequence for output in found for sequence in output.sequences):
             sequence.text = tokenizer.decode(sequence.tokens)
         return found
 
-    def encode(self, prompts: Any, pooling_params: PoolingParamsForEach = None, *, pooling_task: Optional[str] = None,
-               use_tqdm: bool = True) -> list[PoolingRequestOutput[PoolingOutput]]:
+    def encode(self, prompts: Any, pooling_params: PoolingParamsForEach = None, *, use_tqdm: Any = True,
+               lora_request: LoraForEach = None, pooling_task: Optional[str] = None,
+               tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[PoolingOutput]]:
         """The output of the model's head for each prompt. pooling_task: "embed" or "classify"; default: the model's task."""
-        return self._read("/pooling", _listed(prompts), pooling_params, pooled, use_tqdm,
-                          {"task": pooling_task} if pooling_task else {})
+        return self._read("/pooling", _listed(prompts), pooling_params, pooled, use_tqdm, lora_request,
+                          {**tokenization(tokenization_kwargs), **({"task": pooling_task} if pooling_task else {})})
 
-    def embed(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
-              use_tqdm: bool = True) -> list[PoolingRequestOutput[EmbeddingOutput]]:
-        """The embedding of each prompt, from an embedding model. prompts as in generate(); pooling_params: one for all
-                prompts, or one for each."""
-        return self._read("/v1/embeddings", _listed(prompts), pooling_params, embedding, use_tqdm)
+    def embed(self, prompts: Any, *, use_tqdm: Any = True, pooling_params: PoolingParamsForEach = None,
+              lora_request: LoraForEach = None,
+              tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[EmbeddingOutput]]:
+        """The embedding of each prompt, from an embedding model. prompts as in generate(); pooling_params, lora_request: one
+                for all prompts, or one for each."""
+        return self._read("/v1/embeddings", _listed(prompts), pooling_params, embedding, use_tqdm, lora_request,
+                          tokenization(tokenization_kwargs))
 
-    def classify(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
-                 use_tqdm: bool = True) -> list[PoolingRequestOutput[ClassificationOutput]]:
+    def classify(self, prompts: Any, *, use_tqdm: Any = True, pooling_params: PoolingParamsForEach = None,
+                 lora_request: LoraForEach = None,
+                 tokenization_kwargs: Optional[dict] = None) -> list[PoolingRequestOutput[ClassificationOutput]]:
         """The class probabilities of each prompt, from a classifier."""
-        return self._read("/classify", _listed(prompts), pooling_params, classification, use_tqdm)
+        return self._read("/classify", _listed(prompts), pooling_params, classification, use_tqdm, lora_request,
+                          tokenization(tokenization_kwargs))
 
-    def score(self, data_1: Union[str, Sequence[str]], data_2: Union[str, Sequence[str]], *,
-              pooling_params: Optional[PoolingParams] = None,
-              use_tqdm: bool = True) -> list[PoolingRequestOutput[ScoringOutput]]:
+    def score(self, data_1: Union[str, Sequence[str]], data_2: Union[str, Sequence[str]], *, use_tqdm: Any = True,
+              pooling_params: Optional[PoolingParams] = None, lora_request: LoraForEach = None,
+              tokenization_kwargs: Optional[dict] = None,
+              chat_template: Optional[str] = None) -> list[PoolingRequestOutput[ScoringOutput]]:
         """The similarity of text pairs: data_1[i] with data_2[i], or one text with each of data_2. Cross-encoders read both
                 texts together; for embedding models it is the cosine."""
         first = [data_1] if isinstance(data_1, str) else list(data_1)
@@ -201,9 +245,11 @@ class LLM:
             first *= len(second)
         if len(first) != len(second):
             raise ValueError(f"data_1: {len(first)} texts for {len(second)} of data_2; give one, or the same number")
-        more = pooling_params.body() if pooling_params else {}
+        if chat_template:
+            raise ValueError("chat_template: is an option of LLM(): all pairs have one template")
+        more = {**tokenization(tokenization_kwargs), **(pooling_params.body() if pooling_params else {})}
         return self._submit_texts("/score", [{"text_1": a, "text_2": b, **more} for a, b in zip(first, second)], scoring,
-                                  use_tqdm)
+                                  use_tqdm, lora_request)
 
     def get_default_sampling_params(self) -> SamplingParams:
         """The sampling parameters of generation_config.json."""
@@ -212,7 +258,13 @@ class LLM:
     def get_tokenizer(self) -> Tokenizer:
         return Tokenizer(self._engine)
 
-    def reset_prefix_cache(self) -> bool:
+    def get_world_size(self, include_dp: bool = True) -> int:
+        """The number of ranks, of all engines or of one."""
+        tensor, pipeline, data = self._ranks
+        return tensor * pipeline * (data if include_dp else 1)
+
+    def reset_prefix_cache(self, reset_running_requests: bool = False, reset_connector: bool = False) -> bool:
+        """Drops cached prefixes that no running request uses."""
         self._engine.reset_prefix_cache()
         return True
 
@@ -228,7 +280,7 @@ class LLM:
         """Frees memory until wake_up(), for LLM(enable_sleep_mode=True). Level 1 frees the KV cache; level 2 also frees the
                 weights, which wake_up() reads again. First waits for a running call, in every mode."""
         check_sleep_mode(mode)
-        with self._lock:
+        with self._batches.lock:
             self._engine.sleep(level)
 
     def wake_up(self, tags: Optional[list[str]] = None) -> bool:
@@ -257,22 +309,29 @@ class LLM:
     def __exit__(self, *exception: Any) -> None:
         self.close()
 
-    def _params_for_each(self, params: Union[SamplingParams, Sequence[SamplingParams], None],
-                         count: int) -> list[SamplingParams]:
+    def _values_for_each(self, params: ParamsForEach, lora: LoraForEach, priority: PriorityForEach,
+                         count: int) -> Any:
+        """Parameters, adapter and priority of each prompt."""
         if params is None:
             params = self.get_default_sampling_params()
-        if isinstance(params, SamplingParams):
-            return [params] * count
-        if len(params) != count:
-            raise ValueError(f"sampling_params: {len(params)} for {count} prompts; give one, or one for each")
-        return list(params)
+        return zip(_for_each("sampling_params", params, count), _for_each("lora_request", lora, count),
+                   _for_each("priority", priority, count))
 
-    def _generate(self, bodies: list[tuple[dict, Optional[str], int]], use_tqdm: bool) -> list[RequestOutput]:
-        """bodies: each with its text and its number of choices."""
+    def _job(self, body: dict, text: Optional[str], n: int, lora: Optional[LoRARequest], priority: Optional[int]) -> Job:
+        body.update(self._adapters.body(lora))
+        if priority is not None:
+            body["priority"] = priority
+        return Job(lambda request: self._engine.submit(request, body, stream=False),
+                   lambda request: Assembly(self._engine, str(request), text, n, lora=lora))
+
+    def _queue(self, jobs: list[Job]) -> list[str]:
+        first = len(self._queued)
+        self._queued += [(str(first + i), job) for i, job in enumerate(jobs)]
+        return [name for name, _ in self._queued[first:]]
+
+    def _generate(self, jobs: list[Job], use_tqdm: Any) -> list[RequestOutput]:
         generated = self._engine.stats()["generation_tokens"]
-        outputs = self._run([_Job(lambda request, body=body: self._engine.submit(request, body, stream=False),
-                                  lambda request, text=text, n=n: Assembly(self._engine, str(request), text, n))
-                             for body, text, n in bodies], use_tqdm)
+        outputs = self._batches.run(jobs, use_tqdm)
         if self._saves_blocks:
             self._wait_saved(generated)
         return outputs
@@ -288,76 +347,16 @@ class LLM:
                 return
             time.sleep(0.002)
 
-    def _read(self, route: str, prompts: list[Any], params: "PoolingParamsForEach", read: Callable[[dict], Any],
-              use_tqdm: bool, more: Optional[dict] = None) -> list[PoolingRequestOutput]:
-        each = [params] * len(prompts) if params is None or isinstance(params, PoolingParams) else list(params)
-        if len(each) != len(prompts):
-            raise ValueError(f"pooling_params: {len(each)} for {len(prompts)} prompts; give one, or one for each")
-        fields = {**({} if route == "/classify" else {"encoding_format": "base64"}), **(more or {})}
+    def _read(self, route: str, prompts: list[Any], params: PoolingParamsForEach, read: Callable[[dict], Any],
+              use_tqdm: Any, lora: LoraForEach, more: dict) -> list[PoolingRequestOutput]:
+        each = _for_each("pooling_params", params, len(prompts))
+        fields = {**({} if route == "/classify" else {"encoding_format": "base64"}), **more}
         return self._submit_texts(route, [{"input": prompt_of(prompt)[0], **fields, **(p.body() if p else {})}
-                                          for prompt, p in zip(prompts, each)], read, use_tqdm)
+                                          for prompt, p in zip(prompts, each)], read, use_tqdm, lora)
 
-    def _submit_texts(self, route: str, bodies: list[dict], read: Callable[[dict], Any],
-                      use_tqdm: bool) -> list[PoolingRequestOutput]:
-        return self._run([_Job(lambda request, body=body: self._engine.submit_texts(request, route, body),
-                               lambda request: Reading(str(request), read)) for body in bodies], use_tqdm)
-
-    def _run(self, jobs: "list[_Job]", use_tqdm: bool) -> list[Any]:
-        with self._lock:
-            return self._run_locked(jobs, use_tqdm)
-
-    def _run_locked(self, jobs: "list[_Job]", use_tqdm: bool) -> list[Any]:
-        waiting = deque(enumerate(jobs))
-        running: dict[int, tuple[int, Any]] = {}
-        done: list[Any] = [None] * len(jobs)
-        progress = _progress(len(jobs), use_tqdm)
-        try:
-            while waiting or running:
-                self._submit_more(waiting, running)
-                for piece in self._engine.wait(1000):
-                    number, assembly = running[piece.request]
-                    if piece.last:
-                        del running[piece.request]
-                    done[number] = assembly.take(piece)
-                    if piece.last:
-                        progress.update(1)
-        finally:
-            progress.close()
-            self._drop(running)
-        return done
-
-    def _submit_more(self, waiting: deque, running: dict[int, tuple[int, Any]]) -> None:
-        while waiting and len(running) < _IN_FLIGHT_MAX:
-            number, job = waiting[0]
-            request = next(self._ids)
-            try:
-                job.submit(request)
-            except ResourceExhausted:
-                if running:
-                    return
-                raise
-            waiting.popleft()
-            running[request] = (number, job.begin(request))
-
-    def _drop(self, running: dict[int, Any]) -> None:
-        """After an error: aborts running requests, so that their outputs do not appear in the next call."""
-        for request in running:
-            self._engine.abort(request)
-        while running:
-            for piece in self._engine.wait(1000):
-                if piece.last:
-                    running.pop(piece.request, None)
-
-
-class _NoProgress:
-    def update(self, count: int) -> None: ...
-    def close(self) -> None: ...
-
-
-def _progress(total: int, wanted: bool) -> Any:
-    """A tqdm progress bar, if tqdm is installed and the output is a terminal."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return _NoProgress()
-    return tqdm(total=total, desc="Processed prompts", disable=None if wanted else True)
+    def _submit_texts(self, route: str, bodies: list[dict], read: Callable[[dict], Any], use_tqdm: Any,
+                      lora: LoraForEach) -> list[PoolingRequestOutput]:
+        for body, adapter in zip(bodies, _for_each("lora_request", lora, len(bodies))):
+            body.update(self._adapters.body(adapter))
+        return self._batches.run([Job(lambda request, body=body: self._engine.submit_texts(request, route, body),
+                                      lambda request: Reading(str(request), read)) for body in bodies], use_tqdm)

@@ -1,9 +1,11 @@
 """vLLM's output classes."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from octavo._library import Engine, OctavoError, Piece, Position
+from octavo.adapters import LoRARequest
 from octavo.sampling_params import RequestOutputKind
 
 
@@ -23,17 +25,24 @@ class CompletionOutput:
     logprobs: Optional[list[dict[int, Logprob]]] = None
     finish_reason: Optional[str] = None  # stop, length, repetition, abort
     stop_reason: Union[int, str, None] = None
+    lora_request: Optional[LoRARequest] = None
 
     def finished(self) -> bool:
         return self.finish_reason is not None
 
 
 @dataclass
-class RequestMetrics:
-    """Seconds after the request's arrival; 0: not reported by the engine."""
-    scheduled: float = 0.0
-    first_token: float = 0.0
-    last_token: float = 0.0
+class RequestStateStats:
+    """Counts and times of a request. arrival_time is a Unix time; the *_ts are those of time.monotonic(), 0 before the event."""
+    num_generation_tokens: int = 0
+    num_preemptions: int = 0
+    arrival_time: float = 0.0
+    queued_ts: float = 0.0
+    scheduled_ts: float = 0.0
+    first_token_ts: float = 0.0
+    last_token_ts: float = 0.0
+    first_token_latency: float = 0.0  # seconds from the arrival
+    is_corrupted: bool = False  # always: logits that are no numbers end the request with an error
 
 
 @dataclass
@@ -45,7 +54,11 @@ class RequestOutput:
     outputs: list[CompletionOutput]
     finished: bool
     num_cached_tokens: int = 0
-    metrics: Optional[RequestMetrics] = None
+    metrics: Optional[RequestStateStats] = None
+    lora_request: Optional[LoRARequest] = None
+    kv_transfer_params: Optional[dict[str, Any]] = None  # of an answer whose KV blocks the engine keeps for another
+    encoder_prompt: Optional[str] = None
+    encoder_prompt_token_ids: Optional[list[int]] = None
 
 
 def _by_token(engine: Engine, position: Position) -> dict[int, Logprob]:
@@ -60,11 +73,12 @@ class Assembly:
     """Joins the pieces of one request into its RequestOutput."""
 
     def __init__(self, engine: Engine, request_id: str, prompt: Optional[str], n: int,
-                 kind: RequestOutputKind = RequestOutputKind.FINAL_ONLY):
+                 kind: RequestOutputKind = RequestOutputKind.FINAL_ONLY, lora: Optional[LoRARequest] = None):
         self._engine = engine
         self._delta = kind is RequestOutputKind.DELTA
-        self._answers = [CompletionOutput(index) for index in range(n)]
-        self._output = RequestOutput(request_id, prompt, [], None, self._answers, False)
+        self._answers = [CompletionOutput(index, lora_request=lora) for index in range(n)]
+        stats = RequestStateStats(arrival_time=time.time(), queued_ts=time.monotonic())
+        self._output = RequestOutput(request_id, prompt, [], None, self._answers, False, metrics=stats, lora_request=lora)
 
     def take(self, piece: Piece) -> RequestOutput:
         """The output so far, or with DELTA the piece's part. Raises OctavoError if the engine failed."""
@@ -79,14 +93,23 @@ class Assembly:
             out.prompt_logprobs = [None, *(_by_token(self._engine, p) for p in piece.prompt_logprobs)]
         out.num_cached_tokens = piece.cached_tokens
         out.finished = piece.last
-        if piece.last:
-            out.metrics = RequestMetrics(*piece.times)
+        out.kv_transfer_params = piece.details.get("kv_transfer_params")
+        self._count(out.metrics, piece)
         if self._delta:
-            answer = CompletionOutput(piece.index)
+            answer = CompletionOutput(piece.index, lora_request=out.lora_request)
             self._append(answer, piece)
             return RequestOutput(**{**vars(out), "outputs": [answer]})
         self._append(self._answers[piece.index], piece)
         return out
+
+    def _count(self, stats: RequestStateStats, piece: Piece) -> None:
+        stats.num_generation_tokens += len(piece.token_ids)
+        stats.num_preemptions += piece.details.get("num_preemptions", 0)
+        if piece.finish_reason is None:
+            return
+        stats.scheduled_ts, stats.first_token_ts, stats.last_token_ts = (
+            stats.queued_ts + seconds if seconds else 0.0 for seconds in piece.times)
+        stats.first_token_latency = piece.times[1]
 
     def _append(self, answer: CompletionOutput, piece: Piece) -> None:
         answer.text += piece.text
@@ -98,18 +121,39 @@ class Assembly:
         answer.cumulative_logprob = (answer.cumulative_logprob or 0.0) + sum(p[1] for p in piece.logprobs)
 
 
+_NOT_IN_PROMPTS = {
+    "multi_modal_data": "LLM.chat() takes images, videos and sound, as the server does",
+    "mm_processor_kwargs": "LLM(mm_processor_kwargs=..) sets them for all requests",
+    "prompt_embeds": "prompts are text or token ids",
+    "encoder_prompt": "the text of an encoder is the prompt itself",
+}
+
+
 def prompt_of(prompt: Any) -> tuple[Any, Optional[str]]:
     """The text or ids to send for a prompt in vLLM's forms (a text, token ids, {"prompt": ..}, {"prompt_token_ids": ..}),
         and its text."""
     if not isinstance(prompt, dict):
         return prompt, prompt if isinstance(prompt, str) else None
+    for name, reason in _NOT_IN_PROMPTS.items():
+        if prompt.get(name) is not None:
+            raise ValueError(f"prompt: {name} is not supported: {reason}")
     if not ({"prompt", "prompt_token_ids"} & prompt.keys()):
         raise ValueError('prompt: a dictionary needs "prompt" or "prompt_token_ids"')
     given = prompt["prompt_token_ids"] if prompt.get("prompt_token_ids") is not None else prompt["prompt"]
     return given, prompt.get("prompt")
 
 
-def request_body(prompt: Any, params: Any) -> tuple[dict[str, Any], Optional[str]]:
-    """The body of /v1/completions for a prompt, and its text."""
+def tokenization(kwargs: Optional[dict[str, Any]]) -> dict[str, Any]:
+    """The fields of a request for tokenization_kwargs."""
+    for name in kwargs or {}:
+        if name not in ("add_special_tokens", "truncate_prompt_tokens", "truncation_side"):
+            raise ValueError(f"tokenization_kwargs: {name} is not supported, only add_special_tokens, truncate_prompt_tokens and "
+                             "truncation_side")
+    return dict(kwargs or {})
+
+
+def request_body(prompt: Any, params: Any, kwargs: Optional[dict[str, Any]] = None) -> tuple[dict[str, Any], Optional[str]]:
+    """The body of /v1/completions for a prompt, and its text. kwargs: tokenization_kwargs."""
     given, text = prompt_of(prompt)
-    return {"prompt": given, **params.body(chat=False)}, text
+    salt = {"cache_salt": prompt["cache_salt"]} if isinstance(prompt, dict) and prompt.get("cache_salt") else {}
+    return {"prompt": given, **params.body(chat=False), **tokenization(kwargs), **salt}, text

@@ -24,9 +24,20 @@ class PoolingParams:
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
 
 
+class Numbers(list):
+    """A vector, or a list of rows, with a tensor's shape."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), len(self[0])) if self and isinstance(self[0], list) else (len(self),)
+
+    def tolist(self) -> list[Any]:
+        return list(self)
+
+
 @dataclass
 class PoolingOutput:
-    data: list[float]  # the head's output: an embedding, or a number for each class
+    data: Numbers  # the head's output: an embedding, a number for each class, or a vector for each token
 
 
 @dataclass
@@ -68,7 +79,7 @@ def _vector(encoded: str) -> list[float]:
 
 
 def pooled(item: dict[str, Any]) -> PoolingOutput:
-    return PoolingOutput(_vector(item["data"]))
+    return PoolingOutput(Numbers(_vector(item["data"])))
 
 
 def embedding(item: dict[str, Any]) -> EmbeddingOutput:
@@ -95,3 +106,8 @@ class Reading:
             raise OctavoError(piece.error or "the request ended before the whole text was read")
         (item,) = json.loads(piece.text)["data"]
         return PoolingRequestOutput(self._request_id, self._read(item), piece.prompt_token_ids or [])
+
+
+EmbeddingRequestOutput = PoolingRequestOutput[EmbeddingOutput]
+ClassificationRequestOutput = PoolingRequestOutput[ClassificationOutput]
+ScoringRequestOutput = PoolingRequestOutput[ScoringOutput]

@@ -1,8 +1,9 @@
 """Sampling parameters of a request: the fields and defaults of vLLM's SamplingParams."""
 
+import copy
 import enum
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Optional, Union
 
 # More than any context length: the engine limits it to what fits.
@@ -23,13 +24,43 @@ class StructuredOutputsParams:
     choice: Optional[list[str]] = None
     grammar: Optional[str] = None
     json_object: Optional[bool] = None
+    disable_any_whitespace: Optional[bool] = None
+    disable_additional_properties: Optional[bool] = None
+    whitespace_pattern: Optional[str] = None
     structural_tag: Optional[str] = None
 
     def body(self) -> dict[str, Any]:
         out = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         if isinstance(out.get("json"), str):
             out["json"] = json.loads(out["json"])
+        return {name: value for name, value in out.items() if value is not False}
+
+
+@dataclass
+class GuidedDecodingParams(StructuredOutputsParams):
+    """StructuredOutputsParams under their earlier name. There is one grammar engine: the fields below have no effect."""
+    backend: Optional[str] = None
+    backend_was_auto: bool = False
+    disable_fallback: bool = False
+
+    def body(self) -> dict[str, Any]:
+        out = super().body()
+        for name in ("backend", "backend_was_auto", "disable_fallback"):
+            out.pop(name, None)
         return out
+
+    @staticmethod
+    def from_optional(**given: Any) -> "Optional[GuidedDecodingParams]":
+        """None if no field is set."""
+        return GuidedDecodingParams(**given) if any(value is not None for value in given.values()) else None
+
+
+@dataclass
+class RepetitionDetectionParams:
+    """Ends an answer that repeats a pattern of tokens."""
+    max_pattern_size: int = 0  # tokens; 0: off
+    min_pattern_size: int = 0
+    min_count: int = 0  # repetitions that end the answer
 
 
 @dataclass
@@ -59,13 +90,44 @@ class SamplingParams:
     allowed_token_ids: Optional[list[int]] = None
     bad_words: Optional[list[str]] = None
     structured_outputs: Optional[StructuredOutputsParams] = None
+    guided_decoding: Optional[StructuredOutputsParams] = None  # the same, under its earlier name
+    logprob_token_ids: Optional[list[int]] = None
+    thinking_token_budget: Optional[int] = None
+    repetition_detection: Optional[RepetitionDetectionParams] = None
+    detokenize: bool = True
+    stream_interval: Optional[int] = None
+    # {"kv_transfer_params": {..}}: the KV blocks to hand over or to take over
+    extra_args: Optional[dict[str, Any]] = None
+
+    def __post_init__(self) -> None:
+        if self.guided_decoding is not None:
+            if self.structured_outputs is not None:
+                raise ValueError("guided_decoding: structured_outputs is set too; set one of them")
+            self.structured_outputs, self.guided_decoding = self.guided_decoding, None
+        if self.top_k == -1:
+            self.top_k = 0
+        for name in self.extra_args or {}:
+            if name != "kv_transfer_params":
+                raise ValueError(f"extra_args: {name!r} is not supported, only 'kv_transfer_params'")
+
+    @staticmethod
+    def from_optional(**given: Any) -> "SamplingParams":
+        """Parameters of which None means the default."""
+        return SamplingParams(**{name: value for name, value in given.items() if value is not None})
+
+    def clone(self) -> "SamplingParams":
+        return copy.deepcopy(self)
 
     def body(self, chat: bool) -> dict[str, Any]:
         """The fields of a body of /v1/chat/completions or /v1/completions. Includes every field for which the model may have a
                 default, so that the value here applies."""
         out = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        for name in ("output_kind", "logprobs", "structured_outputs", "logit_bias"):
+        for name in ("output_kind", "logprobs", "structured_outputs", "logit_bias", "detokenize", "stream_interval",
+                     "extra_args"):
             out.pop(name, None)
+        out.update(self.extra_args or {})
+        if self.repetition_detection is not None:
+            out["repetition_detection"] = asdict(self.repetition_detection)
         out["max_tokens"] = _UNLIMITED if self.max_tokens is None else self.max_tokens
         if self.logprobs is not None:
             out.update({"logprobs": True, "top_logprobs": self.logprobs} if chat else {"logprobs": self.logprobs})

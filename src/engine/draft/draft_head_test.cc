@@ -32,7 +32,7 @@ class HeadBench {
       : backend_(std::make_shared<Backend>(make_cpu_backend({.threads = 1, .isa = {}}).value())) {
     auto model = Model::load(in_data(c.target), *backend_, {.dtype = ModelDType::float32}).value();
     Drafter drafter = c.load(in_data(c.name), *model, *backend_, {}).value();
-    const std::vector<int> layers = drafter.model->spec.hidden->layers;
+    const std::vector<int> layers = drafter.model->spec.inputs.hidden->layers;
     model_ = executor(std::move(model), kBlocks, layers);
     const DraftHeadLimits limits{
         .block_size = kHeadBlock, .num_blocks = kBlocks, .own_blocks = 2, .drawn = false};

@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "dist/arrival_watch.h"
 #include "engine/execute/batch.h"
 #include "model/adapter.h"
 #include "sample/sampler.h"
@@ -75,6 +77,22 @@ class BlockExchange {
   ~BlockExchange() = default;
 };
 
+// Steps in lock step with other engines that share experts (model/blocks/expert_exchange.h). While an engine
+// computes a step, the others compute one as well, or assist.
+class LockStep {
+ public:
+  // Connections to the other engines.
+  virtual std::vector<int> engine_sockets() const = 0;
+  // True if another engine has begun a step that this engine has not. False: arms the watch, unless no
+  // further step is possible.
+  virtual bool is_called(ArrivalWatch& watch) = 0;
+  // Computes this engine's experts in that step. Error: as of Executor::forward().
+  virtual Result<> assist() = 0;
+
+ protected:
+  ~LockStep() = default;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -112,6 +130,9 @@ class Executor {
 
   // Null: KV blocks do not leave this device.
   virtual BlockExchange* block_exchange() { return nullptr; }
+
+  // Null: the engine's steps do not depend on other engines.
+  virtual LockStep* lock_step() { return nullptr; }
 
   // Frees the cache's memory and contents; nothing may be using it. Later steps allocate it again. Error
   // (unsupported): this device keeps the memory.

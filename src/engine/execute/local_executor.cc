@@ -7,6 +7,7 @@
 namespace octavo {
 
 Result<> LocalExecutor::forward(const Batch& batch) {
+  if (experts_) TRY_VOID(experts_->begin(batch.tokens()));
   if (balancer_) balancer_->before_step();
   CHECK(batch.pending.empty() || options_.asynchronous, "this executor is not asynchronous");
   const bool adapted = adapters_.begin_step(batch);
@@ -37,6 +38,18 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   steps_begun_ = stream.mark();
   if (options_.ranks != nullptr) hand_on(options_.ranks->to_stage_behind.get(), between);
   return ranks_status();
+}
+
+Result<> LocalExecutor::assist() {
+  TRY_VOID(experts_->begin(0));
+  if (experts_->left()) return {};
+  if (balancer_) balancer_->before_step();
+  decoder_->assist();
+  return ranks_status();
+}
+
+void LocalExecutor::leave() {
+  if (experts_) experts_->leave();
 }
 
 // Writes the step's inputs and uploads them. Tokens that are being sampled go from the sampler to the inputs.

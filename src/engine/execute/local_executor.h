@@ -22,6 +22,7 @@
 #include "engine/execute/step_plans.h"
 #include "engine/execute/step_sampling.h"
 #include "kernels/ops.h"
+#include "model/blocks/expert_exchange.h"
 #include "model/decoder.h"
 #include "model/model.h"
 
@@ -75,6 +76,10 @@ class LocalExecutor final : public Executor, public BlockExchange {
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
+  // With engines that share experts, in place of forward(): computes the experts of this rank for the others.
+  Result<> assist();
+  void leave();  // the last call; see ExpertExchange
+  bool has_left() const { return experts_ && experts_->left(); }
   // For a draft head: token i of the next forward() reads row rows[i] of the last step of `from`, which is
   // the target's executor or this one.
   Result<> read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows);
@@ -134,6 +139,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
 
   // Forward passes.
   std::unique_ptr<Decoder> decoder_;
+  std::optional<ExpertExchange> experts_;     // nullopt: no other engine shares the experts
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move
   DecodeRecordings recordings_;
   std::optional<std::int64_t> recording_bytes_;  // size of one recording, as measured by rehearse()

@@ -49,6 +49,8 @@ Result<> LocalExecutor::allocate() {
                     {options_.max_tokens, rows, options_.max_adapter_rank, options_.kept_layers},
                     options_.ranks != nullptr ? options_.ranks->tensor.get() : nullptr));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
+  if (options_.ranks != nullptr && options_.ranks->experts)
+    decoder_->share_experts(experts_.emplace(*options_.ranks->experts, spec.shard, model_->activation));
   TRY(StepPlans plans,
       StepPlans::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
   plans_.emplace(std::move(plans));
@@ -57,7 +59,7 @@ Result<> LocalExecutor::allocate() {
 
   const std::size_t adapters = adapters_.slots();
   inputs_.emplace(StepInputs::Shape{.groups = layout_.groups.size(),
-                                    .types = spec.token_types > 0,
+                                    .types = spec.embedding.token_types > 0,
                                     .axes = spec.has_axes(),
                                     .states = layout_.state_floats > 0,
                                     .images = media_ && media_->has_rows(),
@@ -77,7 +79,9 @@ Result<> LocalExecutor::allocate() {
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
   blocks_ = blocks;
   if (options_.expert_balancing.enabled) {
-    TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, *options_.ranks->tensor));
+    const RankGroups& ranks = *options_.ranks;
+    ProcessGroup& group = ranks.experts ? *ranks.experts : *ranks.tensor;
+    TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, group));
   }
   if (media_) TRY_VOID(media_->allocate_sources(sources));
   TRY(cache_, KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1),

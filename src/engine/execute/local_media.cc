@@ -11,8 +11,8 @@ namespace octavo {
 namespace {
 
 Result<std::unique_ptr<RowEncoder>> make_row_encoder(const Model& tower, Backend& backend) {
-  if (tower.spec.sound) return SoundRows::create(tower, backend);
-  if (tower.spec.image->tiled) return TiledImageEncoder::create(tower, backend);
+  if (tower.spec.inputs.sound) return SoundRows::create(tower, backend);
+  if (tower.spec.inputs.image->tiled) return TiledImageEncoder::create(tower, backend);
   return ImageEncoder::create(tower, backend);
 }
 

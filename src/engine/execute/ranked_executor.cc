@@ -26,6 +26,7 @@ struct AllocateCache {
 struct Forward {
   Batch batch;  // without pending tokens
 };
+struct Assist {};
 struct Logits {
   std::vector<std::int32_t> tokens;
 };
@@ -49,8 +50,8 @@ struct DropMedia {
 struct ReleaseCache {};
 struct End {};
 
-using Any = std::variant<AllocateCache, Forward, Logits, PutAdapter, DropAdapter, BeginMedia, AdvanceMedia,
-                         DropMedia, ReleaseCache, End>;
+using Any = std::variant<AllocateCache, Forward, Assist, Logits, PutAdapter, DropAdapter, BeginMedia,
+                         AdvanceMedia, DropMedia, ReleaseCache, End>;
 }  // namespace order
 
 // Location of a rank's blocks for rank 0.
@@ -120,7 +121,7 @@ Result<BlockFormat> RankedExecutor::block_format() const {
 RankedExecutor::~RankedExecutor() {
   looking_ = {};
   if (!ranks_ || !ranks_->groups().status()) return;
-  (void)tell<order::End>();
+  if (tell<order::End>()) own_->leave();
 }
 
 template <class Order, class... Fields>
@@ -143,6 +144,21 @@ Result<> RankedExecutor::forward(const Batch& batch) { return or_end(begin(batch
 
 Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
   return or_end(finish(tokens, rows));
+}
+
+bool RankedExecutor::is_called(ArrivalWatch& watch) {
+  if (own_->has_left()) return false;
+  if (ranks_->engines()->has_arrivals()) return true;
+  watch.arm();
+  return false;
+}
+
+Result<> RankedExecutor::assist() {
+  ++steps_;
+  Result<> done = tell<order::Assist>();
+  if (done) done = own_->assist();
+  --steps_;
+  return or_end(std::move(done));
 }
 
 Result<> RankedExecutor::begin(const Batch& batch) {
@@ -224,6 +240,7 @@ class Follower {
     waiting_.push_back(std::move(forward.batch));  // until rank 0 computes the batch, too
     return {};
   }
+  Result<> run(const order::Assist&) { return own_.assist(); }
   Result<> run(const order::Logits& logits) {
     if (!last_stage_) return {};
     if (pipelines_) {
@@ -267,7 +284,7 @@ Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
     Unpacker unpacker(message);
     unpacker.get(order);
     CHECK(unpacker.complete(), "rank 0 sent {} bytes that are no order", message.size());
-    if (std::holds_alternative<order::End>(order)) return {};
+    if (std::holds_alternative<order::End>(order)) return own.leave(), Result<>();
     TRY_VOID(std::visit([&](auto& each) { return follower.run(each); }, order));
   }
 }

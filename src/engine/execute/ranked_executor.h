@@ -23,7 +23,11 @@
 
 namespace octavo {
 
-class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder, public BlockExchange {
+class RankedExecutor final : public Executor,
+                             public AdapterSlots,
+                             public MediaEncoder,
+                             public BlockExchange,
+                             public LockStep {
  public:
   // Allocates the cache on every rank. caches: layouts of blocks that may leave the engine. Error: a rank has
   // not enough memory.
@@ -45,6 +49,10 @@ class RankedExecutor final : public Executor, public AdapterSlots, public MediaE
   AdapterSlots* adapters() override { return own_->adapters() != nullptr ? this : nullptr; }
   MediaEncoder* media_encoder() override { return own_->media_encoder() != nullptr ? this : nullptr; }
   BlockExchange* block_exchange() override { return memory_ ? this : nullptr; }
+  LockStep* lock_step() override { return ranks_->engines() != nullptr ? this : nullptr; }
+  std::vector<int> engine_sockets() const override { return ranks_->engines()->sockets(); }
+  bool is_called(ArrivalWatch& watch) override;
+  Result<> assist() override;
   Result<AdapterFile> read_adapter(const std::string& path) const override {
     return own_->adapters()->read_adapter(path);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -15,11 +16,13 @@
 namespace octavo {
 namespace {
 
-// Timeouts. The sums of a layer follow each other quickly; a stage may compute a whole prompt before the next
-// stage gets a message.
+// Timeouts. The sums of a layer follow each other quickly; a stage, or another engine, may compute a whole
+// prompt before its next message.
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
+// Processes of other engines are started at the same time, or end and restart when this one has.
+constexpr int kMeetEnginesS = 300;
 constexpr int kStagesMax = 16;  // each has a step in flight: SchedulerOptions::max_steps_in_flight
 // Usual maximum output of a stage for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
@@ -71,8 +74,29 @@ Result<std::string> hosts_identity(const EngineOptions& o) {
                 "|"));
 }
 
+namespace {
+
+Result<> check_shared_experts(const EngineOptions& options) {
+  if (!options.shares_experts()) return {};
+  const auto refuse = [&](std::string_view field, std::string_view what) {
+    return field_failure(
+        field, ErrorCode::unsupported,
+        "{} not with --enable-expert-parallel and --data-parallel-size {}: remove one of them", what,
+        options.data_parallel_size);
+  };
+  if (options.pipeline_parallel_size > 1)
+    return refuse("pipeline_parallel_size", fmt::format("is {},", options.pipeline_parallel_size));
+  if (options.lora.enabled) return refuse("enable_lora", "adapters are");
+  if (options.device != "cpu")
+    return refuse("device", fmt::format("is {}, which shares experts", options.device));
+  return {};
+}
+
+}  // namespace
+
 Result<> check_ranks(const EngineOptions& options) {
   const RankLayout layout = options.rank_layout();
+  TRY_VOID(check_shared_experts(options));
   if (layout.size() % options.nodes.count != 0)
     return invalid("nnodes", "is {}, which does not divide {} ranks", options.nodes.count, layout.size());
   if (options.nodes.rank >= options.nodes.count)
@@ -81,10 +105,13 @@ Result<> check_ranks(const EngineOptions& options) {
   if (layout.pipeline > kStagesMax)
     return invalid("pipeline_parallel_size", "must be at most {}, got {}", kStagesMax, layout.pipeline);
   const ExpertBalancing& balancing = options.expert_balancing;
-  if (balancing.enabled && (!options.enable_expert_parallel || layout.tensor == 1))
-    return invalid("enable_eplb",
-                   "needs --enable-expert-parallel and --tensor-parallel-size of 2 or more: {}",
-                   options.enable_expert_parallel ? "that is 1" : "experts are not spread over ranks");
+  if (balancing.enabled &&
+      (!options.enable_expert_parallel || (layout.tensor == 1 && !options.shares_experts())))
+    return invalid(
+        "enable_eplb",
+        "needs --enable-expert-parallel and --tensor-parallel-size or --data-parallel-size of 2 or "
+        "more: {}",
+        options.enable_expert_parallel ? "both are 1" : "experts are not spread over ranks");
   if (balancing.redundant_experts > 0 && !balancing.enabled)
     return invalid("eplb_config", "num_redundant_experts is {}, must be 0 without --enable-eplb",
                    balancing.redundant_experts);
@@ -110,9 +137,9 @@ Result<> check_ranks(const EngineOptions& options) {
 Ranks::Ranks(const EngineOptions& options, int rank)
     : layout_(options.rank_layout()),
       rank_(rank),
-      timeout_ms_(options.distributed_timeout_s > 0 ? options.distributed_timeout_s * 1000
-                  : layout_.pipeline > 1            ? kHungStageMs
-                                                    : kHungMs),
+      timeout_ms_(options.distributed_timeout_s > 0                  ? options.distributed_timeout_s * 1000
+                  : layout_.pipeline > 1 || options.shares_experts() ? kHungStageMs
+                                                                     : kHungMs),
       handed_on_bytes_(static_cast<std::size_t>(options.max_num_batched_tokens) * kRowBytes) {}
 
 Ranks::~Ranks() {
@@ -125,7 +152,7 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
                                             const std::vector<std::string>& command) {
   std::unique_ptr<Ranks> ranks(new Ranks(options, 0));
   const int size = ranks->layout_.size();
-  if (command.empty())
+  if (command.empty() && size > 1)
     return field_failure(options.tensor_parallel_size > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
                          ErrorCode::unsupported,
                          "must be 1 where the engine has no separate process, got {}",
@@ -140,6 +167,7 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
   const int shared[] = {ranks->memory_.fd()};
   TRY_VOID(ranks->start_children(size, command, shared));
   ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
+  TRY_VOID(ranks->meet_engines(options));
   return ranks;
 }
 
@@ -156,6 +184,7 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
   if (ranks->memory_.bytes().size() != host_groups_bytes(groups))
     return failure(ErrorCode::corrupt, "{} bytes of shared memory", ranks->memory_.bytes().size());
   ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
+  TRY_VOID(ranks->meet_engines(options));
   return ranks;
 }
 
@@ -201,6 +230,24 @@ Result<> Ranks::connect(const EngineOptions& options) {
   return {};
 }
 
+// Connects to the ranks of all engines that share experts.
+Result<> Ranks::meet_engines(const EngineOptions& options) {
+  if (!options.shares_experts()) return {};
+  TRY(std::string identity, hosts_identity(options));
+  const int size = options.data_parallel_size * layout_.size();
+  TRY(engines_, TcpTransport::meet({.rank = options.index * layout_.size() + rank_,
+                                    .size = size,
+                                    .address = "127.0.0.1",
+                                    .port = options.nodes.expert_port,
+                                    .identity = std::move(identity),
+                                    .patience_s = kMeetEnginesS,
+                                    .check = [this] { return check(); }}));
+  std::vector<int> members(static_cast<std::size_t>(size));
+  std::iota(members.begin(), members.end(), 0);
+  groups_.experts = std::make_unique<MessageGroup>(*engines_, std::move(members));
+  return {};
+}
+
 Result<> Ranks::check() {
   if (transport_) TRY_VOID(transport_->check());
   if (rank_ > 0) {
@@ -229,6 +276,9 @@ Result<> Ranks::agree(const Result<>& ready) {
     if (!all[rank].ready)
       return std::unexpected(
           Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
+  // No engine begins a step before all are ready.
+  if (groups_.experts) groups_.experts->barrier();
+  TRY_VOID(groups_.status());
   for (ProcessGroup* group : groups_.list())
     if (rank_ == 0 || group != groups_.all.get()) group->set_timeout_ms(timeout_ms_);
   return {};

@@ -1,5 +1,6 @@
 // Processes of an engine's ranks and their transport: shared memory if all are children of rank 0 on this
-// host, TCP if nodes are given, MPI under mpirun.
+// host, TCP if nodes are given, MPI under mpirun. Ranks of engines that share experts also have a group with
+// all of these, over TCP: a rank that ends closes its connections, and so ends the others.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "dist/host_groups.h"
 #include "dist/mpi_plugin.h"
 #include "dist/shared_memory.h"
+#include "dist/tcp_transport.h"
 #include "engine/engine_options.h"
 #include "remote/child_process.h"
 
@@ -43,6 +45,9 @@ class Ranks {
   // Checks that the ranks visible to this rank are alive. Any thread.
   Result<> check();
 
+  // The connections to ranks of engines that share experts; null: none do.
+  const TcpTransport* engines() const { return engines_.get(); }
+
   // Reports the result of this rank's start and waits for the others' results. Afterwards the timeout of a
   // running engine applies. Errors: this rank's own; on rank 0, the first failure of another rank, or its
   // end.
@@ -52,6 +57,7 @@ class Ranks {
   Ranks(const EngineOptions& options, int rank);
   Result<> start_children(int count, const std::vector<std::string>& command, std::span<const int> shared);
   Result<> connect(const EngineOptions& options);
+  Result<> meet_engines(const EngineOptions& options);
   HostGroupsOptions on_this_host();
 
   RankLayout layout_;
@@ -62,6 +68,7 @@ class Ranks {
   std::vector<remote::ChildProcess> children_;  // rank 0 only: rank 1 first
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<TcpTransport> engines_;  // null: no engine shares experts with this one
   RankGroups groups_;
 };
 

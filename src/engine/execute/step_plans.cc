@@ -47,7 +47,7 @@ void StepPlans::plan(const Batch& batch, int size) {
 
 Result<> StepPlans::plan_wholes(const Batch& batch) {
   wholes_.clear();
-  if (!model_.spec.whole_images) return {};
+  if (!model_.spec.media.whole_images) return {};
   for (const Batch::Image& image : batch.images) {
     if (wholes_.size() == whole_plans_.size()) TRY_VOID(add_whole_plans());
     const std::array<std::int32_t, 2> starts{0, image.count};

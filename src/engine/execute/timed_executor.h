@@ -2,8 +2,11 @@
 // depend on the request's seed, and no answer ends before its maximum length.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/execute/executor.h"
@@ -11,9 +14,11 @@
 
 namespace octavo {
 
-class TimedExecutor final : public Executor {
+class TimedExecutor final : public Executor, public BlockExchange {
  public:
-  TimedExecutor(const StepTiming& timing, int vocab_size) : timing_(timing), vocab_size_(vocab_size) {}
+  // blocks: format of the blocks that leave and enter; their contents are zeros. nullopt: none do.
+  TimedExecutor(const StepTiming& timing, int vocab_size, std::optional<BlockFormat> blocks = {})
+      : timing_(timing), vocab_size_(vocab_size), blocks_(std::move(blocks)) {}
 
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch& batch) override;
@@ -21,9 +26,17 @@ class TimedExecutor final : public Executor {
   // Waits until the step's time is over.
   Result<std::span<SampledToken>> collect() override;
 
+  BlockExchange* block_exchange() override { return blocks_ ? this : nullptr; }
+  Result<BlockFormat> block_format() const override { return *blocks_; }
+  void export_piece(KvPlace, std::span<std::byte> out) const override {
+    std::ranges::fill(out, std::byte{0});
+  }
+  void import_piece(KvPlace, std::span<const std::byte>) override {}
+
  private:
   StepTiming timing_;
   int vocab_size_;
+  std::optional<BlockFormat> blocks_;
   std::int64_t ends_us_ = 0;      // end of the last step
   std::vector<SequenceId> last_;  // its sequences
   std::vector<SampledToken> sampled_;

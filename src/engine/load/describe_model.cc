@@ -28,18 +28,18 @@ ScoreActivation activation_of(const Head& head) {
 }
 
 EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
-  const ImageInput& input = *spec.tower->image;
+  const ImageInput& input = *spec.media.tower->inputs.image;
   const bool any = input.image_size == 0;
   return {.size = input.image_size,
           .tokens = any ? max_model_len : input.side() * input.side(),
-          .token_id = spec.media_token,
+          .token_id = spec.media.token,
           .unit = input.unit(),
           .row_breaks = input.row_breaks,
-          .whole = spec.whole_images,
+          .whole = spec.media.whole_images,
           .tiled = input.tiled,
           .whole_last = input.whole_last ? input.merge : 0,
-          .frames = spec.video_token >= 0 ? std::max(1, input.frames) : 0,
-          .video_token_id = std::max(0, spec.video_token),
+          .frames = spec.media.video_token >= 0 ? std::max(1, input.frames) : 0,
+          .video_token_id = std::max(0, spec.media.video_token),
           .time_steps = input.time_steps};
 }
 
@@ -64,16 +64,17 @@ void describe_head(const ModelSpec& spec, EngineInfo& info) {
 }
 
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info) {
-  if (const auto& source = spec.tower->source)
+  if (const auto& source = spec.media.tower->inputs.source)
     info.source = {.tokens = source->rows, .places = max_num_seqs, .begin = source->begin};
   else if (spec.hears_beside())
-    info.sound = {
-        .mels = spec.tower->sound->mels, .frames = spec.tower->sound->frames(), .places = max_num_seqs};
-  else if (const std::optional<SoundInput>& sound = spec.tower->sound)
+    info.sound = {.mels = spec.media.tower->inputs.sound->mels,
+                  .frames = spec.media.tower->inputs.sound->frames(),
+                  .places = max_num_seqs};
+  else if (const std::optional<SoundInput>& sound = spec.media.tower->inputs.sound)
     info.sound = {.mels = sound->mels,
                   .frames = sound->frames(),
                   .tokens = sound->tokens(),
-                  .token_id = spec.media_token,
+                  .token_id = spec.media.token,
                   .whole = sound->whole};
   else
     info.image = image_rule(spec, max_model_len);

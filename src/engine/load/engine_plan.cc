@@ -137,7 +137,7 @@ MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
 bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
   const bool causal = std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return attention != nullptr && attention->causal;
+    return attention != nullptr && attention->mask.causal;
   });
   return options.enable_prefix_caching && options.rank_layout().size() == 1 && causal &&
          spec.head->pool == Pool::last && !spec.head->each_token;

@@ -60,8 +60,12 @@ Result<std::string> fingerprint_of(const EngineOptions& options, const Model& mo
 
 Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
   if (ranks == nullptr) return {};
-  return {ranks->layout().part(ranks->rank()), ranks->layout().tensor, options.enable_expert_parallel,
-          static_cast<std::uint16_t>(options.expert_balancing.redundant_experts)};
+  return {.rank = ranks->layout().part(ranks->rank()),
+          .size = ranks->layout().tensor,
+          .whole_experts = options.enable_expert_parallel,
+          .redundant_experts = static_cast<std::uint16_t>(options.expert_balancing.redundant_experts),
+          .engines = options.shares_experts() ? options.data_parallel_size : 1,
+          .engine = options.shares_experts() ? options.index : 0};
 }
 
 // All stages have the same number of blocks and states, so the stage with the largest layers decides.
@@ -136,12 +140,17 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
   const auto has_experts = [](const LayerSpec& layer) {
     return std::holds_alternative<Experts>(layer.feed_forward);
   };
-  if (options.expert_balancing.enabled && std::ranges::none_of(model.spec.layers, has_experts))
-    return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
+  if (std::ranges::none_of(model.spec.layers, has_experts)) {
+    if (options.expert_balancing.enabled)
+      return invalid("enable_eplb", "{} has no experts", model.spec.architecture);
+    if (options.shares_experts())
+      return invalid("enable_expert_parallel", "{} has no experts to share among {} engines: remove the flag",
+                     model.spec.architecture, options.data_parallel_size);
+  }
   if (load.quantization == Encoding::plain && ranks == nullptr && !model.spec.head)
     TRY_VOID(advise_on_output(options, model));
   if (model.spec.has_cross()) TRY_VOID(check_cross(options, model));
-  if (model.tower && model.spec.whole_images) TRY_VOID(check_step(options, model.tower->spec));
+  if (model.tower && model.spec.media.whole_images) TRY_VOID(check_step(options, model.tower->spec));
   if (options.speculation && model.spec.head)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "{} does not generate: there is nothing to propose", model.spec.architecture);
@@ -232,7 +241,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
       executor_options(options, plan_step(loaded.figures, options), loaded.figures.pools, ranks);
   if (heads.one_with_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
-    local.kept_layers = loaded.drafter->model->spec.hidden->layers;
+    local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
   }
   if (options.kv_transfer.enabled) {
     if (is_rank_0) {  // rank 0 defines the block format

@@ -1,6 +1,7 @@
 #include "engine/load/load_simulated.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,9 +62,16 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.vocab_size = spec.vocab;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
+  // For prefill and decode servers: blocks are handed over by the real protocol, with 8 bytes each.
+  std::optional<BlockFormat> exchanged;
+  if (layout.groups.size() == 1 && layout.state_bytes() == 0)
+    exchanged = BlockFormat{.fingerprint = "simulated " + spec.architecture,
+                            .dtype = std::string(name(cache_dtype)),
+                            .block_size = layout.block_size,
+                            .bytes = 8};
   log_info("simulated: {} blocks of {} tokens", scheduler.num_blocks, scheduler.block_size);
   return Engine::start(std::move(scheduler), std::move(info),
-                       {.executor = std::make_unique<TimedExecutor>(timing, spec.vocab),
+                       {.executor = std::make_unique<TimedExecutor>(timing, spec.vocab, std::move(exchanged)),
                         .vocabulary = hooks.make_vocabulary(info.vocab_size),
                         .seed = options.seed,
                         .after_step = hooks.after_step,

@@ -104,13 +104,13 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
   Answer& answer = answers_[owner.answer];
   const Sequence& s = *scheduler_.find(owner.sequence);
   const int room =
-      std::max(0, s.max_total_tokens - 1 - s.length());  // the last output token is never computed
+      std::max(0, s.spec.max_total_tokens - 1 - s.length());  // the last output token is never computed
   return {.sequence = static_cast<std::uint64_t>(owner.sequence),
           .text = s.tokens,
           .prompt_tokens = s.prompt_tokens,
           .sampling = &answer.params(),
           .seed = answer.sampling.seed(),
-          .identity = s.identity,
+          .identity = s.spec.identity,
           .isolated = !answer.accepted->request.identity.salt.empty(),
           .most = std::min(
               {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};

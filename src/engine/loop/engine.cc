@@ -8,6 +8,8 @@
 #include "base/out_of_memory.h"
 #include "base/random.h"
 #include "engine/loop/prefix_tree.h"
+#include "engine/loop/state_text.h"
+#include "engine/loop/state_text.h"
 #include "events/kv_event_publisher.h"
 #include "request/check_request.h"
 
@@ -33,6 +35,10 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   std::unique_ptr<Engine> engine(
       new Engine(std::move(scheduler), std::move(events), std::move(info), std::move(parts)));
   if (transfer.enabled) TRY_VOID(engine->start_transfers(transfer));
+  if (LockStep* lock = engine->executor_->lock_step()) {
+    TRY(engine->engines_watch_,
+        ArrivalWatch::start(lock->engine_sockets(), [e = engine.get()] { e->inbox_.wake(); }));
+  }
   engine->publish_stats(true);
   engine->thread_ = std::thread([e = engine.get()] { e->thread_main(); });
   return engine;
@@ -67,8 +73,10 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
         inbox_.mask_ready(task.sequence);
       }),
       steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(),
-             std::move(parts.draft_policy)),
-      watch_(parts.watch, executor_->asynchronous()) {}
+             std::move(parts.draft_policy), parts.work_figures),
+      watch_(parts.watch, executor_->asynchronous()) {
+  if (parts.kv_residency_sample > 0) scheduler_->observe(residency_.emplace(parts.kv_residency_sample));
+}
 
 Engine::~Engine() {
   inbox_.stop();
@@ -124,16 +132,17 @@ void Engine::thread_main() {
   watch_.start();
   Mail mail;
   Result<bool> ran = false;  // error: the device has failed permanently
-  bool gave_way = false;
+  bool gave_way = false, assisted = engines_watch_ != nullptr;  // arms the watch
   const auto wait_until = [&] {
-    if ((ran.value_or(false) && !mail.frozen) || gave_way || adapters_.preparing() || media_.encoding())
+    if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
+        media_.encoding())
       return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
   while (inbox_.take(mail, wait_until())) {
     if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
     for (AdapterCommand& command : mail.adapters) take(command);
-    for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
+    for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
     for (Submission& submission : mail.submissions) admit(submission);
     for (const GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
@@ -148,29 +157,51 @@ void Engine::thread_main() {
       ran = steps_.run();
       if (ran.value_or(false)) step_us_ = now_us() - began_us;
       watch_.end_step();
-      if (!ran) log_error("the engine cannot continue: {}", ran.error().message);
+      if (!ran) {
+        log_error("the engine cannot continue: {}", ran.error().message);
+        write_state(LogLevel::error);
+      }
     }
+    assisted = (mail.frozen || !ran.value_or(true)) && assist_engines(ran);
     // Includes requests that arrived while the last step failed.
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
-    if (!sleeps_.empty()) fall_asleep();
-    if (!pauses_.empty()) end_pauses_once_still(mail.frozen);
+    if (!waiting_.sleeps.empty()) fall_asleep();
+    if (!waiting_.pauses.empty()) end_pauses_once_still(mail.frozen);
     publish_stats(ran.has_value());
     if (mail.look_at_prefixes) publish_prefixes();
+    if (mail.log_state) write_state(LogLevel::info);
     publish_events();
     if (after_step_) after_step_();
   }
   // The destructor of the table completes them.
   for (AdapterCommand& command : mail.adapters) take(command);
   for (Submission& submission : mail.submissions) admit(submission);  // every request receives its end
-  for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
-  for (Pause& wanted : mail.pauses) pauses_.push_back(std::move(wanted));
+  for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
+  for (Pause& wanted : mail.pauses) waiting_.pauses.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
   end_pauses(failure(ErrorCode::unavailable, "the engine was stopped"));
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
   watch_.stop();  // while this thread and its CPU clock still exist
+}
+
+// While this engine has no step: takes part in that of another engine. False: there is none. `ran` gets the
+// error of a failed device.
+bool Engine::assist_engines(Result<bool>& ran) {
+  LockStep* const lock = executor_->lock_step();
+  if (lock == nullptr || !ran || !lock->is_called(*engines_watch_)) return false;
+  if (const Result<> done = lock->assist(); !done) {
+    log_error("the engine cannot continue: {}", done.error().message);
+    ran = std::unexpected(done.error());
+  }
+  return true;
+}
+
+void Engine::write_state(LogLevel level) {
+  log(level, "state of engine {}: {}", info_.index, state_text(*scheduler_, answers_));
+  if (const StepPlan& plan = steps_.last_plan(); plan.step > 0) log(level, "last plan: {}", plan_text(plan));
 }
 
 void Engine::admit(Submission& submission) {
@@ -305,14 +336,14 @@ void Engine::fall_asleep() {
 }
 
 void Engine::end_sleeps(const Result<>& result) {
-  for (const SleepDone& done : std::exchange(sleeps_, {})) done(result);
+  for (const SleepDone& done : std::exchange(waiting_.sleeps, {})) done(result);
 }
 
 void Engine::begin_pause(Pause&& wanted) {
   if (wanted.mode == PauseMode::abort)
     answers_.for_all(
         [&](AnswerIndex, const Answer& answer) { abort_request(RequestId{answer.accepted->id}); });
-  pauses_.push_back(std::move(wanted));
+  waiting_.pauses.push_back(std::move(wanted));
 }
 
 // Completes the pending pauses once no step is in flight.
@@ -323,7 +354,7 @@ void Engine::end_pauses_once_still(bool frozen) {
 }
 
 void Engine::end_pauses(const Result<>& result) {
-  for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
+  for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
 // The rows of a slice are limited to the tokens of a step. While answers are decoding, slices are small and
@@ -411,6 +442,9 @@ void Engine::publish_stats(bool healthy) {
   stats_.drafts = steps_.draft_counters().drafts;
   stats_.draft_tokens = steps_.draft_counters().tokens;
   stats_.accepted_drafts = steps_.draft_counters().accepted;
+  if (residency_) stats_.kv_residency = residency_->stats();
+  stats_.work = steps_.records().work();
+  stats_.media_cache = media_.stats();
   stats_.healthy = healthy;
 }
 

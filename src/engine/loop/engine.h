@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "engine/cache/kv_residency.h"
 #include "engine/cache/kv_transfers.h"
 #include "engine/execute/executor.h"
 #include "engine/loop/adapter_table.h"
@@ -37,6 +40,8 @@ struct EngineParts {
   std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
+  double kv_residency_sample = 0;      // share of the blocks for KvResidencyStats; 0: none
+  std::optional<WorkFigures> work_figures{};  // for WorkStats; nullopt: not estimated
   KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache
 };
 
@@ -53,6 +58,7 @@ class Engine final : public EngineClient {
   void abort(RequestId id) override { inbox_.abort(id); }
   void reset_prefix_cache() override { inbox_.request_reset(); }
   void look_at_prefixes() override { inbox_.look_at_prefixes(); }
+  void log_state() override { inbox_.log_state(); }
   void load_adapter(AdapterSource source, AdapterDone done) override {
     inbox_.command({.source = std::move(source), .done = std::move(done)});
   }
@@ -83,6 +89,7 @@ class Engine final : public EngineClient {
   Result<> start_transfers(const KvTransferOptions& options);
   void advance_transfers();
   bool must_give_way() const;
+  bool assist_engines(Result<bool>& ran);
   void fall_asleep();
   void begin_pause(Pause&& wanted);
   void end_pauses_once_still(bool frozen);
@@ -91,6 +98,7 @@ class Engine final : public EngineClient {
   void advance_media();
   void start_guided(const GrammarReady& ready);
   void abort_request(RequestId id);
+  void write_state(LogLevel level);
   void fail_everything(const Error& error);
   void publish_stats(bool healthy);
   void publish_prefixes();
@@ -103,6 +111,7 @@ class Engine final : public EngineClient {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
   std::unique_ptr<KvEventPublisher> events_;  // null: events are disabled
+  std::optional<KvResidency> residency_;      // nullopt: it is not measured
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;
@@ -114,12 +123,15 @@ class Engine final : public EngineClient {
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null without connectors
   std::int64_t step_us_ = 0;  // duration of the last step; 0 if no step ran since media_ advanced
-  std::vector<SleepDone> sleeps_;           // pending callbacks
-  std::vector<Pause> pauses_;               // pending pauses
+  struct {
+    std::vector<SleepDone> sleeps;
+    std::vector<Pause> pauses;
+  } waiting_;  // callers of sleep() and pause()
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;
 
+  std::unique_ptr<ArrivalWatch> engines_watch_;  // null: no other engine shares experts with this one
   std::thread thread_;
 };
 

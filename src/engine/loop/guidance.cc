@@ -38,7 +38,7 @@ bool Guidance::follow_draft(GuidedText& text, TokenId draft_token, std::span<std
 const Sequence* Guidance::take_back(SequenceId sequence) {
   --under_way_;
   const Sequence* parked = scheduler_.find(sequence);
-  if (parked != nullptr) answers_[parked->tag].mask_under_way = false;
+  if (parked != nullptr) answers_[parked->spec.tag].mask_under_way = false;
   return parked;
 }
 

@@ -4,8 +4,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/out_of_memory.h"
 #include "engine/loop/batch_media.h"
+#include "engine/loop/state_text.h"
 
 namespace octavo {
 
@@ -53,6 +55,7 @@ Result<StepLoop::Flight> StepLoop::launch() {
   const std::int64_t began_us = now_us();
   StepRecord record = StepRecords::of_plan(plan_, answers_);
   records_.launched(plan_.tokens);
+  if (log_enabled(LogLevel::debug)) log(LogLevel::debug, "{}", plan_text(plan_));
   note_scheduled();
   pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
   batch_.adapters.clear();
@@ -72,7 +75,7 @@ void StepLoop::note_scheduled() {
       answer.accepted->scheduled = true;
     }
     if (answer.accepted->request.report_progress) answers_.report_progress(s.tag, s.first);
-    answer.preemptions = scheduler_.find(s.sequence)->preemptions;
+    answer.preemptions = scheduler_.find(s.sequence)->counts.preemptions;
   }
 }
 
@@ -201,7 +204,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
   if (parked == nullptr) return;  // the sequence has ended in the meantime
-  const AnswerIndex answer = parked->tag;
+  const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);
   } else {

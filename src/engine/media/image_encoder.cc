@@ -78,7 +78,7 @@ Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, B
 
 ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
     : tower_(tower),
-      input_(*tower.spec.image),
+      input_(*tower.spec.inputs.image),
       backend_(backend),
       layout_(cache_layout(tower.spec,
                            {.block_size = kImageBlockSize, .dtype = tower.activation, .one_plane = true})) {
@@ -89,7 +89,8 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
   numbers_.resize(3 * 256 * size_of(act));
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t value = 0; value < 256; ++value)
-      put_number(numbers_.data(), act, channel * 256 + value, number_of(static_cast<float>(value), channel));
+      put_number(numbers_.data(), act, channel * 256 + value,
+                 input_.pixels.of(static_cast<float>(value), channel));
 }
 
 // Reads the position embedding as f32.
@@ -288,7 +289,7 @@ void ImageEncoder::fill_patches(const Square& image, int frames) {
                   out, numbers_.data() + (channel * 256 + static_cast<std::uint8_t>(image.bytes[at])) * bytes,
                   bytes);
             else
-              put_number(out, tower_.activation, 0, number_of(image.numbers[at], channel));
+              put_number(out, tower_.activation, 0, input_.pixels.of(image.numbers[at], channel));
           }
       for (int frame = frames; frame < input_.frames; ++frame, out += frame_bytes)
         std::memcpy(out, out - frame_bytes, frame_bytes);

@@ -77,10 +77,6 @@ class ImageEncoder final : public RowEncoder {
   Result<> reserve(const Room& room);
   std::vector<std::int32_t> order_patches();
   int class_tokens() const { return input_.class_token ? 1 : 0; }
-  // Normalized value of a channel's number from 0 to 255.
-  float number_of(float value, std::size_t channel) const {
-    return (value * input_.scale - input_.mean[channel]) / input_.std[channel];
-  }
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void see(int rows, int columns);
   void upload_grid();

@@ -24,7 +24,7 @@ class SoundRows final : public RowEncoder {
   std::int64_t later_bytes(int) const override { return 0; }
 
  private:
-  SoundRows(const Model& tower, Backend& backend) : input_(*tower.spec.sound), backend_(backend) {}
+  SoundRows(const Model& tower, Backend& backend) : input_(*tower.spec.inputs.sound), backend_(backend) {}
 
   const SoundInput input_;
   Backend& backend_;

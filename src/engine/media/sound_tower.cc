@@ -32,7 +32,7 @@ Result<std::unique_ptr<SoundTower>> SoundTower::create(const Model& tower, Backe
 }
 
 SoundTower::SoundTower(const Model& tower, Backend& backend)
-    : tower_(tower), input_(*tower.spec.sound), backend_(backend) {}
+    : tower_(tower), input_(*tower.spec.inputs.sound), backend_(backend) {}
 
 Result<> SoundTower::allocate() {
   const int n = input_.rows;

@@ -38,7 +38,7 @@ Result<> SourceEncoder::allocate_places(std::int64_t places) {
 }
 
 Result<> SourceEncoder::allocate(int max_tokens, int max_sequences) {
-  if (model_.tower->spec.sound) {
+  if (model_.tower->spec.inputs.sound) {
     TRY(sound_, SoundTower::create(*model_.tower, backend_));
   } else {
     TRY(text_, SequenceLayers::create(*model_.tower, rows_, backend_));

@@ -62,20 +62,20 @@ Result<> TiledImageEncoder::read_learned_rows() {
   const PatchInput& input = *tower_.network.input<PatchInput>();
   row_ = static_cast<std::size_t>(row_bytes() / 4);
   newline_ = read(input.newline());
-  if (!tower_.spec.image->whole_last) return {};
+  if (!tower_.spec.inputs.image->whole_last) return {};
   TRY(newline_, encoder_->projected(newline_));
   TRY(separator_, encoder_->projected(read(input.separator())));
   return {};
 }
 
 std::int64_t TiledImageEncoder::later_bytes(int tokens_max) const {
-  const int side = tower_.spec.image->side();
+  const int side = tower_.spec.inputs.image->side();
   return encoder_->later_bytes(std::min(tokens_max, side * side));
 }
 
 // The part of the tile that whole patches cover.
 std::string TiledImageEncoder::tile(std::size_t index) const {
-  const ImageInput& input = *tower_.spec.image;
+  const ImageInput& input = *tower_.spec.inputs.image;
   const auto row = static_cast<std::size_t>(3 * input.image_size),
              seen = static_cast<std::size_t>(3 * input.side() * input.unit());
   const std::string_view all =
@@ -91,7 +91,7 @@ Result<> TiledImageEncoder::begin(const MediaPart& image) {
   grid_ = image.tiles;
   pixels_ = image.bytes;
   done_ = 0;
-  const auto side = static_cast<std::size_t>(tower_.spec.image->side());
+  const auto side = static_cast<std::size_t>(tower_.spec.inputs.image->side());
   tiles_.resize(static_cast<std::size_t>(grid_.tiles()) * side * side * row_);
   TRY(Buffer rows, backend_.device->allocate(side * side * static_cast<std::size_t>(row_bytes())));
   begin_tile(std::move(rows));
@@ -99,8 +99,10 @@ Result<> TiledImageEncoder::begin(const MediaPart& image) {
 }
 
 void TiledImageEncoder::begin_tile(Buffer rows) {
-  if (!tower_.spec.image->whole_last) return encoder_->begin_square({.bytes = tile(done_)}, std::move(rows));
-  const int tile_side = tower_.spec.image->side() * tower_.spec.image->merge, index = static_cast<int>(done_);
+  if (!tower_.spec.inputs.image->whole_last)
+    return encoder_->begin_square({.bytes = tile(done_)}, std::move(rows));
+  const int tile_side = tower_.spec.inputs.image->side() * tower_.spec.inputs.image->merge,
+            index = static_cast<int>(done_);
   if (index == grid_.tiles() - 1) return encoder_->begin_square({.numbers = shrunk()}, std::move(rows));
   const auto seen = [tile_side](int all, int place) { return std::min(tile_side, all - place * tile_side); };
   encoder_->begin_square({.bytes = tile(done_),
@@ -111,7 +113,7 @@ void TiledImageEncoder::begin_tile(Buffer rows) {
 
 // The whole image, resized to a tile.
 std::vector<float> TiledImageEncoder::shrunk() const {
-  const int size = tower_.spec.image->image_size;
+  const int size = tower_.spec.inputs.image->image_size;
   const auto bytes = static_cast<std::size_t>(3 * size * size);
   media::Image frame = media::plain(grid_.tile_columns * size, grid_.tile_rows * size, 0);
   for (int i = 0; i < grid_.tile_rows * grid_.tile_columns; ++i) {
@@ -140,8 +142,8 @@ std::optional<Buffer> TiledImageEncoder::advance(int rows) {
 
 // The grid's tokens without padding: [out_rows, out_columns, row].
 std::vector<float> TiledImageEncoder::grid_rows() const {
-  const auto side = static_cast<std::size_t>(tower_.spec.image->side()), square = side * side * row_;
-  const std::size_t first = tower_.spec.image->whole_last ? 0 : 1;
+  const auto side = static_cast<std::size_t>(tower_.spec.inputs.image->side()), square = side * side * row_;
+  const std::size_t first = tower_.spec.inputs.image->whole_last ? 0 : 1;
   std::vector<float> grid;
   grid.reserve(static_cast<std::size_t>(grid_.rows) * static_cast<std::size_t>(grid_.columns) * row_);
   for (int y = grid_.top; y < grid_.top + grid_.rows; ++y)
@@ -159,7 +161,7 @@ std::vector<float> TiledImageEncoder::grid_rows() const {
 // Writes the whole image, then the tiles' grid with a newline after each row. With whole_last: the grid, the
 // separator and the whole image with newlines.
 void TiledImageEncoder::join(const View& out) const {
-  const auto side = static_cast<std::size_t>(tower_.spec.image->side());
+  const auto side = static_cast<std::size_t>(tower_.spec.inputs.image->side());
   const std::size_t tiles = static_cast<std::size_t>(grid_.tiles()) - 1;
   std::vector<float> all;
   const auto add = [&all](std::span<const float> rows) { all.insert(all.end(), rows.begin(), rows.end()); };
@@ -169,7 +171,7 @@ void TiledImageEncoder::join(const View& out) const {
       add(newline_);
     }
   };
-  const bool whole_last = tower_.spec.image->whole_last;
+  const bool whole_last = tower_.spec.inputs.image->whole_last;
   const std::size_t square = side * side * row_;
   const auto whole = std::span(tiles_).subspan(whole_last ? tiles * square : 0, square);
   if (!whole_last) add(whole);

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fleet/autoscale/connector.h"
-#include "fleet/autoscale/replica_watch.h"
 #include "fleet/observe/metrics_text.h"
 #include "fleet/observe/server_pages.h"
 
@@ -24,11 +23,9 @@ std::string latency(double ms) { return ms < 0 ? "-" : fmt::format("{:.1f} ms", 
 }  // namespace
 
 struct Planner::State {
-  explicit State(PlannerOptions o) : options(std::move(o)), watch(options.share) {}
+  explicit State(PlannerOptions o) : options(std::move(o)), watch(options.share, options.pool) {}
 
-  FleetReading read() {
-    return watch.read(metrics_pages(servers_at(options.urls, options.api_key), options.api_key));
-  }
+  FleetReading read();
   void run();
   void reading(std::int64_t now);
   std::string metrics();
@@ -45,8 +42,23 @@ struct Planner::State {
   std::optional<std::int64_t> stop_until_us;  // now: it is to stop
   AutoscalerState seen;
   int silent = 0;
+  double queued = 0;
   std::map<std::string, std::int64_t> decisions;  // by reason
 };
+
+FleetReading Planner::State::read() {
+  const std::string_view type = options.pool == Pool::both      ? ""
+                                : options.pool == Pool::prefill ? "prefill"
+                                                                : "decode";
+  const std::vector<std::string> servers = servers_at(options.urls, options.api_key, type);
+  FleetReading reading = watch.read(metrics_pages(servers, options.api_key));
+  std::vector<std::string> routers;
+  for (const std::string& url : options.urls)
+    if (std::ranges::find(servers, url) == servers.end()) routers.push_back(url);
+  for (const auto& [router, page] : metrics_pages(routers, options.api_key))
+    if (page) reading.queued += queued_requests(*page);
+  return reading;
+}
 
 void Planner::State::run() {
   std::int64_t next_us = now_us();
@@ -73,7 +85,7 @@ void Planner::State::run() {
 void Planner::State::reading(std::int64_t now) {
   const FleetReading fleet = read();
   const int before = scaler->state().replicas;
-  const AutoscalerState& state = scaler->read(now, fleet.replicas, fleet.silent);
+  const AutoscalerState& state = scaler->read(now, fleet.replicas, fleet.silent, fleet.queued);
   if (state.replicas != before)
     log_info("{} -> {} replicas ({}): {:.0f} tokens/s, {:.0f} predicted, {} needed, TTFT {}, TPOT {}", before,
              state.replicas, state.reason, state.load, state.predicted, state.floor, latency(state.ttft_ms),
@@ -82,6 +94,7 @@ void Planner::State::reading(std::int64_t now) {
   if (state.replicas != before) ++decisions[std::string(state.reason)];
   seen = state;
   silent = fleet.silent;
+  queued = fleet.queued;
 }
 
 std::string Planner::State::metrics() {
@@ -90,6 +103,7 @@ std::string Planner::State::metrics() {
   write_gauge(out, "octavo_plan_desired_replicas", "Replicas that there shall be.", seen.replicas);
   write_gauge(out, "octavo_plan_ready_replicas", "Replicas that answered.", seen.ready);
   write_gauge(out, "octavo_plan_silent_replicas", "Replicas that did not.", silent);
+  write_gauge(out, "octavo_plan_queued_requests", "Requests that wait in the queues of routers.", queued);
   write_gauge(out, "octavo_plan_needed_replicas", "Replicas that the predicted load needs.", seen.floor);
   write_gauge(out, "octavo_plan_load_tokens_per_second", "Load of the last window.", seen.load);
   write_gauge(out, "octavo_plan_predicted_tokens_per_second", "Load that is predicted for this one.",

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/autoscale/replica_watch.h"
 #include "fleet/plan/autoscaler.h"
 #include "http/server.h"
 
@@ -18,6 +19,7 @@ class Connector;
 struct PlannerOptions {
   std::vector<std::string> urls = {};  // URLs of replicas, and of routers, which list their replicas
   std::string api_key = {};
+  Pool pool = Pool::both;  // prefill or decode: only these workers of the routers
   AutoscalerRules rules = {};
   double share = 0.99;                         // fraction of requests that must be within the SLO
   std::optional<CapacityTable> capacity = {};  // required

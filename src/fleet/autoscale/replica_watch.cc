@@ -1,8 +1,22 @@
 #include "fleet/autoscale/replica_watch.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "fleet/observe/metric_line.h"
+
 namespace octavo::fleet {
+
+double queued_requests(std::string_view page) {
+  double queued = 0;
+  while (!page.empty()) {
+    const std::size_t end = std::min(page.find('\n'), page.size());
+    const auto line = read_metric(page.substr(0, end));
+    page.remove_prefix(std::min(end + 1, page.size()));
+    if (line && line->name == "llm_d_epp_flow_control_queue_size") queued += line->value;
+  }
+  return queued;
+}
 
 FleetReading ReplicaWatch::read(const std::map<std::string, Result<std::string>>& pages) {
   FleetReading reading;
@@ -18,7 +32,8 @@ FleetReading ReplicaWatch::read(const std::map<std::string, Result<std::string>>
     ReplicaReading replica{.running = now.running, .waiting = now.waiting};
     if (known != before_.end()) {
       const ServerLoad done = since(known->second, now);
-      replica.tokens = done.prompt_tokens + done.generation_tokens;
+      if (pool_ != Pool::decode) replica.tokens += done.prompt_tokens;
+      if (pool_ != Pool::prefill) replica.tokens += done.generation_tokens;
       replica.finished = done.finished;
       replica.ttft_ms = 1e3 * quantile(done.first_token, share_);
       replica.tpot_ms = 1e3 * quantile(done.time_per_token, share_);

@@ -34,6 +34,20 @@ TEST(ReplicaWatch, CountsFromTheFirstReading) {
   EXPECT_EQ(second.replicas[1].tokens, 0);
 }
 
+TEST(ReplicaWatch, EachPoolCountsItsOwnTokens) {
+  for (const auto& [pool, tokens] : {std::pair(Pool::prefill, 90), {Pool::decode, 10}, {Pool::both, 100}}) {
+    ReplicaWatch watch(0.5, pool);
+    watch.read({{"a", page(1000, 0)}});
+    EXPECT_EQ(watch.read({{"a", page(1010, 0)}}).replicas[0].tokens, tokens);
+  }
+}
+
+TEST(ReplicaWatch, ARoutersQueueIsReadFromItsMetrics) {
+  EXPECT_EQ(queued_requests("# HELP x\nllm_d_epp_flow_control_queue_size{priority=\"0\"} 2\n"
+                            "llm_d_epp_flow_control_queue_size{priority=\"-1\"} 3\nother 7\n"),
+            5);
+}
+
 TEST(ReplicaWatch, ASilentOneIsCountedAndWhatItDidIsNotLost) {
   ReplicaWatch watch(0.9);
   watch.read({{"a", page(100, 0)}});

@@ -243,19 +243,22 @@ double Balancer::saturation(const SaturationDetector& detector) const {
   return std::get<ConcurrencyDetector>(detector).saturation(*fleet_.view(), inflight_);
 }
 
-void Balancer::watch(const Booking& booking, std::function<void(Trouble)> troubled) {
+void Balancer::watch(const Booking& booking, std::function<void(Trouble)> troubled, std::int64_t silence_us) {
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[booking.endpoint];
   if (slot.health->availability(options_.clock()) == Availability::unhealthy) troubled(Trouble::unhealthy);
-  slot.watches[booking.number] = {std::move(troubled), options_.clock()};
+  const std::int64_t now = options_.clock();
+  slot.watches[booking.number] = {std::move(troubled), now, now, silence_us};
 }
 
 void Balancer::first_token(Booking& booking) {
   const std::lock_guard lock(mutex_);
   const EndpointId id = booking.endpoint;
   inflight_.first_token(booking);
-  if (const auto watch = slots_[id].watches.find(booking.number); watch != slots_[id].watches.end())
+  if (const auto watch = slots_[id].watches.find(booking.number); watch != slots_[id].watches.end()) {
     watch->second.answered = true;
+    watch->second.heard_us = options_.clock();
+  }
   load_changed(id);
 }
 
@@ -263,7 +266,10 @@ void Balancer::grow(Booking& booking, std::int64_t tokens) {
   const std::lock_guard lock(mutex_);
   inflight_.grow(booking, tokens);
   auto& watches = slots_[booking.endpoint].watches;
-  if (const auto watch = watches.find(booking.number); watch != watches.end()) watch->second.idle_reads = 0;
+  if (const auto watch = watches.find(booking.number); watch != watches.end()) {
+    watch->second.idle_reads = 0;
+    watch->second.heard_us = options_.clock();
+  }
 }
 
 void Balancer::took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) {

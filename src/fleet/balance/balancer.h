@@ -71,7 +71,8 @@ class Balancer {
   // The same decision without effect: tokens of the prompt that the best endpoint would have to compute.
   std::optional<std::int64_t> new_tokens(const RouteRequest& request, const ChoiceOptions& options);
   // Calls `troubled` for each trouble of the endpoint until the booking has ended. It must not call back.
-  void watch(const Booking& booking, std::function<void(Trouble)> troubled);
+  // silence_us: of an endpoint that reports no load, after which the request counts as lost; 0: never.
+  void watch(const Booking& booking, std::function<void(Trouble)> troubled, std::int64_t silence_us = 0);
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking, Outcome outcome);
@@ -102,6 +103,8 @@ class Balancer {
   std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }  // unpredictable random bits
 
   Result<EndpointId> add(Endpoint endpoint);
+  // Adds the endpoint, or describes anew one that add() or put() added before. One of a list stays as it is.
+  Result<EndpointId> put(Endpoint endpoint);
   // Replaces the endpoints of a source. Discovered models and adapters stay if the list names none.
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   // Makes an endpoint of each data-parallel rank at the endpoint's port.
@@ -153,8 +156,9 @@ class Balancer {
   struct Watch {
     std::function<void(Trouble)> troubled;
     std::int64_t since_us = 0;
-    int idle_reads =
-        0;  // consecutive readings of the metrics that show no request, since it was sent or its last bytes
+    std::int64_t heard_us = 0;    // when it was sent, or its last bytes came
+    std::int64_t silence_us = 0;  // see watch()
+    int idle_reads = 0;           // consecutive readings of the metrics since heard_us that show no request
     bool answered = false;
   };
   struct Slot {
@@ -184,6 +188,7 @@ class Balancer {
 
   Slot* slot(EndpointId id, const Endpoint& endpoint);
   Result<EndpointId> add_locked(Endpoint endpoint, const std::string& source);
+  void set_ranks_locked(EndpointId id, const Endpoint& endpoint, int ranks);
   void update_listed(const Member& known, Endpoint listed);
   void describe(EndpointId id, Endpoint endpoint);
   void remove_ranks(const FleetView& view, const Member& removed);
@@ -191,6 +196,7 @@ class Balancer {
   void forget(EndpointId id);
   void release_if_idle(EndpointId id);
   void publish_availability(EndpointId id, std::int64_t now_us);
+  void count_silence(std::int64_t now);
   void count_idle(const Scrape& scrape);
   bool take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted);
   void restart(Member& member, const EndpointState& now);

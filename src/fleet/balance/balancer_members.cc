@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kExpireUs = 1'000'000;
 constexpr int kIdleReads = 4;           // of the metrics: a request on its way has arrived by then
 constexpr int kIdleReadsOfStream = 30;  // its last bytes may be on their way for longer
+constexpr int kSilencesOfStream = 3;    // likewise, at an endpoint that reports no load
+constexpr std::int64_t kBlindUs = 60'000'000;  // without a report for this time, an endpoint reports no load
 constexpr std::string_view kFromMetrics = "@metrics";  // source of ranks that an endpoint's metrics show
 
 std::string_view name(Availability availability) {
@@ -58,9 +60,19 @@ Result<EndpointId> Balancer::add(Endpoint endpoint) {
   return add_locked(std::move(endpoint), {});
 }
 
+Result<EndpointId> Balancer::put(Endpoint endpoint) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  const Member* known = view->find(endpoint.name);
+  if (!known) return add_locked(std::move(endpoint), {});
+  if (slots_[known->id].source.empty()) update_listed(*known, std::move(endpoint));
+  return known->id;
+}
+
 Result<EndpointId> Balancer::add_locked(Endpoint endpoint, const std::string& source) {
   const std::string name = endpoint.name;
   const bool ranked = is_ranked(endpoint);
+  const int ranks = endpoint.ranks;
   TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
   ids_[name] = id;
   ranked_ = ranked_ || ranked;
@@ -68,6 +80,7 @@ Result<EndpointId> Balancer::add_locked(Endpoint endpoint, const std::string& so
   slots_[id] = {.health = std::make_unique<EndpointHealth>(options_.probes, options_.breaker),
                 .endpoint = fleet_.view()->find(id)->endpoint,
                 .source = source};
+  if (ranks > 1) set_ranks_locked(id, *slots_[id].endpoint, ranks);
   return id;
 }
 
@@ -121,6 +134,10 @@ void Balancer::set_models(const Member& member, std::optional<std::vector<std::s
 
 void Balancer::set_ranks(EndpointId id, const Endpoint& worker, int ranks) {
   const std::lock_guard lock(mutex_);
+  set_ranks_locked(id, worker, ranks);
+}
+
+void Balancer::set_ranks_locked(EndpointId id, const Endpoint& worker, int ranks) {
   const auto view = fleet_.view();
   const Member* first = view->find(id);
   if (!first || first->endpoint->name != worker.name || worker.rank != 0) return;
@@ -140,6 +157,7 @@ void Balancer::set_ranks(EndpointId id, const Endpoint& worker, int ranks) {
   for (int rank = 1; rank < ranks; ++rank) {
     if (known[static_cast<std::size_t>(rank)]) continue;
     Endpoint endpoint = *first->endpoint;
+    endpoint.ranks = 0;
     endpoint.name = fmt::format("{}@{}", first->endpoint->name, rank);
     endpoint.rank = rank;
     endpoint.shares_port = true;
@@ -226,6 +244,21 @@ void Balancer::count_idle(const Scrape& scrape) {
     if (watch.idle_reads < (watch.answered ? kIdleReadsOfStream : kIdleReads)) continue;
     watch.idle_reads = 0;
     watch.troubled(watch.answered ? Trouble::stalled : Trouble::forgotten);
+  }
+}
+
+// The same for endpoints whose load is not known: their requests are watched by the clock.
+void Balancer::count_silence(std::int64_t now) {
+  const auto view = fleet_.view();
+  for (const Member& member : view->members) {
+    const std::int64_t observed_us = member.state.observed_us;
+    if (observed_us != kNeverObserved && now - observed_us < kBlindUs) continue;
+    for (auto& [number, watch] : slots_[member.id].watches) {
+      const std::int64_t silence_us = watch.silence_us * (watch.answered ? kSilencesOfStream : 1);
+      if (silence_us == 0 || now - watch.heard_us < silence_us) continue;
+      watch.heard_us = now;
+      watch.troubled(watch.answered ? Trouble::stalled : Trouble::forgotten);
+    }
   }
 }
 
@@ -317,6 +350,7 @@ void Balancer::tick() {
     if (slots_[id].health && !slots_[id].removed) publish_availability(id, now);
   if (now - expired_us_ < kExpireUs) return;
   expired_us_ = now;
+  count_silence(now);
   for (Pool& each : pools_) each.pipeline.expire(now);
 }
 

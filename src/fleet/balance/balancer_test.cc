@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "fleet/decide/policies.h"
 
 #include "fleet/balance/index_metrics.h"
@@ -252,6 +254,64 @@ TEST(Balancer, ARequestThatHasBegunToBeAnsweredIsNotForgotten) {
   for (int i = 0; i < 10; ++i) balancer->scraped({{.endpoint = id, .state = EndpointState{}}});
   EXPECT_EQ(heard, 0);
   balancer->ended(choice.booking, Outcome::success);
+}
+
+// An endpoint that reports no load cannot show that it has lost a request.
+TEST(Balancer, ASilentRequestOfABlindEndpointIsNoticedByTheClock) {
+  constexpr std::int64_t kSecondUs = 1'000'000;
+  std::int64_t now = kSecondUs;
+  const auto balancer = make("round_robin", {.now = &now});
+  const EndpointId id = join(*balancer, "a:80");
+  std::vector<Trouble> heard;
+  Choice choice = balancer->choose({}, {}).value();
+  balancer->watch(choice.booking, [&](Trouble trouble) { heard.push_back(trouble); }, 10 * kSecondUs);
+  const auto wait = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      now += kSecondUs;
+      balancer->tick();
+    }
+    return std::exchange(heard, {});
+  };
+  EXPECT_TRUE(wait(9).empty());
+  EXPECT_EQ(wait(1), std::vector{Trouble::forgotten});
+  balancer->first_token(choice.booking);
+  EXPECT_TRUE(wait(29).empty()) << "three times as long in a stream";
+  balancer->grow(choice.booking, 1);
+  EXPECT_TRUE(wait(29).empty()) << "since its last bytes";
+  EXPECT_EQ(wait(1), std::vector{Trouble::stalled});
+  balancer->scraped({{.endpoint = id, .state = EndpointState{.observed_us = now, .running = 1}}});
+  EXPECT_TRUE(wait(40).empty()) << "its reports tell";
+  EXPECT_EQ(wait(30), std::vector{Trouble::stalled}) << "they have ended";
+  balancer->ended(choice.booking, Outcome::neither);
+  EXPECT_TRUE(wait(60).empty());
+}
+
+TEST(Balancer, AWorkerThatIsAddedAgainIsDescribedAnew) {
+  const auto balancer = make("round_robin");
+  const EndpointId id = balancer->put({.name = "a:80", .url = "http://a:80"}).value();
+  EXPECT_EQ(balancer->put({.name = "a:80", .url = "http://a:80", .models = {"m"}, .block_size = 32}).value(),
+            id);
+  EXPECT_EQ(balancer->view()->find(id)->endpoint->models, std::vector<std::string>{"m"});
+  balancer->set_endpoints({{.name = "b:80", .url = "http://b:80", .models = {"listed"}}}, "list");
+  const EndpointId listed = balancer->put({.name = "b:80", .url = "http://b:80", .models = {"m"}}).value();
+  EXPECT_EQ(balancer->view()->find(listed)->endpoint->models, std::vector<std::string>{"listed"});
+  EXPECT_FALSE(balancer->add({.name = "a:80", .url = "http://a:80"})) << "twice on the command line";
+}
+
+TEST(Balancer, RegisteredRanksAreEndpoints) {
+  const auto balancer = make("round_robin");
+  balancer->set_endpoints({{.name = "a:80",
+                            .url = "http://a:80",
+                            .kv_events_endpoint = "tcp://a:5557",
+                            .ranks = 2,
+                            .block_size = 32}});
+  const auto view = balancer->view();
+  ASSERT_EQ(view->members.size(), 2U);
+  EXPECT_EQ(view->find("a:80")->state.block_size, 32);
+  EXPECT_TRUE(view->find("a:80")->endpoint->shares_port);
+  EXPECT_EQ(view->find("a:80@1")->endpoint->kv_events_endpoint, "tcp://a:5558");
+  balancer->set_endpoints({});
+  EXPECT_TRUE(balancer->view()->members.empty());
 }
 
 TEST(Balancer, AnEndpointThatNoProbeHasReachedIsBetterThanNone) {

@@ -1,4 +1,4 @@
-// Measures the time of plugins, for metrics. Decisions use no clock of their own; the timer has one.
+// Measures the time of plugins, for metrics. Decisions use no clock; the timer has one.
 #pragma once
 
 #include <cstdint>

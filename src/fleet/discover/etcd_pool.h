@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "fleet/discover/etcd_mirror.h"
@@ -19,14 +18,10 @@ struct EtcdOptions {
   std::string prefix = "/octavo/workers/";
 };
 
-// A key's value: "http://10.0.0.1:8000", or {"url": .., "role": "prefill" | "decode", "models": [..],
-// "kv_events": as read_event_addresses() takes it}. Errors: invalid_argument.
-Result<Endpoint> endpoint_of_value(std::string_view value);
-
 class EtcdPool {
  public:
-  // Called on a separate thread: once all keys are known, then with each change. A value that is no
-  // endpoint is skipped, with a line in the log. While etcd does not answer, the last endpoints stay valid.
+  // Called on a separate thread: once all keys are known, then with each change. A value that read_worker()
+  // refuses is skipped, with a line in the log. While etcd does not answer, the last endpoints stay valid.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   EtcdPool(EtcdOptions options, Endpoints endpoints);
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fleet/discover/etcd_pool.h"
+#include "fleet/discover/worker_record.h"
 
 namespace octavo::fleet {
 namespace {
@@ -24,7 +24,7 @@ TEST(EventAddresses, EachRankOfAnAddressHasTheNextPort) {
 }
 
 TEST(EventAddresses, AWorkerOfEtcdSaysItsOwn) {
-  const auto worker = endpoint_of_value(
+  const auto worker = read_worker(
       R"({"url": "http://10.0.0.1:8000", "role": "decode", "models": ["m"], "kv_events": "tcp://10.0.0.1:5557,tcp://10.0.0.1:5558"})");
   ASSERT_TRUE(worker) << worker.error().message;
   EXPECT_EQ(worker->kv_events_endpoint, "tcp://10.0.0.1:5557");
@@ -32,11 +32,10 @@ TEST(EventAddresses, AWorkerOfEtcdSaysItsOwn) {
   EXPECT_EQ(worker->models, std::vector<std::string>{"m"});
   for (const char* wrong :
        {"7", "\"http://a:1\"", "\"tcp://a\"", "\"tcp://a:0\"", "\"tcp://a:1,\"", "\"ipc://\""})
-    EXPECT_EQ(
-        endpoint_of_value(fmt::format(R"({{"url": "http://a:1", "kv_events": {}}})", wrong)).error().field,
-        "kv_events")
+    EXPECT_EQ(read_worker(fmt::format(R"({{"url": "http://a:1", "kv_events": {}}})", wrong)).error().field,
+              "kv_events")
         << wrong;
-  EXPECT_EQ(endpoint_of_value(R"({"url": "http://a:1", "models": "m"})").error().field, "models");
+  EXPECT_EQ(read_worker(R"({"url": "http://a:1", "models": "m"})").error().field, "models");
 }
 
 }  // namespace

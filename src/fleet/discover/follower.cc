@@ -9,21 +9,22 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kPauseMs = 500;        // behind a failure; each one in a row twice as long,
-constexpr int kPauseMsMax = 30'000;  // up to here
+constexpr int kPauseMs = 500;  // after the first failure; the pause doubles with each further one in a row
 
 }  // namespace
 
-Follower::Follower(std::string source, int turn_ms, std::function<Result<>()> once)
-    : source_(std::move(source)), turn_ms_(turn_ms), once_(std::move(once)), thread_([this] { run(); }) {}
+Follower::Follower(FollowerOptions options, std::function<Result<>()> once)
+    : options_(std::move(options)), once_(std::move(once)), thread_([this] { run(); }) {}
 
-Follower::~Follower() {
+Follower::~Follower() { stop(); }
+
+void Follower::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
   wake_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 bool Follower::pause(int ms) {
@@ -37,10 +38,10 @@ void Follower::run() {
   while (pause(pause_ms)) {
     const Result<> done = once_();
     if (!done && !failing)
-      log_warning("{}: {}; known endpoints stay until it answers", source_, done.error().message);
-    if (done && failing) log_info("{}: answers again", source_);
-    pause_ms = !failing ? kPauseMs : std::min(2 * pause_ms, kPauseMsMax);
-    if (done) pause_ms = turn_ms_;
+      log_warning("{}: {}; {}", options_.source, done.error().message, options_.while_failing);
+    if (done && failing) log_info("{}: answers again", options_.source);
+    pause_ms = std::min(failing ? 2 * pause_ms : kPauseMs, options_.pause_ms_max);
+    if (done) pause_ms = options_.turn_ms;
     failing = !done;
   }
 }

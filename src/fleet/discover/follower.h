@@ -1,4 +1,4 @@
-// A thread that follows a source of endpoints: it polls, and slows down while that fails.
+// A thread that repeats a call, such as reading a list of endpoints, and slows down while that fails.
 #pragma once
 
 #include <condition_variable>
@@ -11,21 +11,27 @@
 
 namespace octavo::fleet {
 
+struct FollowerOptions {
+  std::string source = {};    // name in the log, such as "Kubernetes, /api/v1/pods"
+  int turn_ms = 0;            // pause between two calls
+  int pause_ms_max = 30'000;  // longest pause after failures
+  std::string while_failing = "known endpoints stay until it answers";  // for the log
+};
+
 class Follower {
  public:
-  // source: name in the log, such as "Kubernetes, /api/v1/pods". once(): runs until it should be repeated, or
-  // an error; it returns soon after stopped(). turn_ms: pause between two runs.
-  Follower(std::string source, int turn_ms, std::function<Result<>()> once);
+  // once(): returns when it should be repeated, with an error if it failed, and soon after stopped().
+  Follower(FollowerOptions options, std::function<Result<>()> once);
   ~Follower();
 
+  void stop();  // waits for the call in progress
   bool stopped() { return !pause(0); }
 
  private:
   void run();
   bool pause(int ms);  // false: stopped
 
-  const std::string source_;
-  const int turn_ms_;
+  const FollowerOptions options_;
   const std::function<Result<>()> once_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -18,7 +18,7 @@ constexpr std::size_t kLineBytesMax = 16 << 20;   // etcd's objects have 1.5 MiB
 KubeWatch::KubeWatch(KubeApi api, std::string path, std::string selector, KubeSink& sink)
     : api_(std::move(api)),
       mirror_(std::move(path), std::move(selector), sink),
-      follower_("Kubernetes, " + mirror_.path(), kTurnMs, [this] { return once(); }) {}
+      follower_({.source = "Kubernetes, " + mirror_.path(), .turn_ms = kTurnMs}, [this] { return once(); }) {}
 
 Result<> KubeWatch::once() {
   TRY(KubeConnection connection, KubeConnection::open(api_));

@@ -54,10 +54,11 @@ Result<PolledOptions> poll_dns(const std::string& host_and_port, int interval_ms
 }
 
 PolledPool::PolledPool(const PolledOptions& options, const Endpoints& endpoints)
-    : follower_(options.source, options.interval_ms, [read = options.read, endpoints]() -> Result<> {
-        TRY(std::vector<Endpoint> there, read());
-        endpoints(std::move(there));
-        return {};
-      }) {}
+    : follower_({.source = options.source, .turn_ms = options.interval_ms},
+                [read = options.read, endpoints]() -> Result<> {
+                  TRY(std::vector<Endpoint> there, read());
+                  endpoints(std::move(there));
+                  return {};
+                }) {}
 
 }  // namespace octavo::fleet

@@ -36,6 +36,15 @@ std::size_t BlockIndex::find(PrefixKey key) const {
   return at;
 }
 
+void BlockIndex::prefetch(std::span<const PrefixKey> keys, std::size_t first, std::size_t step) const {
+  const auto each = [&](auto&& touch) {
+    for (std::size_t at = first; at < keys.size(); at += step) touch(slots_[place(keys[at])]);
+  };
+  each([](const Slot& slot) { __builtin_prefetch(&slot); });
+  each([this](const Slot& slot) { __builtin_prefetch(&lists_[slot.list]); });
+  each([this](const Slot& slot) { __builtin_prefetch(lists_[slot.list].data()); });
+}
+
 std::span<const std::uint32_t> BlockIndex::holders(const Slot& slot) const {
   if (slot.first == 0) return {};
   if (slot.list == 0) return {&slot.first, 1};
@@ -145,12 +154,7 @@ std::uint8_t BlockIndex::tiers(EndpointId endpoint, PrefixKey key) const {
 void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const {
   overlap.clear();
   overlap.prompt_blocks = static_cast<std::uint32_t>(keys.size());
-  const auto places = [&](auto&& touch) {
-    for (std::size_t at = kJump - 1; at < keys.size(); at += kJump) touch(slots_[place(keys[at])]);
-  };
-  places([](const Slot& slot) { __builtin_prefetch(&slot); });
-  places([this](const Slot& slot) { __builtin_prefetch(&lists_[slot.list]); });
-  places([this](const Slot& slot) { __builtin_prefetch(lists_[slot.list].data()); });
+  prefetch(keys, kJump - 1, kJump);
   // Visits the holders of blocks up to `at`, one after the other.
   std::size_t at = 0;
   const auto step = [&](std::size_t next, const Slot& slot) {
@@ -174,7 +178,7 @@ void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const 
 }
 
 void BlockIndex::grow() {
-  std::vector<Slot> old(slots_.size() * 2);
+  Slots old(slots_.size() * 2);
   old.swap(slots_);
   --shift_;
   for (const Slot& slot : old)

@@ -51,28 +51,36 @@ void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event)
     key = parent->second;
   }
   held.group = event.group;
-  new_keys_.clear();
+  event_keys_.clear();
   for (std::size_t i = 0; i < event.blocks.size(); ++i) {
     key = next_key(key, std::span(event.tokens).subspan(i * size, size));
     if (held.keys.size() == blocks_max_ && !held.keys.contains(event.blocks[i])) break;
     held.keys[event.blocks[i]] = key;
-    new_keys_.push_back(key);
+    event_keys_.push_back(key);
   }
+  index_.prefetch(event_keys_);
   const std::lock_guard lock(table_);
   if (first) block_size_ = static_cast<int>(event.block_size);
-  for (const PrefixKey stored : new_keys_) index_.store(endpoint, stored, event.tier);
-  if (new_keys_.empty()) return;
+  for (const PrefixKey stored : event_keys_) index_.store(endpoint, stored, event.tier);
+  if (event_keys_.empty()) return;
   if (endpoint >= tells_.size()) tells_.resize(endpoint + std::size_t{1});
   tells_[endpoint] = true;
 }
 
 void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event) {
-  const std::lock_guard lock(table_);
+  event_keys_.clear();
+  gone_names_.clear();
   for (const std::uint64_t block : event.blocks) {
     const auto known = held.keys.find(block);
     if (known == held.keys.end()) continue;
-    index_.remove(endpoint, known->second, event.tier);
-    if (!index_.holds(endpoint, known->second)) held.keys.erase(known);
+    gone_names_.push_back(block);
+    event_keys_.push_back(known->second);
+  }
+  index_.prefetch(event_keys_);
+  const std::lock_guard lock(table_);
+  for (std::size_t i = 0; i < event_keys_.size(); ++i) {
+    index_.remove(endpoint, event_keys_[i], event.tier);
+    if (!index_.holds(endpoint, event_keys_[i])) held.keys.erase(gone_names_[i]);
   }
 }
 

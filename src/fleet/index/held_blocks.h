@@ -70,10 +70,12 @@ class HeldBlocks {
   void lose(EndpointId endpoint);  // and the endpoint reports no more
 
   std::size_t blocks_max_;
-  mutable std::mutex writers_;       // one at a time; of held_ and new_keys_
+  mutable std::mutex writers_;       // one at a time; of held_, event_keys_ and gone_names_
   mutable std::shared_mutex table_;  // of the rest, which only the writer changes
   std::vector<Held> held_;           // [EndpointId]
-  std::vector<PrefixKey> new_keys_;  // of the event at hand
+  std::vector<PrefixKey> event_keys_;  // of the event at hand
+  std::vector<std::uint64_t>
+      gone_names_;  // the engine's names of removed blocks that are known; of event_keys_
   int block_size_ = 0;
   BlockIndex index_;
   std::vector<bool> tells_;  // [EndpointId]

@@ -53,7 +53,7 @@ Hits hits(const HeldBlocks& held, EndpointId endpoint, std::uint32_t p, std::uin
 TEST(HeldBlocks, FollowsWhatEnginesTell) {
   HeldBlocks held(100);
   held.apply(1, stored(5, 0, 3));
-  held.apply(2, stored(5, 0, 2, 777));  // an engine with names of its own
+  held.apply(2, stored(5, 0, 2, 777));  // an engine with its own names
   held.apply(1, stored(5, 3, 1));
   EXPECT_EQ(hits(held, 1, 5, 10).device, 4U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
@@ -72,7 +72,7 @@ TEST(HeldBlocks, PassesOverWhatItCannotPlace) {
   CacheEvent no_size = stored(6, 0, 1);
   no_size.block_size = 0;
   held.apply(0, no_size);
-  held.apply(0, stored(5, 2, 1));  // nobody knows its parent
+  held.apply(0, stored(5, 2, 1));  // its parent is unknown
   EXPECT_EQ(held.blocks(0), 0U);
   held.apply(0, stored(5, 0, 1));
   CacheEvent other_size = stored(6, 0, 1);
@@ -228,7 +228,7 @@ TEST(HeldBlocks, WhatIsRestoredFitsWhatIsThere) {
   EXPECT_TRUE(to.restore(1, dump));
   EXPECT_EQ(to.blocks(1), 3U) << "its limit";
   dump.block_size = kBlock + 1;
-  EXPECT_TRUE(to.restore(1, dump)) << "nobody else's blocks are there";
+  EXPECT_TRUE(to.restore(1, dump)) << "the index has no other blocks";
   EXPECT_EQ(to.read().block_size(), kBlock + 1);
   EXPECT_FALSE(to.restore(2, from.dump(0).value())) << "blocks of another size";
   EXPECT_EQ(to.blocks(2), 0U);

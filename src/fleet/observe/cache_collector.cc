@@ -19,6 +19,7 @@
 #include "fleet/observe/cache_events.h"
 #include "fleet/observe/cache_message.h"
 #include "fleet/observe/cache_stream.h"
+#include "fleet/view/address_list.h"
 
 namespace octavo::fleet {
 namespace {
@@ -31,15 +32,23 @@ std::string_view publisher(std::string_view topic) {
   return topic.substr(begin, topic.find('@', begin) - begin);
 }
 
+// "[fd00::1]:8000" of "fd00::1:8000": a template for IPv4 addresses writes an IPv6 address without brackets.
+std::string with_brackets(std::string_view name) {
+  const std::size_t colon = std::min(name.rfind(':'), name.size());
+  return fmt::format("[{}]{}", name.substr(0, colon), name.substr(colon));
+}
+
 // The endpoint that the topic names, or the endpoint of this rank at the same address; null if unknown.
 // Ranks of one server may share the topic of its first port. Separate servers on one host each name their
 // port and publish as rank 0. Ranks may be counted over several hosts (vLLM's external load balancing).
 const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
   const Member* named = view.find(name);
-  if (!named && ip_of(name) != name) return nullptr;
+  if (!named) named = view.find(with_brackets(name));
   std::vector<const Member*> ranks;
   for (const Member& member : view.members)
-    if (ip_of(member.endpoint->name) == ip_of(name)) ranks.push_back(&member);
+    if (named ? ip_of(member.endpoint->name) == ip_of(named->endpoint->name)
+              : address_names(name, ip_of(member.endpoint->name)))
+      ranks.push_back(&member);
   if (ranks.empty() || (named && (named->endpoint->rank != 0 || rank.value_or(0) == 0))) return named;
   const auto count = static_cast<std::int64_t>(ranks.size());
   const auto of_rank = std::ranges::find(ranks, std::max<std::int64_t>(rank.value_or(0), 0) % count,

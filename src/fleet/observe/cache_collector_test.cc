@@ -65,6 +65,24 @@ class Collecting : public testing::Test {
   zmq::socket_t engine{context, zmq::socket_type::pub};
 };
 
+TEST_F(Collecting, AddressesOfVersion6HaveBracketsOrNone) {
+  EXPECT_TRUE(fleet.add({.name = "[fd00::1]:8000"}));
+  std::uint64_t number = 0;
+  for (; number < 6000 && blocks(2) == 0; ++number) {
+    tell("kv@[fd00::1]:8000@m", number, 'a');
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  tell("kv@fd00::1:8000@m", number++, 'b');
+  EXPECT_TRUE(comes_to_hold(2, 2));
+  tell("kv@fd00::1@m", number++, 'c');
+  EXPECT_TRUE(comes_to_hold(2, 3));
+  tell("kv@[fd00::1]@m", number++, 'd');
+  EXPECT_TRUE(comes_to_hold(2, 4));
+  tell("kv@fd00::2:8000@m", number, 'e');  // nobody's
+  tell("kv@[fd00::1]:8000@m", number++, 'f');
+  EXPECT_TRUE(comes_to_hold(2, 5));
+}
+
 TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   std::uint64_t number = 0;  // a subscription takes its time to arrive
   for (; number < 6000 && blocks(1) == 0; ++number) {

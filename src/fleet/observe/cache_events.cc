@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
+#include <cctype>
 #include <span>
 
 #include "fleet/observe/msgpack_reader.h"
@@ -24,14 +25,15 @@ constexpr std::array<std::string_view, 11> kStored{"block_hashes",
                                                    "kv_cache_spec_sliding_window"};
 constexpr std::array<std::string_view, 3> kRemoved{"block_hashes", "medium", "group_idx"};
 
-// An integer, or the last eight of some bytes.
+// An integer, or the last eight of some bytes, big-endian. Fewer bytes are a smaller number.
 std::optional<std::uint64_t> read_hash(MsgpackReader& in) {
   if (const auto number = in.bits()) return number;
   const auto bytes = in.bytes();
-  if (!bytes || bytes->size() < sizeof(std::uint64_t)) return std::nullopt;
-  std::uint64_t hash;
-  std::memcpy(&hash, bytes->data() + bytes->size() - sizeof hash, sizeof hash);
-  return __builtin_bswap64(hash);
+  if (!bytes || bytes->empty()) return std::nullopt;
+  std::uint64_t hash = 0;
+  for (const char byte : bytes->substr(bytes->size() - std::min(bytes->size(), sizeof hash)))
+    hash = hash << 8 | static_cast<unsigned char>(byte);
+  return hash;
 }
 
 bool read_hashes(MsgpackReader& in, std::vector<std::uint64_t>& hashes) {
@@ -77,9 +79,17 @@ bool read_extras(MsgpackReader& in, std::string& extras) {
   return count.has_value();
 }
 
+// vLLM and SGLang write "GPU", "CPU", "CPU_PINNED" and "DISK"; others the same in lower case, or nothing for
+// the device's memory.
 Tier tier_of(std::string_view medium) {
-  if (medium == "GPU") return Tier::device;
-  return medium.starts_with("CPU") ? Tier::host : Tier::disk;
+  const auto begins = [&](std::string_view name) {
+    return medium.size() >= name.size() &&
+           std::ranges::equal(medium.substr(0, name.size()), name, [](char a, char b) {
+             return std::toupper(static_cast<unsigned char>(a)) == b;
+           });
+  };
+  if (medium.empty() || begins("GPU") || begins("HBM") || begins("DEVICE")) return Tier::device;
+  return begins("CPU") || begins("HOST") || begins("DRAM") ? Tier::host : Tier::disk;
 }
 
 bool read_field(MsgpackReader& in, std::string_view name, CacheEvent& event) {

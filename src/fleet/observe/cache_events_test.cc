@@ -48,6 +48,29 @@ TEST(CacheEvents, ABatchNamesTheRankThatPublishesIt) {
             std::nullopt);
 }
 
+// llm-d reads hashes of any length and names of memories in any case.
+TEST(CacheEvents, FormsOfOtherPublishers) {
+  const auto bytes = [](std::string_view value) {
+    return std::string("\xc4") + static_cast<char>(value.size()) + std::string(value);
+  };
+  const auto stored = [&](const std::string& hash, const std::string& medium) {
+    const auto events =
+        read(list({kTime, list({list({text("BlockStored"), list({hash}), kNil, list({small(5), small(6)}),
+                                      small(2), kNil, medium})})}));
+    CHECK(events.size() == 1);
+    return events[0];
+  };
+  EXPECT_THAT(stored(bytes("\1\2"s), kNil).blocks, ElementsAre(0x102U));
+  EXPECT_THAT(stored(bytes("\xff\0\0\0\0\0\0\1\2"s), kNil).blocks, ElementsAre(0x102U));
+  EXPECT_FALSE(read_cache_batch(list({kTime, list({list({text("BlockRemoved"), list({bytes("")})})})})));
+  for (const char* device : {"GPU", "gpu", "", "hbm"})
+    EXPECT_EQ(stored(small(1), text(device)).tier, Tier::device) << device;
+  for (const char* host : {"CPU", "cpu", "CPU_PINNED", "cpu_tier1"})
+    EXPECT_EQ(stored(small(1), text(host)).tier, Tier::host) << host;
+  for (const char* disk : {"DISK", "storage", "nixl"})
+    EXPECT_EQ(stored(small(1), text(disk)).tier, Tier::disk) << disk;
+}
+
 TEST(CacheEvents, OfArrays) {
   const auto events = read(
       list({kTime,

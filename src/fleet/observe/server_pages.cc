@@ -37,7 +37,8 @@ Result<http::Response> ask_server(const std::string& base, std::string_view meth
   return client.request(method, path, std::move(body), headers);
 }
 
-std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key) {
+std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key,
+                                    std::string_view type) {
   std::vector<std::string> found;
   for (const std::string& url : urls) {
     const auto listed = fetch(url, "/workers", api_key);
@@ -48,10 +49,13 @@ std::vector<std::string> servers_at(const std::vector<std::string>& urls, const 
       found.push_back(url);
       continue;
     }
-    for (const boost::json::value& worker : workers->get_array())
+    for (const boost::json::value& worker : workers->get_array()) {
+      const boost::json::value* is = worker.find_pointer("/worker_type", wrong);
+      if (!type.empty() && !(is != nullptr && is->is_string() && is->get_string() == type)) continue;
       if (const boost::json::value* at = worker.find_pointer("/url", wrong); at != nullptr && at->is_string())
         if (const std::string at_url(at->get_string()); std::ranges::find(found, at_url) == found.end())
           found.push_back(at_url);  // once, however many ranks it is
+    }
   }
   return found;
 }

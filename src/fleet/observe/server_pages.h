@@ -15,8 +15,10 @@ namespace octavo::fleet {
 Result<http::Response> ask_server(const std::string& base, std::string_view method, std::string_view path,
                                   std::string body, const std::string& api_key);
 
-// The replicas at these URLs: the workers of a router (`octavo route`), otherwise the URL itself.
-std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key);
+// The replicas at these URLs: the workers of a router (`octavo route`), otherwise the URL itself. type: only
+// workers of this worker_type, "prefill" or "decode"; "": all.
+std::vector<std::string> servers_at(const std::vector<std::string>& urls, const std::string& api_key,
+                                    std::string_view type = "");
 
 // Reads GET /metrics of each server, many at a time. A page can be an error: io, or a status other than 200.
 std::map<std::string, Result<std::string>> metrics_pages(const std::vector<std::string>& servers,

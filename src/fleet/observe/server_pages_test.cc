@@ -33,6 +33,13 @@ TEST(ServerPages, ARouterStandsForItsWorkers) {
   EXPECT_THAT(servers_at(all, "key"), ElementsAre(replica->address(), "http://a:1", "http://b:2"));
 }
 
+TEST(ServerPages, APoolIsTheWorkersOfOneType) {
+  const auto router = serving({{"/workers", R"({"workers": [{"url": "http://a:1", "worker_type": "prefill"},
+      {"url": "http://b:2", "worker_type": "decode"}, {"url": "http://c:3"}]})"}});
+  EXPECT_THAT(servers_at({router->address()}, "key", "prefill"), ElementsAre("http://a:1"));
+  EXPECT_THAT(servers_at({router->address()}, "key", "decode"), ElementsAre("http://b:2"));
+}
+
 TEST(ServerPages, ThoseThatDoNotAnswerSaySo) {
   const auto replica = serving({{"/metrics", "up 1\n"}}), other = serving({});
   const std::string gone = "http://127.0.0.1:1";

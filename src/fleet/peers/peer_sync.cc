@@ -148,8 +148,9 @@ Result<std::unique_ptr<PeerSync>> PeerSync::start(const PeerOptions& options, Ow
   TRY_VOID(state->begin(options));
   state->thread = std::thread([made = state.get()] { made->run(); });
   if (!state->names.empty())
-    state->resolving = std::make_unique<Follower>("addresses of routers", kResolveMs,
-                                                  [made = state.get()] { return made->resolve(); });
+    state->resolving =
+        std::make_unique<Follower>(FollowerOptions{.source = "addresses of routers", .turn_ms = kResolveMs},
+                                   [made = state.get()] { return made->resolve(); });
   return std::unique_ptr<PeerSync>(new PeerSync(std::move(state)));
 }
 

@@ -64,6 +64,7 @@ struct EndpointPickerConfig {
   std::optional<FlowGateOptions> flow = {};             // empty if the feature gate flowControl is off,
   SaturationDetector shedding = UtilizationDetector{};  // then this decides when requests are refused
   int primary_port = 0;       // port to which the gateway sends all requests, for any rank; 0: the rank's
+  std::vector<RequestAttribute> attributes = {};  // reported to the gateway with each answer
   bool tells_served = false;  // answers name the endpoint that served them
 };
 

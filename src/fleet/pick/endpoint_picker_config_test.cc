@@ -376,7 +376,7 @@ schedulingProfiles:
   - {pluginRef: latency-scorer}
   - {pluginRef: active-request-scorer}
 )");
-  EXPECT_EQ(steps(config), "latency-scorerx1 active-request-scorerx1 ") << "the last needs no row of its own";
+  EXPECT_EQ(steps(config), "latency-scorerx1 active-request-scorerx1 ") << "the last needs no row";
 }
 
 TEST(EndpointPickerConfig, ImagesAndVideosCountAsTokens) {

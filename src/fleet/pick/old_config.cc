@@ -80,9 +80,15 @@ void take_tokenizer(json::object& indexer, json::array& added) {
 }
 
 void update_precise(json::object& parameters, std::string_view name, json::array& added) {
+  // Versions with one prefix scorer gave it the parameters of both; an even older index was in Redis.
+  for (const std::string_view field :
+       {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
+    drop(parameters, field, name);
   json::object* indexer = object_in(parameters, "indexerConfig");
   if (!indexer) return;
   move(*indexer, "tokenProcessorConfig", parameters, "tokenProcessorConfig");
+  indexer = object_in(parameters, "indexerConfig");
+  move(*indexer, "speculativeIndexing", parameters, "speculativeIndexing");
   indexer = object_in(parameters, "indexerConfig");  // an insertion moves the fields of an object
   drop(*indexer, "prefixStoreConfig", name);
   take_tokenizer(*indexer, added);
@@ -128,6 +134,35 @@ void take_mode(json::object& plugin) {
   const bool tracks = text_in(*parameters, "mode") == "cache_tracking";
   parameters->erase("mode");
   if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
+}
+
+// Handlers of versions before deciders: prompts go to prefill if at least `threshold` bytes are not cached;
+// 0: every prompt does.
+void take_threshold(json::object& handler, bool deciders, json::array& added) {
+  constexpr std::int64_t kBytesPerToken = 4;
+  if (!handler.contains("parameters") || handler.at("parameters").is_null())
+    handler["parameters"] = json::object();
+  if (!handler.at("parameters").is_object()) return;
+  json::object& parameters = handler.at("parameters").get_object();
+  for (const std::string_view field : {"deciderPluginName", "prefillDeciderPluginName", "deciders"})
+    if (parameters.contains(field)) return;
+  const bool old = parameters.contains("threshold") || parameters.contains("hashBlockSize");
+  if (!old && (deciders || text_in(handler, "type") != "pd-profile-handler")) return;
+  const json::value threshold =
+      parameters.contains("threshold") ? parameters.at("threshold") : json::value(0);
+  if (!threshold.is_int64() || threshold.get_int64() < 0) return;  // the reader reports it
+  parameters.erase("threshold");
+  parameters.erase("hashBlockSize");
+  const std::int64_t tokens = (threshold.get_int64() + kBytesPerToken - 1) / kBytesPerToken;
+  const std::string own = text_in(handler, "name");
+  const std::string name = (own.empty() ? text_in(handler, "type") : own) + "-decider";
+  parameters["deciderPluginName"] = name;
+  json::object decider{{"name", name}, {"type", "always-disagg-pd-decider"}};
+  if (tokens > 0) {
+    decider["type"] = "prefix-based-pd-decider";
+    decider["parameters"] = json::object{{"nonCachedTokens", tokens}};
+  }
+  added.push_back(std::move(decider));
 }
 
 void update_plugin(json::object& plugin, json::array& added) {
@@ -182,6 +217,12 @@ void update_old_config(json::object& file) {
   json::array added;
   for (json::value& plugin : list)
     if (plugin.is_object()) update_plugin(plugin.get_object(), added);
+  const bool deciders =
+      find_type(list, "prefix-based-pd-decider") || find_type(list, "always-disagg-pd-decider");
+  for (json::value& plugin : list)
+    if (plugin.is_object() && (text_in(plugin.get_object(), "type") == "pd-profile-handler" ||
+                               text_in(plugin.get_object(), "type") == "disagg-profile-handler"))
+      take_threshold(plugin.get_object(), deciders, added);
   for (json::value& plugin : added) {
     const std::string type = text_in(plugin.get_object(), "type");
     if (plugin.get_object().contains("name") || !find_type(list, type)) list.push_back(std::move(plugin));

@@ -115,8 +115,8 @@ TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
 
 TEST(EndpointPickerConfig, WhatIsMissingIsRefusedWithWhatDoesTheSame) {
   for (const std::string type :
-       {"vllmgrpc-parser", "request-attribute-reporter", "multicluster-queue-scorer",
-        "disaggregatedset-rollout-screener", "k8s-notification-source", "low-queue-filter"}) {
+       {"vllmgrpc-parser", "multicluster-queue-scorer", "disaggregatedset-rollout-screener",
+        "k8s-notification-source", "low-queue-filter"}) {
     const auto refused = parse_endpoint_picker_config("plugins: [{type: " + type + "}]", true);
     ASSERT_FALSE(refused) << type;
     EXPECT_EQ(refused.error().field, "plugins[0].type");
@@ -213,6 +213,50 @@ schedulingProfiles: [{name: default, plugins: [{pluginRef: predicted-latency-sco
   EXPECT_EQ(config.pipeline.plugins[0].parameters.at("ttftWeight").as_double(), 0.5);
   EXPECT_EQ(config.pipeline.plugins[1].type, "predicted-latency-producer");
   EXPECT_EQ(config.pipeline.plugins[1].parameters.at("samplingMean").as_double(), 1000);
+}
+
+// llm-d-inference-scheduler 0.2 to 0.5: the handler decides by bytes that are not cached.
+TEST(OldConfig, ThresholdsOfTheFirstProfileHandlers) {
+  const std::string rest = R"(
+- {type: prefix-cache-scorer, parameters: {hashBlockSize: 5}}
+- {type: prefill-filter}
+- {type: decode-filter}
+schedulingProfiles:
+- {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: prefix-cache-scorer}]}
+- {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: prefix-cache-scorer}]}
+)";
+  const auto rule = [&](const std::string& handler) {
+    const auto config = read("plugins:\n- " + handler + rest);
+    return config.pipeline.prefill ? config.pipeline.prefill->new_tokens : -1;
+  };
+  EXPECT_EQ(rule("{type: pd-profile-handler, parameters: {threshold: 10, hashBlockSize: 5}}"), 3);
+  EXPECT_EQ(rule("{type: pd-profile-handler, parameters: {threshold: 0, hashBlockSize: 5}}"), 0);
+  EXPECT_EQ(rule("{type: pd-profile-handler}"), 0) << "every prompt goes to prefill";
+  EXPECT_EQ(rule("{type: disagg-profile-handler, parameters: {threshold: 0, hashBlockSize: 5}}"), 0);
+  EXPECT_EQ(rule("{type: disagg-profile-handler}"), -1) << "no decider: prompts stay";
+  const auto refused = parse_endpoint_picker_config(
+      "plugins:\n- {type: pd-profile-handler, parameters: {threshold: -1}}" + rest);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "plugins[0].parameters.threshold");
+}
+
+TEST(OldConfig, OnePrefixScorerHadTheParametersOfBoth) {
+  const auto config = read(R"(
+plugins:
+- type: prefix-cache-scorer
+  parameters:
+    mode: cache_tracking
+    blockSize: 16
+    lruCapacityPerServer: 31250
+    maxPrefixBlocksToMatch: 256
+    kvCacheRedisAddr: "redis://localhost:6379"
+    indexerConfig:
+      speculativeIndexing: true
+      tokenProcessorConfig: {blockSize: 64, hashSeed: "42"}
+)");
+  const auto& parameters = config.pipeline.plugins.at(0).parameters;
+  EXPECT_EQ(parameters.at("tokenProcessorConfig").at("blockSize").as_int64(), 64);
+  EXPECT_TRUE(parameters.at("speculativeIndexing").as_bool());
 }
 
 }  // namespace

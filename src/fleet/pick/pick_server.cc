@@ -202,6 +202,7 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   options.processor.shedding = options.config.shedding;
   options.processor.primary_port = options.config.primary_port;
   options.processor.media_tokens = options.config.media_tokens;
+  options.processor.attributes = options.config.attributes;
   options.processor.tells_served = options.config.tells_served;
   TRY(Scraper::Pages pages, scraped_pages(options));
   auto state = std::make_unique<State>(std::move(balancer), options, std::move(pages));

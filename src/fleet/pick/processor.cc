@@ -10,7 +10,6 @@
 #include "ext_proc.pb.h"
 #include "fleet/pick/choice_answer.h"
 #include "fleet/pick/gateway_metadata.h"
-#include "fleet/pick/usage.h"
 #include "fleet/scan/request_scan.h"
 #include "openai/routes.h"
 
@@ -32,6 +31,7 @@ constexpr std::size_t kPieceBytes = 62'000;
 bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
   switch (protocol) {
     case openai::Protocol::openai:
+    case openai::Protocol::ollama:
       return parsers.openai;
     case openai::Protocol::anthropic:
       return parsers.anthropic;
@@ -80,7 +80,7 @@ void add_request_body(std::string_view body, bool has_trailers, std::vector<Proc
 }  // namespace
 
 Processor::Processor(ProcessorContext& context)
-    : context_(context), arrived_us_(now_us()), body_share_(context.bodies) {
+    : context_(context), arrived_us_(now_us()), body_share_(context.bodies), answer_(context.balancer) {
   told_.status = 0;
   context_.metrics.stream_opened();
 }
@@ -146,6 +146,8 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
 
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
+  // Gateways have sent the last piece of a streamed body twice. Nothing answers the second one.
+  if (begun_ && decided_ && request_mode_ == BodyMode::full_duplex) return {};
   if (!begun_ || decided_)
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
   const std::uint64_t bytes = request_.body.size() + piece.body().size();
@@ -353,7 +355,7 @@ void Processor::cancel() {
 }
 
 bool Processor::begins() const {
-  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && choice_.endpoint && held_ > 0;
+  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && answer_.picked() && held_ > 0;
 }
 
 void Processor::evictable(std::function<void()> evict) {
@@ -397,13 +399,12 @@ void Processor::pick_any(Answers& answers) {
 }
 
 void Processor::add_choice(Choice choice, Answers& answers) {
-  choice_ = std::move(choice);
-  sent_us_ = now_us();
-  told_.split = split_of(choice_);
+  answer_.sent(std::move(choice));
+  told_.split = split_of(answer_.choice());
   const std::string request_id = request_.headers.find("x-request-id")
                                      ? ""
                                      : random_uuid(context_.balancer.draw(), context_.balancer.draw());
-  write_choice({.choice = choice_,
+  write_choice({.choice = answer_.choice(),
                 .request = request_,
                 .primary_port = context_.options.primary_port,
                 .emit_scores = context_.options.emit_scores,
@@ -435,28 +436,20 @@ void Processor::on_response_headers(const ProcessingRequest& message, Answers& a
   for (const HeaderValue& header : headers.headers().headers()) {
     const std::string_view value = value_of(header);
     if (header.key() == ":status") std::from_chars(value.data(), value.data() + value.size(), told_.status);
-    if (header.key() == "content-type") event_stream_ = value.starts_with("text/event-stream");
+    if (header.key() == "content-type") answer_.content_type(value);
   }
   CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
   if (context_.options.tells_served)
     set_header(*common.mutable_header_mutation(), kServedHeader,
                read_served(message).value_or("fail: missing destination endpoint served metadata"));
-  for (const auto& [name, value] : choice_.answer_headers)
+  for (const auto& [name, value] : answer_.choice().answer_headers)
     set_header(*common.mutable_header_mutation(), name, value);
   if (restorer_.active()) common.mutable_header_mutation()->add_remove_headers("content-length");
   if (headers.end_of_stream()) response_ended();
 }
 
 void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answers) {
-  if (told_.first_byte_seconds < 0 && !piece.body().empty()) {
-    told_.first_byte_seconds = seconds();
-    first_token_us_ = now_us();
-    if (choice_.endpoint) context_.balancer.first_token(choice_.booking);
-  }
-  told_.response_bytes += piece.body().size();
-  if (event_stream_ && choice_.endpoint) context_.balancer.grow(choice_.booking, 1);
-  tail_ += piece.body();
-  if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
+  answer_.piece(piece.body());
   auto& answer = *answers.emplace_back().mutable_response_body();
   const bool restored = restorer_.active();
   std::string body = restored ? restorer_.push(piece.body(), piece.end_of_stream()) : piece.body();
@@ -467,37 +460,19 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
   } else if (restored) {
     answer.mutable_response()->mutable_body_mutation()->set_body(std::move(body));
   }
-  if (piece.end_of_stream()) response_ended();
+  if (!piece.end_of_stream()) return;
+  report_attributes(context_.options.attributes, answer_.tail(), answers.back());
+  response_ended();
 }
 
 void Processor::response_ended() {
-  const Usage usage = find_usage(tail_);
-  told_.input_tokens = usage.input_tokens;
-  told_.output_tokens = usage.output_tokens;
-  told_.cached_tokens = usage.cached_tokens;
-  told_.streamed = event_stream_;
-  if (choice_.endpoint && choice_.inputs && told_.status == 200) tell_latency();
-  if (choice_.endpoint) context_.balancer.ended(choice_.booking, Outcome::neither);
-  choice_.endpoint = nullptr;
+  answer_.ended(arrived_us_, told_);
   if (evictable_) context_.gate->stopped(held_);
   if (!std::exchange(begun_, false)) return;
   told_.seconds = seconds();
   if (context_.gate && told_.input_tokens >= 0)
     context_.gate->ended(fairness_id_, told_.input_tokens, std::max<std::int64_t>(told_.output_tokens, 0));
   context_.metrics.ended(told_);
-}
-
-// Streams: TTFT and the time between tokens; other answers: the time to the end.
-void Processor::tell_latency() const {
-  const auto ms = [](std::int64_t from_us, std::int64_t to_us) {
-    return static_cast<double>(to_us - from_us) * 1e-3;
-  };
-  const std::int64_t now = now_us();
-  const std::int64_t more = told_.output_tokens - 1;
-  if (first_token_us_ == 0) return;
-  context_.balancer.took(
-      choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_token_us_ : now),
-      event_stream_ && more > 0 ? ms(first_token_us_, now) / static_cast<double>(more) : -1);
 }
 
 }  // namespace octavo::fleet

@@ -19,7 +19,9 @@
 #include "fleet/pick/burst_gate.h"
 #include "fleet/pick/model_rewriting.h"
 #include "fleet/pick/pick_metrics.h"
+#include "fleet/pick/picked_answer.h"
 #include "fleet/pick/prompt_renderer.h"
+#include "fleet/pick/request_attribute.h"
 #include "http/body_budget.h"
 #include "http/message.h"
 
@@ -54,6 +56,7 @@ struct ProcessorOptions {
       UtilizationDetector{};      // without `flow`: refuses priorities below 0 when saturated
   int primary_port = 0;           // where the gateway sends all requests to; 0: as picked
   MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
+  std::vector<RequestAttribute> attributes = {};  // reported with each answer
   bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
 };
 
@@ -118,7 +121,6 @@ class Processor {
   void on_response_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
   void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
   void response_ended();
-  void tell_latency() const;
 
   // Reads the request, picks, and answers headers and body with the choice, or refuses.
   void decide(bool has_trailers, Answers& answers);
@@ -147,8 +149,7 @@ class Processor {
   BodyMode response_mode_ = BodyMode::full_duplex;
   http::Request request_;  // method, path, headers, and the body as it is gathered
   http::BodyShare body_share_;
-  Choice choice_;  // without an endpoint: nothing is booked
-  std::int64_t sent_us_ = 0, first_token_us_ = 0;
+  PickedAnswer answer_;
   PickedRequest told_;
   RouteRequest route_;            // until it is picked for
   std::string fairness_id_ = {};  // as it waited
@@ -164,9 +165,7 @@ class Processor {
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;
   bool decided_ = false;
-  bool event_stream_ = false;
   bool over_ = false;
-  std::string tail_;  // the end of the answer, where its usage stands
 };
 
 }  // namespace octavo::fleet

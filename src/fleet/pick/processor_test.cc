@@ -71,6 +71,22 @@ TEST_F(ProcessorTest, TrailersEndABody) {
   EXPECT_TRUE(answers_[2].has_request_trailers());
 }
 
+// Envoy has sent it for bodies above 1 MB (Gateway API Inference Extension, issue 2988).
+TEST_F(ProcessorTest, TheLastPieceOfAStreamedBodyMayComeTwice) {
+  begin(1);
+  ASSERT_TRUE(send(request_headers()));
+  ASSERT_TRUE(send(request_body(kBody.substr(0, 20), false)));
+  ASSERT_TRUE(send(request_body(kBody.substr(20))));
+  ASSERT_EQ(answers_.size(), 2U);
+  EXPECT_EQ(answers_[1].request_body().response().body_mutation().streamed_response().body(), kBody);
+  for (const bool end : {true, false}) {
+    ASSERT_TRUE(send(request_body(kBody.substr(20), end)));
+    EXPECT_TRUE(answers_.empty()) << "the engine has the whole body already";
+  }
+  ASSERT_TRUE(send(response_body("{}", true)));
+  EXPECT_EQ(answers_.size(), 1U);
+}
+
 TEST_F(ProcessorTest, ABufferedBodyIsAnsweredWithTheChoice) {
   begin(1);
   auto headers = request_headers();
@@ -357,6 +373,11 @@ TEST_F(ProcessorTest, WhatIsNotTheProtocolEndsTheStream) {
   EXPECT_EQ(send({}).error().field, "request");
   ASSERT_TRUE(send(request_headers()));
   EXPECT_EQ(send(request_headers()).error().field, "request_headers");
+  ASSERT_TRUE(send(request_body(kBody)));
+  next();
+  auto buffered = request_headers();
+  buffered.mutable_protocol_config()->set_request_body_mode(ext_proc::BUFFERED);
+  ASSERT_TRUE(send(buffered));
   ASSERT_TRUE(send(request_body(kBody)));
   EXPECT_EQ(send(request_body(kBody)).error().field, "request_body");
   next();

@@ -204,6 +204,38 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
   if (asks || !source.address) target.config.tokens = std::move(source);
 }
 
+void read_expression(Parameters& fields, std::string_view field, std::optional<UsageExpression>& expression) {
+  std::string text;
+  fields.read(field, text);
+  if (text.empty()) return;
+  if (auto parsed = UsageExpression::parse(text))
+    expression = *std::move(parsed);
+  else
+    fields.fail(field, parsed.error().message);
+}
+
+void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
+  const auto* list = parameters.get("attributes");
+  if (!list || !list->is_array() || list->get_array().size() != 1)
+    return parameters.fail("attributes", "must be a list of one attribute");
+  read_item(list->get_array()[0], parameters, "attributes[0]", [&](Parameters& fields) {
+    std::string space = "envoy.lb", name;
+    fields.read_object("key", [&](Parameters& key) {
+      key.read("namespace", space);
+      key.read("name", name);
+    });
+    if (name.empty()) fields.fail("key.name", "must be given");
+    std::optional<UsageExpression> expression, condition;
+    read_expression(fields, "expression", expression);
+    read_expression(fields, "condition", condition);
+    if (!expression) return fields.fail("expression", "must be given");
+    target.config.attributes.push_back({.space = space.empty() ? "envoy.lb" : space,
+                                        .name = name,
+                                        .expression = *std::move(expression),
+                                        .condition = std::move(condition)});
+  });
+}
+
 void read_served_verifier(Parameters&, SetupTarget& target) { target.config.tells_served = true; }
 
 // Sidecars of data-parallel engines pass requests on to the rank that a header names.
@@ -258,6 +290,7 @@ constexpr SetupRow kSetupTable[] = {
     {"pd-profile-handler", SetupKind::handler, read_pd_handler},           // deprecated
     {"prefill-header-handler", SetupKind::handler, read_headers_handler},  // deprecated
     {"prefix-based-pd-decider", SetupKind::handler, read_prefix_decider},
+    {"request-attribute-reporter", SetupKind::handler, read_attribute_reporter},
     {"sglanghttp-parser", SetupKind::parser, accept},
     {"single-profile-handler", SetupKind::handler, accept},
     {"token-producer", SetupKind::producer, read_token_producer},

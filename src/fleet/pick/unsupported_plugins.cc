@@ -27,8 +27,6 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"multicluster-prefix-cache-scorer", kOneCluster},
     {"multicluster-queue-scorer", kOneCluster},
     {"multicluster-session-affinity-filter", kOneCluster},
-    {"request-attribute-reporter",
-     "expressions (CEL) are not evaluated: /metrics has the tokens of requests"},
     {"slo-aware-profile-handler", "use single-profile-handler, and latency-scorer in its profile"},
     {"vertexai-parser", "use passthrough-parser, which picks without reading bodies"},
     {"vllmgrpc-parser", "use passthrough-parser, which picks without reading bodies"},

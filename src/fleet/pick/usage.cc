@@ -25,7 +25,7 @@ std::int64_t cached(const json::object& usage) {
 
 }  // namespace
 
-Usage find_usage(std::string_view tail) {
+std::optional<json::object> usage_object(std::string_view tail) {
   constexpr std::string_view kName = "\"usage\"";
   for (std::size_t at = tail.rfind(kName); at != std::string_view::npos;
        at = at == 0 ? std::string_view::npos : tail.rfind(kName, at - 1)) {
@@ -35,11 +35,16 @@ Usage find_usage(std::string_view tail) {
     boost::system::error_code error;
     parser.write_some(tail.data() + begin, tail.size() - begin, error);
     if (error || !parser.done()) continue;
-    const json::value usage = parser.release();
-    return {number(usage.get_object(), "prompt_tokens", "input_tokens"),
-            number(usage.get_object(), "completion_tokens", "output_tokens"), cached(usage.get_object())};
+    return parser.release().get_object();
   }
-  return {};
+  return std::nullopt;
+}
+
+Usage find_usage(std::string_view tail) {
+  const auto usage = usage_object(tail);
+  if (!usage) return {};
+  return {number(*usage, "prompt_tokens", "input_tokens"),
+          number(*usage, "completion_tokens", "output_tokens"), cached(*usage)};
 }
 
 }  // namespace octavo::fleet

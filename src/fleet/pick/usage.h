@@ -1,7 +1,9 @@
 // Numbers of tokens that an answer reports.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace octavo::fleet {
@@ -15,8 +17,9 @@ struct Usage {
 // Number of bytes at the end of a response that contain its usage.
 inline constexpr std::size_t kUsageTailBytes = 4096;
 
-// Reads the last `"usage": {...}` in the tail of an answer's body, whole or as events. Accepts OpenAI's and
-// Anthropic's names.
+// The last `"usage": {...}` in the tail of an answer's body, whole or as events.
+std::optional<boost::json::object> usage_object(std::string_view tail);
+// Its numbers, by OpenAI's or Anthropic's names.
 Usage find_usage(std::string_view tail);
 
 }  // namespace octavo::fleet

@@ -27,18 +27,25 @@ Autoscaler::Autoscaler(const AutoscalerRules& rules, CapacityTable capacity, con
 }
 
 const AutoscalerState& Autoscaler::read(std::int64_t now_us, std::span<const ReplicaReading> replicas,
-                                        int silent) {
+                                        int silent, double queued) {
   state_.ready = static_cast<int>(replicas.size());
   state_.ttft_ms = state_.tpot_ms = -1;
-  double waiting = 0;
+  double waiting = queued;
   for (const ReplicaReading& one : replicas) {
     tokens_ += one.tokens;
     finished_ += one.finished;
     waiting += one.waiting;
+    busy_ = busy_ || one.running > 0 || one.tokens > 0;
     state_.ttft_ms = std::max(state_.ttft_ms, one.ttft_ms);
     state_.tpot_ms = std::max(state_.tpot_ms, one.tpot_ms);
   }
-  unknown_ = unknown_ || silent > 0 || replicas.empty();
+  busy_ = busy_ || waiting > 0;
+  const bool none_wanted = state_.replicas == 0;
+  unknown_ = unknown_ || silent > 0 || (replicas.empty() && !none_wanted);
+  if (none_wanted && queued > 0) {
+    state_.floor = descent_.decide(now_us, rules_.scaling.bounded(1));
+    decide("queued");
+  }
   if (now_us - window_began_us_ >= rules_.scaling.window_us) end_window(now_us, waiting);
   if (silent > 0 || replicas.empty()) not_idle_us_ = now_us;
   correct(now_us, replicas);
@@ -54,7 +61,8 @@ void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   loads_.push_back(state_.load);
   if (loads_.size() > kLoadsMax) loads_.erase(loads_.begin());
   state_.predicted = next_load(predictor_, loads_);
-  int needed = rules_.scaling.bounded(capacity_.replicas_for(state_.predicted));
+  // A forecast fades slowly; without any request nothing is needed.
+  int needed = rules_.scaling.bounded(busy_ ? capacity_.replicas_for(state_.predicted) : 0);
   if (unknown_) needed = std::max(needed, state_.floor);
   const int before = std::exchange(state_.floor, descent_.decide(now_us, needed));
   // A need that grows has been foreseen in part.
@@ -64,7 +72,7 @@ void Autoscaler::end_window(std::int64_t now_us, double waiting) {
   window_began_us_ = now_us;
   tokens_ = finished_ = 0;
   waiting_before_ = waiting;
-  unknown_ = false;
+  unknown_ = busy_ = false;
 }
 
 void Autoscaler::correct(std::int64_t now_us, std::span<const ReplicaReading> replicas) {

@@ -38,8 +38,10 @@ class Autoscaler {
              std::int64_t now_us);
 
   // replicas: all replicas that take requests. silent: number of replicas that did not answer; their load is
-  // unknown, so no replica is removed. Times ascend.
-  const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent);
+  // unknown, so no replica is removed. queued: requests that wait in routers; without replicas they start the
+  // first one. Times ascend.
+  const AutoscalerState& read(std::int64_t now_us, std::span<const ReplicaReading> replicas, int silent,
+                              double queued = 0);
   const AutoscalerState& state() const { return state_; }
 
  private:
@@ -57,6 +59,7 @@ class Autoscaler {
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;
+  bool busy_ = false;     // a replica had a request in the window, or one waited
   bool unknown_ = false;  // a replica was silent in the window
 
   int extra_ = 0;  // replicas above the floor, added because of latencies

@@ -50,6 +50,35 @@ TEST(Autoscaler, FollowsTheLoadUpAtOnceAndDownAfterTheDelay) {
   EXPECT_EQ(fleet.after(10, 5000).replicas, 8) << "the most";
 }
 
+TEST(Autoscaler, ScalesToZeroWithoutRequestsAndBackForTheFirstOne) {
+  AutoscalerRules rules = kRules;
+  rules.scaling.replicas_min = 0;
+  Autoscaler scaler(rules, kTable, *find_predictor("trend"), 2, 0);
+  std::int64_t now_us = 0;
+  const auto after = [&](int seconds, int ready, ReplicaReading each, double queued = 0) {
+    for (int i = 0; i < seconds; ++i)
+      scaler.read(now_us += kSecond, std::vector(static_cast<std::size_t>(ready), each), 0, queued);
+    return scaler.state();
+  };
+  EXPECT_EQ(after(10, 2, {.tokens = 10}).replicas, 2);
+  EXPECT_EQ(after(60, 1, {.running = 1}).replicas, 1) << "a request that makes no token yet";
+  EXPECT_EQ(after(60, 1, {}).replicas, 0);
+  EXPECT_EQ(after(60, 0, {}).replicas, 0);
+  const AutoscalerState first = after(1, 0, {}, 1);
+  EXPECT_EQ(first.replicas, 1) << "at once";
+  EXPECT_EQ(first.reason, "queued");
+  EXPECT_EQ(after(20, 0, {}, 1).replicas, 1) << "it starts";
+  EXPECT_EQ(after(20, 1, {.tokens = 10}).replicas, 1);
+  EXPECT_EQ(after(60, 1, {}).replicas, 0);
+}
+
+TEST(Autoscaler, WhatWaitsInARouterCountsAsLoad) {
+  Autoscaler scaler(kRules, kTable, *find_predictor("constant"), 1, 0);
+  for (int second = 1; second <= 10; ++second)
+    scaler.read(second * kSecond, std::vector{ReplicaReading{.tokens = 100, .finished = 2}}, 0, 40);
+  EXPECT_EQ(scaler.state().replicas, 3) << "40 requests of 50 tokens more than were answered";
+}
+
 TEST(Autoscaler, WhatWaitsCountsAsLoad) {
   Watched fleet;
   EXPECT_EQ(fleet.after(10, 100, {.waiting = 40, .ttft_ms = 900}).replicas, 3)

@@ -71,16 +71,18 @@ std::string scaling_text(const ScalingPlan& scaling, const Trial& fixed) {
 
 }  // namespace
 
-json::object plan_json(const Plan& plan) {
-  const traffic::Goodput& limits = plan.slo.limits;
+json::object slo_json(const Slo& slo) {
   const auto limit = [](double ms) { return ms > 0 ? json::value(ms) : json::value(); };
+  return {{"ttft_ms", limit(slo.limits.ttft_ms)},
+          {"tpot_ms", limit(slo.limits.tpot_ms)},
+          {"e2el_ms", limit(slo.limits.e2el_ms)},
+          {"share", slo.share}};
+}
+
+json::object plan_json(const Plan& plan) {
   json::array trials;
   for (const Trial& trial : plan.sizing.trials) trials.push_back(trial_json(trial));
-  json::object out{{"slo",
-                    {{"ttft_ms", limit(limits.ttft_ms)},
-                     {"tpot_ms", limit(limits.tpot_ms)},
-                     {"e2el_ms", limit(limits.e2el_ms)},
-                     {"share", plan.slo.share}}},
+  json::object out{{"slo", slo_json(plan.slo)},
                    {"policy", plan.sizing.answer().figures.at("policy")},
                    {"replicas", plan.sizing.replicas},
                    {"trials", std::move(trials)}};

@@ -26,6 +26,7 @@ struct Plan {
   std::optional<ScalingPlan> scaling = {};
 };
 
+boost::json::object slo_json(const Slo& slo);
 boost::json::object plan_json(const Plan& plan);
 
 // A row for each simulation; the capacity of fleets and the windows in which the number of replicas changes.

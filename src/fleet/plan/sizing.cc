@@ -43,32 +43,35 @@ const Trial& Sizing::answer() const {
   return *found;
 }
 
+Result<int> smallest_that(int least, int most, const std::function<Result<bool>(int)>& meets) {
+  CHECK(1 <= least && least <= most);
+  int too_few = least - 1, enough = most + 1;
+  for (int next = least; enough > most && too_few < most; next = std::min(2 * next, most)) {
+    TRY(const bool met, meets(next));
+    (met ? enough : too_few) = next;
+  }
+  while (enough - too_few > 1) {
+    const int middle = too_few + (enough - too_few) / 2;
+    TRY(const bool met, meets(middle));
+    (met ? enough : too_few) = middle;
+  }
+  return enough;
+}
+
 Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const Slo& slo, int least, int most,
                           const TrialProgress& progress) {
-  CHECK(1 <= least && least <= most);
   Sizing sizing;
-  const auto meets = [&](int replicas) -> Result<bool> {
-    options.replicas = replicas;
-    TRY(Trial trial, try_fleet(options, trace, slo, progress));
-    return sizing.trials.emplace_back(std::move(trial)).meets_slo;
-  };
-  int too_few = least - 1;
-  for (int next = least; sizing.replicas == 0; next = std::min(2 * next, most)) {
-    TRY(const bool enough, meets(next));
-    (enough ? sizing.replicas : too_few) = next;
-    if (too_few == most) {
-      const Trial& best = *std::ranges::max_element(sizing.trials, {}, &Trial::attained);
-      return invalid(
-          "slo",
-          "cannot be met with replicas up to {}: of the requests {:g} % must be within it, at best "
-          "{:.2f} % are, with {}",
-          most, slo.share * 100, best.attained * 100, best.replicas);
-    }
-  }
-  while (sizing.replicas - too_few > 1) {
-    const int middle = too_few + (sizing.replicas - too_few) / 2;
-    TRY(const bool enough, meets(middle));
-    (enough ? sizing.replicas : too_few) = middle;
+  TRY(sizing.replicas, smallest_that(least, most, [&](int replicas) -> Result<bool> {
+        options.replicas = replicas;
+        TRY(Trial trial, try_fleet(options, trace, slo, progress));
+        return sizing.trials.emplace_back(std::move(trial)).meets_slo;
+      }));
+  if (sizing.replicas > most) {
+    const Trial& best = *std::ranges::max_element(sizing.trials, {}, &Trial::attained);
+    return invalid("slo",
+                   "cannot be met with replicas up to {}: of the requests {:g} % must be within it, at best "
+                   "{:.2f} % are, with {}",
+                   most, slo.share * 100, best.attained * 100, best.replicas);
   }
   std::ranges::sort(sizing.trials, {}, &Trial::replicas);
   return sizing;

@@ -35,15 +35,17 @@ using TrialProgress = std::function<void(int, std::size_t, std::size_t)>;
 Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, const Slo& slo,
                         const TrialProgress& progress);
 
+// The smallest number from `least` to `most` that meets the condition; most + 1 if none does. Tries `least`,
+// doubles until the condition is met, then bisects: assumes that larger numbers meet it, too.
+Result<int> smallest_that(int least, int most, const std::function<Result<bool>(int)>& meets);
+
 struct Sizing {
   int replicas = 0;           // the smallest number tried that meets the SLO
   std::vector<Trial> trials;  // by replicas
   const Trial& answer() const;
 };
 
-// Tries the smallest number of replicas, doubles it until the SLO is met, then bisects. If more replicas
-// never serve worse, this is the smallest sufficient number. Errors: `most` replicas do not meet the SLO
-// (field "slo"), and those of simulate().
+// Errors: `most` replicas do not meet the SLO (field "slo"), and those of simulate().
 Result<Sizing> size_fleet(SimulationOptions options, const Trace& trace, const Slo& slo, int least, int most,
                           const TrialProgress& progress);
 

@@ -11,6 +11,16 @@ namespace json = boost::json;
 
 constexpr std::string_view kParams = "kv_transfer_params";
 
+bool is_set(const json::object& request, std::string_view name) {
+  const json::value* value = request.if_contains(name);
+  return value != nullptr && !value->is_null() && *value != json::value(false);
+}
+
+// Only the engine that computes the prompt knows them, and it is not the one that answers.
+bool asks_for_prompt_logprobs(const json::object& request) {
+  return is_set(request, "prompt_logprobs") || (is_set(request, "echo") && is_set(request, "logprobs"));
+}
+
 }  // namespace
 
 std::optional<json::object> first_leg(std::string_view path, std::string_view body) {
@@ -27,8 +37,9 @@ std::optional<json::object> first_leg(std::string_view path, std::string_view bo
     json::value& inside = (*request)[route->limit_in];
     limits = inside.is_object() ? &inside.get_object() : &inside.emplace_object();
   }
+  if (asks_for_prompt_logprobs(*request) || asks_for_prompt_logprobs(*limits)) return std::nullopt;
   (*limits)[route->limit] = 1;
-  for (const char* limit : {"max_completion_tokens", "min_tokens"})
+  for (const char* limit : {"max_completion_tokens", "min_tokens", "n", "best_of"})
     if (limits->contains(limit)) (*limits)[limit] = 1;
   return request;
 }

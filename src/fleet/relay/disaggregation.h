@@ -9,8 +9,8 @@
 
 namespace octavo::fleet {
 
-// The body for the prefill replica: one token, no stream. nullopt: the request does not have exactly one
-// prompt to continue, or the client sent kv_transfer_params.
+// The body for the prefill replica: one token of one answer, no stream. nullopt: the request does not have
+// exactly one prompt to continue, asks for log-probabilities of the prompt, or has kv_transfer_params.
 std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
 
 // The same with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV blocks.

@@ -9,6 +9,23 @@ namespace {
 
 namespace json = boost::json;
 
+TEST(Disaggregation, LogProbabilitiesOfThePromptKeepItAtOneEngine) {
+  for (const char* body :
+       {R"({"prompt":"a","prompt_logprobs":0})", R"({"prompt":"a","echo":true,"logprobs":1})"})
+    EXPECT_FALSE(first_leg("/v1/completions", body)) << body;
+  EXPECT_FALSE(
+      first_leg("/inference/v1/generate", R"({"token_ids":[1],"sampling_params":{"prompt_logprobs":1}})"));
+  for (const char* body : {R"({"prompt":"a","prompt_logprobs":null})", R"({"prompt":"a","logprobs":1})",
+                           R"({"prompt":"a","echo":true})"})
+    EXPECT_TRUE(first_leg("/v1/completions", body)) << body;
+}
+
+TEST(Disaggregation, ThePromptIsComputedOnceForSeveralAnswers) {
+  const auto leg = first_leg("/v1/completions", R"({"prompt":"a","n":4,"best_of":4})");
+  EXPECT_EQ(leg->at("n"), 1);
+  EXPECT_EQ(leg->at("best_of"), 1);
+}
+
 TEST(Disaggregation, TheFirstLegSaysOneTokenAndKeepsTheRest) {
   const auto body =
       prefill_body("/v1/chat/completions",

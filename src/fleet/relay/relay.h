@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "http/message.h"
 
@@ -16,6 +17,10 @@ inline constexpr std::size_t kUnsentBytesMax =
 // Headers of the message, without those of one connection (RFC 9110, 7.6.1: also those that Connection names)
 // and without those that this side writes.
 http::Headers passed_on(const http::Headers& headers);
+
+// The same of an answer: a Location at the engine becomes a path at the proxy, as clients may not reach the
+// engine.
+http::Headers passed_back(const http::Headers& headers, std::string_view engine_url);
 
 // The target of a request as its client wrote it.
 std::string target_of(const http::Request& request);

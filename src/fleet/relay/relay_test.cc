@@ -10,6 +10,16 @@
 namespace octavo::fleet {
 namespace {
 
+TEST(Relay, ARedirectionStaysAtTheProxy) {
+  const http::Headers back = passed_back({{"location", "http://10.0.0.1:8000/v1/completions?a=b"},
+                                          {"Content-Location", "http://10.0.0.1:80001/x"},
+                                          {"Link", "http://10.0.0.1:8000/x"}},
+                                         "http://10.0.0.1:8000");
+  EXPECT_EQ(back.find("Location"), "/v1/completions?a=b");
+  EXPECT_EQ(back.find("Content-Location"), "http://10.0.0.1:80001/x") << "another server";
+  EXPECT_EQ(back.find("Link"), "http://10.0.0.1:8000/x");
+}
+
 TEST(Relay, WhatIsOfOneConnectionStaysThere) {
   const http::Headers passed = passed_on({{"Connection", "keep-alive, X-Hop"},
                                           {"connection", " x-other ,"},

@@ -1,5 +1,4 @@
 #include "fleet/route/admin.h"
-#include "fleet/balance/index_metrics.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +9,8 @@
 
 #include "base/exact_json.h"
 #include "base/quoted_text.h"
+#include "fleet/balance/index_metrics.h"
+#include "fleet/discover/worker_record.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
 #include "http/target.h"
@@ -55,7 +56,8 @@ json::object describe(const Balancer& balancer, const Member& member) {
           {"waiting", member.state.waiting},
           {"running", member.state.running},
           {"kv_usage", member.state.kv_usage},
-          {"kv_events", endpoint.kv_events_endpoint}};
+          {"kv_events", endpoint.kv_events_endpoint},
+          {"block_size", member.state.block_size}};
 }
 
 Response list_workers(Balancer& balancer) {
@@ -73,30 +75,34 @@ Response list_workers(Balancer& balancer) {
                           {"regular_count", count(Role::both)}}}});
 }
 
-Response add_worker(const RouteContext& context, const json::value& body) {
-  const auto* url = body.is_object() ? body.get_object().if_contains("url") : nullptr;
-  if (!url || !url->is_string())
-    return openai::error_response(400, "must be text like \"http://host:port\"", "url");
-  auto endpoint = endpoint_of_url(url->get_string());
-  if (!endpoint) return openai::error_response(endpoint.error());
-  if (const auto* type = body.get_object().if_contains("worker_type")) {
+// Whether a body's worker_type suits the router's pools; with separate pools it may also be in `role`.
+Result<> take_worker_type(const json::object& body, bool disaggregated, Endpoint& worker) {
+  const json::value* type = body.if_contains("worker_type");
+  if (type != nullptr) {
     const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
-    const bool apart = context.options.pd.enabled;
-    if (apart ? wanted != "prefill" && wanted != "decode" : wanted != "regular")
-      return openai::error_response(400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"",
-                                    "worker_type");
-    if (apart) endpoint->role = wanted == "prefill" ? Role::prefill : Role::decode;
+    if (!disaggregated && wanted != "regular") return invalid("worker_type", "must be \"regular\"");
+    if (disaggregated && wanted != "prefill" && wanted != "decode")
+      return invalid("worker_type", "must be \"prefill\" or \"decode\"");
+    worker.role = wanted == "prefill" ? Role::prefill : Role::decode;
   }
-  if (const auto* events = body.get_object().if_contains("kv_events")) {
-    if (!events->is_string())
-      return openai::error_response(400, "must be text like \"tcp://host:5557\"", "kv_events");
-    if (const auto read = read_kv_events(events->get_string(), "kv_events", *endpoint); !read)
-      return openai::error_response(read.error());
-  }
-  const auto id = context.balancer.add(*std::move(endpoint));
+  if (!disaggregated) worker.role = Role::both;
+  return {};
+}
+
+Response add_worker(const RouteContext& context, const json::value& body) {
+  if (!body.is_object()) return openai::error_response(400, "must be a JSON object", "");
+  auto worker = read_worker(body.get_object());
+  if (!worker) return openai::error_response(worker.error());
+  if (const auto taken = take_worker_type(body.get_object(), context.options.pd.enabled, *worker); !taken)
+    return openai::error_response(taken.error());
+  for (const std::string& events : {worker->kv_events_endpoint, worker->kv_replay_endpoint})
+    if (!events.empty())
+      if (const auto checked = check_zmq_endpoint(events, "kv_events"); !checked)
+        return openai::error_response(checked.error());
+  const std::string url = worker->url;
+  const auto id = context.balancer.put(*std::move(worker));
   if (!id) return openai::error_response(id.error());
-  return json_response(
-      {{"worker_id", std::to_string(*id)}, {"url", url->get_string()}, {"status", "accepted"}}, 202);
+  return json_response({{"worker_id", std::to_string(*id)}, {"url", url}, {"status", "accepted"}}, 202);
 }
 
 Response one_worker(Balancer& balancer, const Request& request, std::string_view name) {

@@ -23,18 +23,10 @@ std::shared_ptr<Attempt> Attempt::open(const RouteContext& context, http::Client
   const auto trouble = [weak = std::weak_ptr(attempt), tell = std::move(events.trouble)](Trouble which) {
     if (const auto it = weak.lock(); it && !it->settled_) tell(*it, which);
   };
-  balancer.watch(attempt->choice.booking,
-                 [&loop, trouble](Trouble which) { loop.post([trouble, which] { trouble(which); }); });
-  // A worker that reports no load cannot show that it has forgotten the request.
-  const auto is_blind = [&balancer, id = attempt->choice.booking.endpoint] {
-    const auto view = balancer.view();
-    const Member* worker = view->find(id);
-    return worker && worker->state.observed_us == kNeverObserved;
-  };
-  if (is_blind())
-    loop.after(blind_wait_ms, [trouble, is_blind] {
-      if (is_blind()) trouble(Trouble::forgotten);
-    });
+  balancer.watch(
+      attempt->choice.booking,
+      [&loop, trouble](Trouble which) { loop.post([trouble, which] { trouble(which); }); },
+      std::int64_t{1'000} * blind_wait_ms);
   return attempt;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "fleet/relay/request_trace.h"
 #include "fleet/route/route_context.h"
 #include "fleet/route/usage_report.h"
 #include "http/async_client.h"
@@ -41,6 +42,8 @@ class Attempt {
   const std::int64_t sent_us;
   bool hedges = false;     // the second of two
   bool forgotten = false;  // see Trouble
+  RequestTrace::Call span = {};
+  bool failed = false;  // of a prefill worker: it has not computed the prompt
 
  private:
   Balancer& balancer_;

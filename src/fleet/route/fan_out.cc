@@ -16,36 +16,56 @@ namespace {
 namespace json = boost::json;
 
 // vLLM's and SGLang's; POST.
-constexpr std::array<std::string_view, 30> kPaths{"/abort_request",
-                                                  "/collective_rpc",
-                                                  "/destroy_weights_update_group",
-                                                  "/finish_weight_update",
-                                                  "/flush_cache",
-                                                  "/init_weight_transfer_engine",
-                                                  "/init_weights_update_group",
-                                                  "/load_lora_adapter",
-                                                  "/pause",
-                                                  "/pause_generation",
-                                                  "/continue_generation",
-                                                  "/release_memory_occupation",
-                                                  "/reset_encoder_cache",
-                                                  "/reset_mm_cache",
-                                                  "/reset_prefix_cache",
-                                                  "/resume",
-                                                  "/resume_memory_occupation",
-                                                  "/scale_elastic_ep",
-                                                  "/sleep",
-                                                  "/start_profile",
-                                                  "/start_weight_update",
-                                                  "/stop_profile",
-                                                  "/unload_lora_adapter",
-                                                  "/update_weights",
-                                                  "/update_weights_from_disk",
-                                                  "/update_weights_from_distributed",
-                                                  "/update_weights_from_tensor",
-                                                  "/v1/load_lora_adapter",
-                                                  "/v1/unload_lora_adapter",
-                                                  "/wake_up"};
+constexpr std::array<std::string_view, 48> kPaths{
+    "/abort_request",
+    "/abort_requests",
+    "/clear_hicache_storage_backend",
+    "/collective_rpc",
+    "/configure_logging",
+    "/continue_generation",
+    "/destroy_weights_update_group",
+    "/dump_expert_distribution_record",
+    "/finish_weight_update",
+    "/flush_cache",
+    "/freeze_gc",
+    "/hicache/storage-backend",
+    "/hicache/storage-backend/clear",
+    "/init_weight_transfer_engine",
+    "/init_weights_send_group_for_remote_instance",
+    "/init_weights_update_group",
+    "/load_lora_adapter",
+    "/load_lora_adapter_from_tensors",
+    "/pause",
+    "/pause_generation",
+    "/release_memory_occupation",
+    "/reset_encoder_cache",
+    "/reset_mm_cache",
+    "/reset_prefix_cache",
+    "/resume",
+    "/resume_memory_occupation",
+    "/scale_elastic_ep",
+    "/send_weights_to_remote_instance",
+    "/set_internal_state",
+    "/set_trace_level",
+    "/sleep",
+    "/slow_down",
+    "/start_expert_distribution_record",
+    "/start_profile",
+    "/start_weight_update",
+    "/stop_expert_distribution_record",
+    "/stop_profile",
+    "/unload_lora_adapter",
+    "/update_weight_version",
+    "/update_weights",
+    "/update_weights_from_disk",
+    "/update_weights_from_distributed",
+    "/update_weights_from_ipc",
+    "/update_weights_from_tensor",
+    "/v1/load_lora_adapter",
+    "/v1/unload_lora_adapter",
+    "/wake_up",
+    "/weights_checker",
+};
 
 bool empties_caches(std::string_view path) {
   return path.contains("cache") || path.contains("weight") || path == "/sleep" ||
@@ -119,7 +139,8 @@ void FanOut::finish() {
 }  // namespace
 
 bool means_all_workers(const http::Request& request) {
-  const bool acts = request.method == "POST" || (request.method == "GET" && request.path == "/flush_cache");
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  const bool acts = !reads || request.path == "/flush_cache";
   return acts && std::ranges::find(kPaths, request.path) != kPaths.end();
 }
 

@@ -10,11 +10,9 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "fleet/relay/blind_wait.h"
+#include "fleet/relay/proxy_error.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"
-#include "openai/anthropic_errors.h"
-#include "openai/errors.h"
-#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -58,6 +56,7 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
       share_(std::move(share)),
       in_(context, exchange, std::move(tenant)),
       back_(std::move(exchange)),
+      trace_(context.options.trace.tracer, "route", in_.request()),
       admitted_(!context.queue) {}
 
 Forwarding::~Forwarding() {
@@ -94,9 +93,7 @@ void Forwarding::admit() {
   const RouteRequest& route = in_.route();
   if (route.unreadable && has_json(request)) {
     const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + route.body_error, ""};
-    const openai::Route* known = openai::find_route(request.path);
-    const bool anthropic = known && known->protocol == openai::Protocol::anthropic;
-    return answer(anthropic ? anthropic::error_response(error) : openai::error_response(error));
+    return answer(proxy_error(request.path, error));
   }
   if (!route.stored_response.empty()) owner_ = context_.stored.worker_of(route.stored_response);
   balancer_.knows(route.model) ? enter() : find_model();
@@ -118,7 +115,9 @@ void Forwarding::find_model() {
 
 void Forwarding::go() {
   state_ = Sent{};
-  if (context_.options.migration_limit > 0 && in_.route().stream) body_ = back_.make_resumable();
+  if (context_.options.migration_limit > 0 && in_.route().stream)
+    body_ = client_body_ = back_.make_resumable();
+  if (is_bootstrapped()) return begin_halves();
   if (auto body = prefill_request()) return prefill(std::move(body));
   if (!send()) refuse(503, "no replica is available");
 }
@@ -127,7 +126,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
           .excluded = history_.tried,
           .rested = history_.refusal.has_value() || history_.prefill_is_busy,
-          .computed = prefilled_ && part != Role::prefill,
+          .computed = (prefilled_ || in_halves_) && part != Role::prefill,
           .worker = owner_,
           .explain = in_.explains(),
           .draw = part == Role::decode ? draw_ : std::nullopt};
@@ -135,6 +134,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
 
 // Sends the request to the best worker that has not had it yet. Null: no such worker exists.
 Forwarding::AttemptPointer Forwarding::send() {
+  if (in_halves_ && !send_prefill_half()) return nullptr;
   const std::int64_t begun = now_us();
   const Role part = context_.options.pd.enabled ? Role::decode : Role::both;
   auto choice = balancer_.choose(in_.route(), choice_options(part));
@@ -145,7 +145,7 @@ Forwarding::AttemptPointer Forwarding::send() {
   const AttemptPointer attempt = open(*std::move(choice), body_ ? body_ : in_.body(), in_.left_ms());
   auto& attempts = std::get<Sent>(state_).attempts;
   attempts[attempts[0] && !attempts[0]->settled() ? 1 : 0] = attempt;
-  if (const int ms = context_.options.hedge_after_ms; ms > 0 && waits())
+  if (const int ms = context_.options.hedge_after_ms; ms > 0 && waits() && !in_halves_)
     loop_.after(ms, [weak = weak_from_this(), it = std::weak_ptr(attempt)] {
       const auto self = weak.lock();
       if (const auto sent = it.lock(); self && sent && !sent->settled()) self->hedge();
@@ -163,8 +163,9 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
   history_.tried.push_back(choice.booking.endpoint);
   http::CallRequest call =
       in_.call_request(*choice.endpoint, std::move(body), timeout_ms, history_.sent++ > 0);
+  const RequestTrace::Call span = trace_.begin(call.headers);
   const auto self = shared_from_this();
-  return Attempt::open(
+  AttemptPointer opened = Attempt::open(
       context_, loop_, std::move(choice), std::move(call),
       {.body = [self](Attempt& attempt, std::string_view piece) { self->on_body(attempt, piece); },
        .end = [self](Attempt& attempt, const Result<>& result) { self->on_end(attempt, result); },
@@ -173,7 +174,9 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
            [weak = weak_from_this()](Attempt& attempt, Trouble trouble) {
              if (const auto it = weak.lock()) it->on_trouble(attempt, trouble);
            }},
-      std::min(blind_wait(), timeout_ms));  // the timer outlives the attempt
+      blind_wait());
+  opened->span = span;
+  return opened;
 }
 
 // An answer that is not streamed takes the time of all its tokens.
@@ -187,7 +190,7 @@ int Forwarding::blind_wait() const {
 
 // A second worker gets the request, too: the first answer to begin wins.
 void Forwarding::hedge() {
-  if (!waits() || under_way().size() != 1 || !context_.retries.take(now_us())) return;
+  if (!waits() || in_halves_ || under_way().size() != 1 || !context_.retries.take(now_us())) return;
   const AttemptPointer second = send();
   if (!second) return;
   second->hedges = true;
@@ -208,6 +211,8 @@ std::vector<Forwarding::AttemptPointer> Forwarding::under_way() const {
 void Forwarding::settle(Attempt& attempt, Outcome outcome) {
   if (attempt.settled()) return;
   attempt.settle(outcome);
+  trace_.end(attempt.span, attempt.worker().role == Role::prefill ? "prefill" : "answer",
+             attempt.worker().url, attempt.answer.status);
   if (attempt.hedges) context_.metrics.hedged(is<Answering>());
 }
 
@@ -216,7 +221,7 @@ void Forwarding::drop_attempts(Outcome outcome) {
 }
 
 void Forwarding::on_body(Attempt& attempt, std::string_view piece) {
-  if (is<Prefilling>()) return attempt.gather(piece, kGatheredBytesMax);
+  if (is<Prefilling>() || &attempt == prefill_half_.get()) return attempt.gather(piece, kGatheredBytesMax);
   if (worth_a_retry(attempt.answer.status)) return attempt.gather(piece, kRefusalBytesMax);
   if (!is<Answering>() && !lead(attempt)) return;
   if (back_.begun()) return send_back(attempt, piece);
@@ -226,6 +231,7 @@ void Forwarding::on_body(Attempt& attempt, std::string_view piece) {
 }
 
 void Forwarding::on_end(Attempt& attempt, const Result<>& result) {
+  if (&attempt == prefill_half_.get()) return on_prefill_half(attempt, result);
   if (is<Prefilling>()) return on_prefilled(attempt, result);
   if (!result) return back_.is_complete() ? finish() : on_lost(attempt, result.error());
   if (worth_a_retry(attempt.answer.status)) return on_refused(attempt);
@@ -264,6 +270,8 @@ void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
   // While a request's tools run, its engine is idle: the request ends only with its worker or its connection.
   const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
   if (idle && in_.route().server_tools && !is<Prefilling>()) return;
+  if (&attempt == prefill_half_.get())
+    return on_prefill_half(attempt, failure(ErrorCode::io, "{}", text_of(trouble)));
   if (trouble == Trouble::forgotten && !is<Prefilling>()) {
     if (is<Answering>()) return;
     attempt.forgotten = true;
@@ -360,7 +368,7 @@ void Forwarding::retry(const std::string& reason) {
   if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);
   log_info("trying again after {}: {}", history_.tries, reason);
   if (send()) return context_.metrics.retried();
-  if (history_.refusal && retry_after_s(*history_.refusal)) return give_up(reason);
+  if (history_.refusal && retry_after_s(*history_.refusal).value_or(0) > 0) return give_up(reason);
   retry_later(reason);
 }
 
@@ -395,7 +403,7 @@ bool Forwarding::migrate() {
   }
   auto body = in_.past_own_deadline() ? nullptr : back_.migrate(context_.options.migration_limit);
   if (!body) return false;
-  body_ = std::move(body);
+  (in_halves_ ? client_body_ : body_) = std::move(body);
   history_.tries = 0;
   history_.refusal.reset();
   return send() || send_again();

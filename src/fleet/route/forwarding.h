@@ -95,6 +95,11 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void on_prefilled(Attempt& attempt, const Result<>& result);
   void spill(const std::string& reason);
   void decode(const std::optional<std::string>& params);
+  // The same prompt at a prefill and a decode worker at once (forwarding_bootstrap.cc).
+  bool is_bootstrapped() const;
+  void begin_halves();
+  bool send_prefill_half();
+  void on_prefill_half(Attempt& attempt, const Result<>& result);
 
   // Attempts.
   AttemptPointer send();
@@ -142,9 +147,13 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   const TenantShare share_;
   Incoming in_;
   StreamBack back_;
+  const RequestTrace trace_;
   std::variant<Arrived, Queued, Prefilling, Sent, Answering, Over> state_;
   History history_;
   std::shared_ptr<const std::string> body_;  // null for the client's
+  std::shared_ptr<const std::string> client_body_;  // with a bootstrap: body_ without its fields; likewise
+  AttemptPointer prefill_half_;                     // the current try's; null without a bootstrap
+  bool in_halves_ = false;                          // see forwarding_bootstrap.cc
   std::string owner_;                        // name of the worker that has the stored response; "" if unknown
   std::optional<std::uint64_t> draw_ = {};   // of the next choice of a decode worker, if reused
   bool admitted_;                            // counts in Admission

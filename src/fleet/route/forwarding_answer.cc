@@ -1,9 +1,9 @@
 // Forwarding's answers to its client.
 #include <fmt/format.h>
 
+#include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/forwarding.h"
-#include "openai/errors.h"
 
 namespace octavo::fleet {
 
@@ -12,7 +12,7 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
                      .content_type = std::move(answer.content_type),
                      .body = std::move(answer.body)};
   const bool own_cors = context_.options.http.cors.has_value();
-  for (const auto& [name, value] : passed_on(answer.headers))
+  for (const auto& [name, value] : passed_back(answer.headers, attempt.worker().url))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
   if (in_.explains()) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
   return out;
@@ -66,10 +66,11 @@ void Forwarding::answer(http::Response response) {
 // Reports to the client that the answer failed or ends early. The exchange of a stream is dropped unfinished,
 // so that the client does not take the stream for complete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
-  if (!back_.begun()) return answer(openai::error_response(status, message, param));
+  const std::string& path = in_.request().path;
+  if (!back_.begun()) return answer(proxy_error(path, status, message, param));
   if (back_.is_events()) {
     context_.metrics.migrated(false);
-    back_.write_error(openai::error_json(status, message, param));
+    back_.write_error(proxy_error_event(path, status, message, param));
   }
   end(status);
 }
@@ -99,7 +100,9 @@ void Forwarding::client_gone() {
 
 void Forwarding::end(int status) {
   drop_attempts(Outcome::neither);
+  if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   context_.metrics.answered(status, in_.seconds());
+  trace_.end(status, in_.route().model);
   state_ = Over{};
 }
 

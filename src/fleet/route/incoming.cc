@@ -36,7 +36,7 @@ Incoming::Incoming(const RouteContext& context, std::shared_ptr<http::Exchange> 
       headers_(headers_for_workers(context.options, request().headers)) {
   if (headers_.find("X-Request-Id")) return;
   std::string id;
-  for (const std::string& name : context.options.request_id_headers)
+  for (const std::string& name : context.options.trace.request_id_headers)
     if (id.empty()) id = headers_.find(name).value_or("");
   headers_.add("X-Request-Id", id.empty() ? fmt::format("{:016x}", context.balancer.draw()) : std::move(id));
 }

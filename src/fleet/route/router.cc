@@ -11,6 +11,7 @@
 #include "base/quoted_text.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/peers/peer_sync.h"
+#include "fleet/relay/proxy_error.h"
 #include "fleet/relay/relay.h"
 #include "fleet/route/admin.h"
 #include "fleet/route/fan_out.h"
@@ -69,8 +70,8 @@ bool is_public(const http::Request& request) {
   return reads && std::ranges::find(kPublic, request.path) != kPublic.end();
 }
 
-http::Response limited(const Tenant::Answer& answer) {
-  http::Response response = openai::error_response(429, answer.message);
+http::Response limited(const Tenant::Answer& answer, std::string_view path) {
+  http::Response response = proxy_error(path, 429, answer.message);
   response.headers.set("Retry-After", std::to_string(answer.retry_after_s));
   return response;
 }
@@ -116,6 +117,8 @@ Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
       auto endpoint = endpoint_of_url((*urls)[i]);
       if (!endpoint) return invalid(field, "{}", endpoint.error().message);
       endpoint->role = role;
+      if (role == Role::prefill && i < options.pd.bootstrap_ports.size())
+        endpoint->bootstrap_port = options.pd.bootstrap_ports[i];
       if (role == Role::both && !options.kv_events.empty())
         TRY_VOID(read_kv_events(options.kv_events[i], "kv-events", *endpoint));
       TRY_VOID(balancer.add(*std::move(endpoint)));
@@ -218,12 +221,12 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   }
   if (asks_for_websocket(request)) return exchange->respond(no_websocket());
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
-  if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted));
+  if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted, request.path));
   const bool to_all = means_all_workers(request);
   if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
-    return exchange->respond(openai::error_response(
-        429, fmt::format("at most {} requests at a time", options.max_concurrent_requests)));
+    return exchange->respond(proxy_error(
+        request.path, 429, fmt::format("at most {} requests at a time", options.max_concurrent_requests)));
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
   if (to_all) return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });

@@ -17,6 +17,7 @@
 #include "http/server.h"
 #include "http/tls.h"
 #include "http/url.h"
+#include "trace/tracer.h"
 
 namespace octavo {
 class Tokenizer;
@@ -44,12 +45,18 @@ struct DiscoveredWorkers {
 struct DisaggregationOptions {
   bool enabled = false;
   std::vector<std::string> prefill_urls = {};
+  std::vector<int> bootstrap_ports = {};  // of prefill_urls, of SGLang's engines; 0 or none left: no port
   std::vector<std::string> decode_urls = {};
   std::string prefill_policy = {};  // "": as RouterOptions::policy
   std::string decode_policy = {};
   int prefill_timeout_ms = 60'000;  // of a prompt at a prefill worker
   int max_local_length = 0;  // uncached tokens of a prompt that a decode worker computes itself, at most
   bool enforced = false;     // a prompt that no prefill worker computes is refused
+};
+
+struct TraceOptions {
+  std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
+  std::shared_ptr<Tracer> tracer = {};               // null: no spans
 };
 
 struct RouterOptions {
@@ -81,7 +88,7 @@ struct RouterOptions {
   int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};
   bool page = true;  // a web page at `/`
-  std::vector<std::string> request_id_headers = {};  // that name a request beside X-Request-Id
+  TraceOptions trace = {};
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // further clients of the router, with limits
   http::ServerOptions http = {};

@@ -41,9 +41,7 @@ bool StreamBack::end_events() {
   return !resumable_->failed();
 }
 
-void StreamBack::write_error(std::string_view json) {
-  exchange_->write("data: " + std::string(json) + "\n\n");
-}
+void StreamBack::write_error(std::string_view event) { exchange_->write(event); }
 
 std::optional<std::string> StreamBack::rest() const {
   return events_ && resumable_ ? resumable_->rest() : std::nullopt;

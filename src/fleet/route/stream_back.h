@@ -31,7 +31,7 @@ class StreamBack {
   // False: the stream itself reports that its worker cannot continue.
   bool write(std::string_view piece);
   bool end_events();  // the worker's answer has ended: writes an event that nothing ended
-  void write_error(std::string_view json);
+  void write_error(std::string_view event);
   void finish() { exchange_->finish(); }
 
   // The stream broke: what is left of it where the answer itself was complete.

@@ -1,10 +1,12 @@
 // Options of `octavo sidecar`. Names and defaults follow llm-d's routing sidecar.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "http/server.h"
+#include "trace/tracer.h"
 
 namespace octavo::fleet {
 
@@ -22,6 +24,7 @@ struct SidecarOptions {
   int prefill_timeout_ms = 60'000;     // for a prompt that the answer waits for
   int blind_wait_ms = 10'000;          // the same, of an engine that reports no load; more for long prompts
   http::ServerOptions http = {};
+  std::shared_ptr<Tracer> tracer = {};  // null: no spans
 };
 
 }  // namespace octavo::fleet

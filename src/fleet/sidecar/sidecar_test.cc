@@ -182,6 +182,20 @@ TEST_F(SidecarTest, APrefillerWithoutMetricsThatNeverAnswersIsNotWaitedFor) {
   EXPECT_EQ(kept.size(), 1U) << "a second attempt would wait as well";
 }
 
+TEST_F(SidecarTest, APrefillerThatLostTheRequestGetsItAgain) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  const auto forgetful = *http::Server::start({}, [&](std::shared_ptr<http::Exchange> e) {
+    if (e->request().path == "/metrics")
+      return e->respond({.content_type = "text/plain",
+                         .body = "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"});
+    kept.push_back(e);
+    if (kept.size() == 2) e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  });
+  Engine decode(echo);
+  start(decode, {.prefill_retries_max = 1});
+  EXPECT_TRUE(post(kPrompt, fmt::format("127.0.0.1:{}", forgetful->port())).body.contains("remote_port"));
+}
+
 TEST_F(SidecarTest, WhatTheClientDidWrongComesFromThePrefiller) {
   Engine prefill([](const auto&) { return http::Response{.status = 400, .body = "no"}; });
   Engine decode(echo);

@@ -9,12 +9,20 @@
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
 #include "fleet/relay/blind_wait.h"
+#include "fleet/relay/proxy_error.h"
 #include "fleet/relay/refusal.h"
 #include "fleet/relay/relay.h"
 #include "fleet/sidecar/usage.h"
-#include "openai/errors.h"
 
 namespace octavo::fleet {
+
+enum class Look : std::uint8_t {
+  busy,
+  idle,         // by its metrics the engine has no request
+  unreachable,  // it does not answer at all
+  blind,        // it reports no load
+};
+
 namespace {
 
 constexpr std::string_view kPrefillers = "x-prefiller-host-port";
@@ -22,19 +30,14 @@ constexpr std::size_t kHeldBytesMax = 1 << 20;  // of a stream that may be refus
 
 constexpr int kLookMs = 1'000;         // at an engine that prefills and has not answered
 constexpr int kLookTimeoutMs = 2'000;
-constexpr int kSilentMax = 3;
-
-enum class Look : std::uint8_t {
-  busy,
-  silent,  // by its metrics the engine has no request; or it does not answer at all
-  blind,   // it reports no load
-};
+constexpr int kIdleMs = 3'000;  // a long prompt is read and tokenized before the engine counts it
+constexpr int kUnreachableMax = 3;
 
 Look look_of(const Result<http::Response>& metrics) {
   EndpointState state;
-  if (!metrics) return Look::silent;
+  if (!metrics) return Look::unreachable;
   if (metrics->status != 200 || !read_engine_metrics(metrics->body, state)) return Look::blind;
-  return state.running + state.waiting == 0 ? Look::silent : Look::busy;
+  return state.running + state.waiting == 0 ? Look::idle : Look::busy;
 }
 
 }  // namespace
@@ -46,7 +49,8 @@ TwoLegs::TwoLegs(const SidecarOptions& options, http::ClientLoop& loop,
       loop_(loop),
       exchange_(std::move(exchange)),
       prefiller_(std::move(prefiller)),
-      draw_(draw) {
+      draw_(draw),
+      trace_(options.tracer, "sidecar", exchange_->request()) {
   for (const auto& [name, value] : passed_on(exchange_->request().headers))
     if (!http::equal_ignoring_case(name, kPrefillers)) headers_.add(name, value);
   if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", fmt::format("{:016x}", draw_));
@@ -83,7 +87,10 @@ void TwoLegs::prefill(const std::shared_ptr<Prefill>& leg) {
   for (const auto& [name, value] : leg->more) request.headers.add(name, value);
   if (!leg->to_its_end) request.timeout_ms = std::min(request.timeout_ms, options_.prefill_timeout_ms);
   const auto self = shared_from_this();
+  leg->span = trace_.begin(request.headers);
   leg->sent_us = now_us();
+  leg->idle_since_us = 0;
+  leg->unreachable = 0;
   leg->call = gather(std::move(request),
                      [=](const Result<http::Response>& reply) { self->prefill_ended(leg, reply); });
   if (leg->to_its_end) return;
@@ -93,6 +100,7 @@ void TwoLegs::prefill(const std::shared_ptr<Prefill>& leg) {
 
 void TwoLegs::prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply) {
   const int attempt = leg->attempt++;
+  trace_.end(leg->span, "prefill", prefiller().url(), reply ? reply->status : 0);
   if ((reply && !worth_a_retry(reply->status)) || attempt >= options_.prefill_retries_max) return leg->then(reply);
   loop_.after(options_.prefill_retry_backoff_ms, [self = shared_from_this(), leg] {
     if (leg->to_its_end || !self->over_) self->prefill(leg);
@@ -108,26 +116,37 @@ void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
     self->gather({.address = self->prefiller(), .target = "/metrics", .timeout_ms = kLookTimeoutMs},
                  [=](const Result<http::Response>& metrics) {
                    if (!open()) return;
-                   const Look look = look_of(metrics);
-                   leg->silent = look == Look::silent ? leg->silent + 1 : 0;
-                   const std::int64_t waited_ms = (now_us() - leg->sent_us) / 1000;
-                   if (look == Look::blind && waited_ms >= self->blind_wait(*leg))
-                     return self->give_up(leg, "it reports no load and does not answer");
-                   if (leg->silent < kSilentMax) return self->watch(leg, attempt);
-                   self->give_up(leg, "it has nothing to do and does not answer");
+                   self->judge(leg, look_of(metrics));
+                   if (open()) self->watch(leg, attempt);
                  });
   });
 }
 
-int TwoLegs::blind_wait(const Prefill& leg) const {
-  return blind_wait_ms(options_.blind_wait_ms, leg.body->size());
+// An idle engine has lost the request and can take it again; one that is silent would not answer it either.
+void TwoLegs::judge(const std::shared_ptr<Prefill>& leg, Look look) {
+  const std::int64_t now = now_us();
+  const auto ms_since = [now](std::int64_t begun_us) { return (now - begun_us) / 1000; };
+  leg->unreachable = look == Look::unreachable ? leg->unreachable + 1 : 0;
+  if (look != Look::idle)
+    leg->idle_since_us = 0;
+  else if (leg->idle_since_us == 0)
+    leg->idle_since_us = now;
+  if (leg->unreachable == kUnreachableMax) return give_up(leg, "it does not answer", false);
+  if (look == Look::blind &&
+      ms_since(leg->sent_us) >= blind_wait_ms(options_.blind_wait_ms, leg->body->size()))
+    return give_up(leg, "it reports no load and does not answer", false);
+  if (look == Look::idle &&
+      ms_since(leg->idle_since_us) >= blind_wait_ms(kIdleMs - kLookMs, leg->body->size()))
+    give_up(leg, "it has nothing to do and does not answer", true);
 }
 
-// Another attempt would wait for the same engine again.
-void TwoLegs::give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason) {
-  ++leg->attempt;
+void TwoLegs::give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason, bool may_retry) {
   if (const auto call = leg->call.lock()) call->cancel();
-  leg->then(failure(ErrorCode::io, "{}", reason));
+  const Result<http::Response> lost = failure(ErrorCode::io, "{}", reason);
+  if (may_retry) return prefill_ended(leg, lost);
+  ++leg->attempt;
+  trace_.end(leg->span, "prefill", prefiller().url(), 0);
+  leg->then(lost);
 }
 
 void TwoLegs::ask_prefiller(int port, std::string target, Then then) {
@@ -182,7 +201,9 @@ void TwoLegs::decode_if_cached(std::string body, Otherwise otherwise) {
 void TwoLegs::decode(std::shared_ptr<const std::string> body) {
   if (over_) return;
   const auto self = shared_from_this();
-  call_ = loop_.call(call_request(*http::parse_base_url(options_.decoder_url), std::move(body)),
+  http::CallRequest request = call_request(*http::parse_base_url(options_.decoder_url), std::move(body));
+  decode_span_ = trace_.begin(request.headers);
+  call_ = loop_.call(std::move(request),
                      {.head = [self](http::Response head) { self->on_head(std::move(head)); },
                       .body = [self](std::string_view piece) { self->on_body(piece); },
                       .end = [self](const Result<>& result) { self->on_end(result); },
@@ -190,9 +211,10 @@ void TwoLegs::decode(std::shared_ptr<const std::string> body) {
 }
 
 void TwoLegs::on_head(http::Response head) {
+  status_ = head.status;
   response_ = {.status = head.status,
                .content_type = std::move(head.content_type),
-               .headers = passed_on(head.headers)};
+               .headers = passed_back(head.headers, options_.decoder_url)};
   event_stream_ = response_.content_type.starts_with("text/event-stream");
 }
 
@@ -236,12 +258,12 @@ void TwoLegs::pass_on(const std::string& bytes) {
 }
 
 void TwoLegs::on_end(const Result<>& result) {
+  trace_.end(decode_span_, "decode", options_.decoder_url, result ? status_ : 0);
   if (!result) {
     if (!streaming_) return refuse(502, fmt::format("the engine did not answer: {}", result.error().message));
     log_warning("a stream of {} ended early: {}", path(), result.error().message);
     if (event_stream_)
-      exchange_->write("data: " + openai::error_json(502, "the engine failed in the middle of its answer") +
-                       "\n\n");
+      exchange_->write(proxy_error_event(path(), 502, "the engine failed in the middle of its answer"));
     over_ = true;  // the exchange is dropped unfinished: nobody takes the stream for complete
     return;
   }
@@ -257,12 +279,11 @@ void TwoLegs::on_end(const Result<>& result) {
 
 void TwoLegs::answer(http::Response response) {
   if (std::exchange(over_, true)) return;
+  status_ = response.status;
   exchange_->respond(std::move(response));
 }
 
-void TwoLegs::refuse(int status, std::string_view message) {
-  answer(openai::error_response(status, message));
-}
+void TwoLegs::refuse(int status, std::string_view message) { answer(proxy_error(path(), status, message)); }
 
 void TwoLegs::client_gone() {
   if (std::exchange(over_, true)) return;

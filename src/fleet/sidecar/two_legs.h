@@ -9,11 +9,14 @@
 #include <string_view>
 
 #include "fleet/relay/event_cutter.h"
+#include "fleet/relay/request_trace.h"
 #include "fleet/sidecar/sidecar_options.h"
 #include "http/async_client.h"
 #include "http/exchange.h"
 
 namespace octavo::fleet {
+
+enum class Look : std::uint8_t;  // at the load of an engine
 
 // Lives as long as one of its calls runs. All calls are on its loop's thread.
 class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
@@ -24,6 +27,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // prefiller: empty if the local engine does all the work. draw: unpredictable random bits.
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
+  ~TwoLegs() { trace_.end(status_); }
 
   // Call it first: from then on a client that disconnects ends the running calls.
   void watch_client();
@@ -66,13 +70,15 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     Then then = {};
     int attempt = 0;
     std::weak_ptr<http::Call> call = {};
-    std::int64_t sent_us = 0;  // the last attempt
-    int silent = 0;            // number of checks in a row that found the engine idle or unreachable
+    RequestTrace::Call span = {};
+    std::int64_t sent_us = 0;        // the last attempt
+    std::int64_t idle_since_us = 0;  // by the engine's metrics; 0: it is not
+    int unreachable = 0;             // checks in a row that got no answer
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);
-  int blind_wait(const Prefill& leg) const;
-  void give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason);
+  void judge(const std::shared_ptr<Prefill>& leg, Look look);
+  void give_up(const std::shared_ptr<Prefill>& leg, std::string_view reason, bool may_retry);
   void prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply);
   void decode(std::shared_ptr<const std::string> body);
   void on_head(http::Response head);
@@ -89,6 +95,9 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   const std::uint64_t draw_;
   http::Headers headers_;  // as sent to both engines
   std::weak_ptr<http::Call> call_;
+  const RequestTrace trace_;
+  RequestTrace::Call decode_span_;
+  int status_ = 0;  // of the answer to the client; 0: none yet
   bool over_ = false;
 
   // Response of the decode engine.

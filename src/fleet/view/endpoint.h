@@ -38,6 +38,8 @@ struct Endpoint {
   std::string node = {};   // the address of the machine it is on; "": not known
   int rank = 0;            // among the endpoints of its address, one for each data-parallel rank
   bool shares_port = false;  // with the other ranks: requests say which they are for
+  int ranks = 0;             // data-parallel ranks at its port, as it registered; 0: its metrics say it
+  int block_size = 0;        // tokens, as it registered; 0: its metrics say it
 
   // The name in logs and metrics: the URL, with the rank if ranks share the URL.
   std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }

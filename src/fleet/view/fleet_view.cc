@@ -44,8 +44,9 @@ Result<EndpointId> Fleet::add(Endpoint endpoint) {
     return failure(ErrorCode::resource_exhausted, "a fleet has at most {} endpoints", kEndpointsMax);
   if (free == taken_.end()) taken_.push_back(false);
   taken_[id] = true;
+  const EndpointState state{.block_size = endpoint.block_size};
   next.members.insert(place_of(next.members, id),
-                      Member{id, std::make_shared<const Endpoint>(std::move(endpoint)), {}});
+                      Member{id, std::make_shared<const Endpoint>(std::move(endpoint)), state});
   publish(std::move(next));
   return id;
 }

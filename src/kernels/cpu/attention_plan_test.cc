@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "kernels/test_tensors.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/backends.h"
-#include "kernels/test_tensors.h"
+#include "kernels/testing/tensors.h"
 
 namespace octavo::cpu {
 namespace {

@@ -28,6 +28,22 @@ std::byte* row_address(const View& view, std::int64_t row) {
          row * view.stride[0] * static_cast<std::int64_t>(size_of(view.dtype));
 }
 
+// y = change(x) of rows in one format: change(kernels, numbers, row, column, count) for pieces in f32.
+template <class Change>
+void change_rows(Stream& stream, const View& x, const View& y, Change&& change) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const Format format = format_of(y.dtype);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(y.dtype));
+  for_pieces(pool_of(stream), y.size(0), y.size(1), kColumns,
+             [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+               alignas(64) float numbers[kColumns];
+               kernels.widen(row_address(x, row) + column * element_bytes, format, numbers, count);
+               change(kernels, numbers, row, column, count);
+               kernels.narrow(numbers, nullptr, format, row_address(y, row) + column * element_bytes, count);
+             });
+}
+
 NormRow norm_row(const Norm& norm) {
   if (norm.kind == NormKind::none) return {NormKind::none, 0, nullptr, nullptr};
   return {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr};
@@ -121,42 +137,22 @@ void keep_tail(Stream& stream, const KeepTailArgs& args) {
 }
 
 void scale_rows(Stream& stream, const ScaleRowsArgs& args) {
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
   if (args.rows) check_indices("row", args.rows, args.factors.size(0));
-  constexpr std::int64_t kColumns = 1024;
-  const Format format = format_of(args.y.dtype);
-  const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
-  for_pieces(pool_of(stream), args.y.size(0), args.y.size(1), kColumns,
-             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
-               const auto at = [&](const View& view) {
-                 return row_address(view, i) + column * element_bytes;
-               };
-               alignas(64) float x[kColumns];
-               kernels.widen(at(args.x), format, x, count);
-               kernels.scale_logits(
-                   x, args.factors.as<float>()[args.rows ? args.rows.as<std::int32_t>()[i] : i], 0, count);
-               kernels.narrow(x, nullptr, format, at(args.y), count);
-             });
+  const auto* const rows = args.rows ? args.rows.as<std::int32_t>() : nullptr;
+  change_rows(stream, args.x, args.y,
+              [&](const IsaKernels& kernels, float* x, std::int64_t i, std::int64_t, std::int64_t count) {
+                kernels.scale_logits(x, args.factors.as<float>()[rows != nullptr ? rows[i] : i], 0, count);
+              });
 }
 
 void clamp(Stream& stream, const ClampArgs& args) {
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
-  constexpr std::int64_t kColumns = 1024;
-  const Format format = format_of(args.y.dtype);
-  const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
-  for_pieces(pool_of(stream), args.y.size(0), args.y.size(1), kColumns,
-             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
-               const auto at = [&](const View& view) {
-                 return row_address(view, i) + column * element_bytes;
-               };
-               const float* least = args.least.as<float>() + column;
-               const float* most = args.most.as<float>() + column;
-               alignas(64) float x[kColumns];
-               kernels.widen(at(args.x), format, x, count);
-               for (std::int64_t k = 0; k < count; ++k)
-                 x[k] = x[k] < least[k] ? least[k] : x[k] > most[k] ? most[k] : x[k];
-               kernels.narrow(x, nullptr, format, at(args.y), count);
-             });
+  change_rows(stream, args.x, args.y,
+              [&](const IsaKernels&, float* x, std::int64_t, std::int64_t column, std::int64_t count) {
+                const float* least = args.least.as<float>() + column;
+                const float* most = args.most.as<float>() + column;
+                for (std::int64_t k = 0; k < count; ++k)
+                  x[k] = x[k] < least[k] ? least[k] : x[k] > most[k] ? most[k] : x[k];
+              });
 }
 
 void gate(Stream& stream, const GateArgs& args) {

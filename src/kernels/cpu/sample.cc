@@ -193,7 +193,7 @@ class RowSampler {
     softmax_ = {max_, row_.greedy() ? 1 : 1 / row_.temperature};
     last_ = kEnd;
     if (row_.greedy()) return first_token();
-    least_ = sampling::least_exponent(row_.min_p);
+    least_ = row_.least_exponent();
     if (row_.top_k > 0) {
       keep_top_k();
       if (row_.top_p < 1) keep_top_p(sampling::mass_to_keep(row_.top_p, softmax_.total));
@@ -202,7 +202,7 @@ class RowSampler {
     softmax_.total = sum_masses(logits_, softmax_, least_);
     if (row_.top_p >= 1) {
       const std::int32_t id = draw_of_row();
-      if (row_.min_p > 0 && row_.reports()) last_ = last_by_min_p();
+      if (least_ > -kInfinity && row_.reports()) last_ = last_by_min_p();
       return id;
     }
     const std::uint64_t target = sampling::mass_to_keep(row_.top_p, softmax_.total);

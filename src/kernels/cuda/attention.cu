@@ -313,7 +313,7 @@ template <class T, int kDim, int kWarps, bool kShared>
 __global__ void __launch_bounds__(kWarps* kWarp, kDim > 128 ? 1 : kShared ? 3 : 2)
     attention_kernel(AttentionParams p, std::int64_t first_unit) {
   wait_for_kernels();
-  const AttentionUnit unit = p.units[first_unit + block_x()];
+  const AttentionUnit unit = p.work.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   Tile<T, kDim, kWarps, kShared> tile(p, unit);
   tile.load_queries();
@@ -337,9 +337,10 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
-  run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
-  if (!p.wide_by_wgmma)
-    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
+  run_units<T, kDim, kParts, true>(stream, p, 0, p.work.narrow_units);
+  if (!p.work.wide_by_wgmma)
+    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.work.narrow_units,
+                                                                  p.work.wide_units);
 }
 
 // Merges the states of a row's pieces in order, one block per row.
@@ -348,9 +349,9 @@ constexpr int kMergeThreads = 128;
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p) {
   wait_for_kernels();
-  const AttentionMerge m = p.merges[block_x()];
-  const int head = static_cast<int>(block_y() / p.merge_rows_max);
-  const int row = m.row_begin + static_cast<int>(block_y() % p.merge_rows_max);
+  const AttentionMerge m = p.work.merges[block_x()];
+  const int head = static_cast<int>(block_y() / p.work.merge_rows_max);
+  const int row = m.row_begin + static_cast<int>(block_y() % p.work.merge_rows_max);
   if (row >= m.row_end) return;
   const SequenceRows rows(p, m.sequence);
   const int dim = p.cache.layout.head_dim, value_dim = p.cache.layout.value_dim();
@@ -384,7 +385,7 @@ void attention(StreamHandle stream, const AttentionParams& p) {
       } else if (latent) {
         attention_latent(stream, p);
       } else {
-        if (p.wide_by_wgmma) attention_wgmma(stream, p);
+        if (p.work.wide_by_wgmma) attention_wgmma(stream, p);
         if (dim <= 64) {
           run_dim<T, 64>(stream, p);
         } else if (dim <= 128) {
@@ -396,8 +397,8 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     } else {
       attention_plain(stream, p);
     }
-    const auto rows = static_cast<unsigned>(p.cache.layout.kv_heads * p.merge_rows_max);
-    launch(stream, {static_cast<unsigned>(p.merge_count), rows}, kMergeThreads, 0, merge_kernel<T>, p);
+    const auto rows = static_cast<unsigned>(p.cache.layout.kv_heads * p.work.merge_rows_max);
+    launch(stream, {static_cast<unsigned>(p.work.merge_count), rows}, kMergeThreads, 0, merge_kernel<T>, p);
   });
 }
 

@@ -47,8 +47,10 @@ struct LatentTile {
   const int chunks, value_chunks;
   const T* queries[kRows / kCopiedRows];  // queries of the rows, if any, that this thread copies
   int first_piece, past_piece;
-  // The next chunk to copy, and the next to use.
-  int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;
+  struct {
+    int piece, chunk = 0, slot = 0;
+  } coming;               // the next chunk to copy
+  int slot = kSlots - 1;  // of the chunk before the next to use
 
   // State of rows lane / 4 and lane / 4 + 8 of the group.
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
@@ -70,7 +72,7 @@ struct LatentTile {
     const Pieces seen = pieces_of(rows, unit.row_begin, unit.row_end - 1);
     first_piece = unit.piece_begin > seen.begin ? unit.piece_begin : static_cast<int>(seen.begin);
     past_piece = unit.piece_end < seen.end ? unit.piece_end : static_cast<int>(seen.end);
-    coming_piece = first_piece;
+    coming.piece = first_piece;
     for (int r = thread(); r < kRows; r += kThreads) {
       const bool there = unit.row_begin + r < unit.row_end;
       shared.begin[r] = there ? static_cast<int>(rows.begin(unit.row_begin + r)) : 0;
@@ -108,12 +110,12 @@ struct LatentTile {
 
   // Starts the copy of the next chunk: queries and keys, or values.
   __device__ void begin_chunk() {
-    if (coming_piece < past_piece) {
-      const bool keys = coming_chunk < chunks;
-      const int column = (keys ? coming_chunk : coming_chunk - chunks) * kTileColumns + thread() % 8 * 8;
+    if (coming.piece < past_piece) {
+      const bool keys = coming.chunk < chunks;
+      const int column = (keys ? coming.chunk : coming.chunk - chunks) * kTileColumns + thread() % 8 * 8;
       const bool there = column < p.cache.layout.score_dim();
-      unsigned char* to = shared.slots[coming_slot];
-      const std::byte* const* from = shared.keys[coming_piece % kLocated];
+      unsigned char* to = shared.slots[coming.slot];
+      const std::byte* const* from = shared.keys[coming.piece % kLocated];
 #pragma unroll 1  // this loop is inlined ten times
       for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
         const bool real = there && from[i] != nullptr;
@@ -122,7 +124,7 @@ struct LatentTile {
         if constexpr (kBytes) {
           *reinterpret_cast<uint4*>(place) =
               real ? unpack8<T>(*reinterpret_cast<const uint2*>(numbers), p.cache.format,
-                                shared.scales[coming_piece % kLocated][i])
+                                shared.scales[coming.piece % kLocated][i])
                    : uint4{0, 0, 0, 0};
         } else {
           copy_async(place, numbers, real);
@@ -135,11 +137,11 @@ struct LatentTile {
         copy_async(to + kTokenBytes + swizzled(thread() / 8 + i * kCopiedRows, thread() % 8),
                    real ? queries[i] + column : p.q.data, real);
       }
-      if (++coming_chunk == chunks + value_chunks) {
-        coming_chunk = 0;
-        ++coming_piece;
+      if (++coming.chunk == chunks + value_chunks) {
+        coming.chunk = 0;
+        ++coming.piece;
       }
-      coming_slot = (coming_slot + 1) % kSlots;
+      coming.slot = (coming.slot + 1) % kSlots;
     }
     commit_copies();
   }
@@ -239,7 +241,7 @@ struct LatentTile {
       max[i] = w.max;
       sum[i] = merged(sum[i], piece_sum(row), w);
       if (unit.merge < 0 || unit.row_begin + row >= unit.row_end) continue;
-      states[i] = state_of(p, p.merges[unit.merge], 0, unit.row_begin + row, piece);
+      states[i] = state_of(p, p.work.merges[unit.merge], 0, unit.row_begin + row, piece);
       if (part != 0 || lane() % 4 != 0) continue;
       states[i][p.cache.layout.head_dim] = piece_max(row);
       states[i][p.cache.layout.head_dim + 1] = piece_sum(row);
@@ -348,7 +350,7 @@ template <class T, bool kBytes, int kGroups>
 __global__ void __launch_bounds__(LatentTile<T, kBytes, kGroups>::kThreads)
     latent_kernel(AttentionParams p, std::int64_t first_unit) {
   wait_for_kernels();
-  const AttentionUnit unit = p.units[first_unit + block_x()];
+  const AttentionUnit unit = p.work.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   LatentTile<T, kBytes, kGroups> tile(p, unit);
   tile.run();
@@ -366,8 +368,9 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 
 template <class T, bool kBytes>
 void run_tiles(StreamHandle stream, const AttentionParams& p) {
-  run_units<T, kBytes, kNarrowRows / kTileRows>(stream, p, 0, p.narrow_units);
-  run_units<T, kBytes, wide_rows(kMaxLatentKey, true) / kTileRows>(stream, p, p.narrow_units, p.wide_units);
+  run_units<T, kBytes, kNarrowRows / kTileRows>(stream, p, 0, p.work.narrow_units);
+  run_units<T, kBytes, wide_rows(kMaxLatentKey, true) / kTileRows>(stream, p, p.work.narrow_units,
+                                                                   p.work.wide_units);
 }
 
 }  // namespace

@@ -228,7 +228,8 @@ struct LaneStates {
   __device__ LaneStates(const AttentionParams& p, const AttentionUnit& unit, const LaneRows& rows, int head, int piece) {
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      if (unit.merge >= 0 && rows.row[i] < unit.row_end) state[i] = state_of(p, p.merges[unit.merge], head, rows.row[i], piece);
+      if (unit.merge >= 0 && rows.row[i] < unit.row_end)
+        state[i] = state_of(p, p.work.merges[unit.merge], head, rows.row[i], piece);
   }
 
   __device__ void store_sums(int dim, const float (&piece_max)[2], const float (&piece_sum)[2]) const {

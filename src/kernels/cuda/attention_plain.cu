@@ -23,6 +23,30 @@ __device__ float number(const std::byte* vector, Format format, int i) {
   }
 }
 
+// Number d of the values of tokens [begin, end) of a piece, weighted.
+__device__ float mix(const AttentionParams& p, const SequenceRows& rows, int head, int d, int begin, int end,
+                     const int* tokens, const float* probabilities, const float* scales) {
+  float mixed = 0;
+  for (int t = begin; t < end; ++t)
+    mixed = fmaf(probabilities[t], number(cached(p, rows, 1, head, tokens[t]), p.cache.format, d) * scales[t],
+                 mixed);
+  return mixed;
+}
+
+// A row's outputs: this thread's values.
+template <class T, int kPerThread>
+__device__ void store(const AttentionParams& p, const SequenceRows& rows, int row, int head,
+                      const float (&values)[kPerThread], float inverse) {
+  const int value_dim = p.cache.layout.value_dim(), column = rows.column(row, head, value_dim);
+#pragma unroll
+  for (int j = 0; j < kPerThread; ++j) {
+    const int d = thread() + j * kThreads;
+    if (d < value_dim)
+      static_cast<T*>(p.out.data)[element_at(rows.query(row), p.out.stride, column + d)] =
+          from_float<T>(values[j] * inverse);
+  }
+}
+
 // For keys of up to kMaxDim numbers.
 template <class T, int kMaxDim>
 __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
@@ -33,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
   OCTAVO_SHARED(float, value_scales, [kThreads]);
   OCTAVO_SHARED(int, tokens, [kThreads]);  // tokens of the sequence
   OCTAVO_SHARED(float, partials, [kWarp]);
-  const AttentionUnit unit = p.units[block_x()];
+  const AttentionUnit unit = p.work.units[block_x()];
   const SequenceRows rows(p, unit.sequence);
   const int head = static_cast<int>(block_y());
   const int dim = p.cache.layout.score_dim(), value_dim = p.cache.layout.value_dim();
@@ -75,15 +99,13 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
           rows.begin(row) > piece * kPieceTokens ? rows.begin(row) : piece * kPieceTokens;
       const int end =
           rows.end(row) < (piece + 1) * kPieceTokens ? rows.end(row) : (piece + 1) * kPieceTokens;
-      float* state = unit.merge < 0 ? nullptr : state_of(p, p.merges[unit.merge], head, row, piece);
+      float* state = unit.merge < 0 ? nullptr : state_of(p, p.work.merges[unit.merge], head, row, piece);
 #pragma unroll
       for (int j = 0; j < kPerThread; ++j) {
         const int d = thread() + j * kThreads;
         if (d >= value_dim) break;
-        float mixed = 0;
-        for (int t = begin - piece * kPieceTokens; t < end - piece * kPieceTokens; ++t)
-          mixed = fmaf(probabilities[t],
-                       number(cached(p, rows, 1, head, tokens[t]), p.cache.format, d) * value_scales[t], mixed);
+        const float mixed = mix(p, rows, head, d, begin - piece * kPieceTokens, end - piece * kPieceTokens,
+                                tokens, probabilities, value_scales);
         values[j] = merged(values[j], mixed, weights);
         if (state != nullptr) state[d] = mixed;
       }
@@ -93,21 +115,14 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
       }
     }
     if (unit.merge >= 0) continue;
-    const float inverse = inverse_sum(p, head, row, max, sum);
-#pragma unroll
-    for (int j = 0; j < kPerThread; ++j) {
-      const int d = thread() + j * kThreads;
-      if (d < value_dim)
-        static_cast<T*>(p.out.data)[element_at(rows.query(row), p.out.stride, rows.column(row, head, value_dim) + d)] =
-            from_float<T>(values[j] * inverse);
-    }
+    store<T>(p, rows, row, head, values, inverse_sum(p, head, row, max, sum));
   }
 }
 
 }  // namespace
 
 void attention_plain(StreamHandle stream, const AttentionParams& p) {
-  const dim3 grid(static_cast<unsigned>(p.narrow_units + p.wide_units),
+  const dim3 grid(static_cast<unsigned>(p.work.narrow_units + p.work.wide_units),
                   static_cast<unsigned>(p.cache.layout.kv_heads));
   for_activation(p.q.format, [&](auto t) {
     if (p.cache.layout.head_dim <= 256) {

@@ -38,14 +38,15 @@ struct SequenceRows {
   int chosen_most;
 
   __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
-      : first_query(p.query_starts[s]),
-        first_position(p.lengths[s] - (p.query_starts[s + 1] - p.query_starts[s])),
-        length(p.lengths[s]),
+      : first_query(p.sequences.query_starts[s]),
+        first_position(p.sequences.lengths[s] -
+                       (p.sequences.query_starts[s + 1] - p.sequences.query_starts[s])),
+        length(p.sequences.lengths[s]),
         group(p.group),
         window(p.window),
         chunk(p.chunk),
         causal(p.causal),
-        table(p.tables + p.table_starts[s]),
+        table(p.sequences.tables + p.sequences.table_starts[s]),
         chosen(p.chosen),
         chosen_stride(p.chosen_stride),
         chosen_most(static_cast<int>(p.chosen_most)) {}
@@ -109,8 +110,8 @@ __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head,
 // Address of a row's state for a piece: value_dim values; the maximum and the sum are at head_dim.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
-  return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,
-                             row - m.row_begin, piece - m.piece_begin, p.cache.layout.head_dim);
+  return p.work.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,
+                                  row - m.row_begin, piece - m.piece_begin, p.cache.layout.head_dim);
 }
 
 __device__ inline const std::byte* cached(const AttentionParams& p, const SequenceRows& rows, int which,
@@ -133,7 +134,7 @@ __device__ inline float cached_scale(const AttentionParams& p, const SequenceRow
 // attention_plain.cu
 void attention_plain(StreamHandle stream, const AttentionParams& p);
 
-// attention_wgmma.cu: wide units, if AttentionParams::wide_by_wgmma is true.
+// attention_wgmma.cu: wide units, if AttentionWork::wide_by_wgmma is true.
 void attention_wgmma(StreamHandle stream, const AttentionParams& p);
 
 // attention_latent.cu: latent attention for 16-bit numbers, and whether it takes these shapes.

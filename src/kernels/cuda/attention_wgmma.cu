@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kGroups* kWarpgroup, 1)
     attention_wgmma_kernel(AttentionParams p) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   wait_for_kernels();
-  const AttentionUnit unit = p.units[p.narrow_units + block_x()];
+  const AttentionUnit unit = p.work.units[p.work.narrow_units + block_x()];
   if (unit.row_begin == unit.row_end) return;
   const Pieces seen = pieces_of(SequenceRows(p, unit.sequence), unit.row_begin, unit.row_end - 1);
   Tile<T, kDim> tile(p, unit, unit.piece_end < seen.end ? unit.piece_end : seen.end);
@@ -217,8 +217,8 @@ void run_units(StreamHandle stream, const AttentionParams& p) {
   const auto kernel = attention_wgmma_kernel<T, kDim>;
   static_assert(Units::kSharedBytes <= 227 << 10);
   allow_shared(kernel, Units::kSharedBytes);
-  launch(stream, {static_cast<unsigned>(p.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)}, Units::kThreads,
-         Units::kSharedBytes, kernel, p);
+  launch(stream, {static_cast<unsigned>(p.work.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)},
+         Units::kThreads, Units::kSharedBytes, kernel, p);
 }
 
 }  // namespace

@@ -16,13 +16,14 @@ struct Query {
   std::int64_t sequence, tokens = 0;
 
   __device__ Query(const ChooseParams& p, std::int64_t query) {
-    std::int64_t low = 0, high = p.sequences;  // the last sequence that begins at or before it
+    std::int64_t low = 0, high = p.sequence_count;  // the last sequence that begins at or before it
     while (high - low > 1) {
       const std::int64_t middle = (low + high) / 2;
-      (p.query_starts[middle] <= query ? low : high) = middle;
+      (p.sequences.query_starts[middle] <= query ? low : high) = middle;
     }
     sequence = low;
-    if (query < p.query_starts[low + 1]) tokens = p.lengths[low] - (p.query_starts[low + 1] - query) + 1;
+    if (query < p.sequences.query_starts[low + 1])
+      tokens = p.sequences.lengths[low] - (p.sequences.query_starts[low + 1] - query) + 1;
   }
 };
 
@@ -42,7 +43,8 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   const Query of(p, query);
   if (of.tokens <= p.most || token >= of.tokens) return;  // all are chosen
   const KvLayout& layout = p.cache.layout;
-  const std::int64_t block = p.tables[p.table_starts[of.sequence] + token / layout.block_size];
+  const std::int64_t block =
+      p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];
   const std::int64_t place = token % layout.block_size;
   const std::byte* key =
       p.cache.data + layout.vector(block, 0, 0, place) + layout.score_dim() * layout.element_bytes;
@@ -71,11 +73,41 @@ struct Counts {
   std::int32_t above, at;
 };
 
+// The last chosen rank, and the number of chosen tokens at it.
+struct LastRank {
+  std::uint32_t rank;
+  int count;
+};
+
+struct RankSearch {
+  int bins[256];
+  LastRank last;  // rank: the bits that are known; count: chosen tokens with these bits
+};
+
+__device__ LastRank find_last(RankSearch& search, const float* scores, std::int64_t tokens,
+                              std::int64_t most) {
+  if (thread() == 0) search.last = {0, static_cast<int>(most)};
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    for (int i = thread(); i < 256; i += kChooseThreads) search.bins[i] = 0;
+    __syncthreads();
+    const std::uint32_t known = shift == 24 ? 0 : ~0U << (shift + 8), so_far = search.last.rank;
+    for (std::int64_t t = thread(); t < tokens; t += kChooseThreads)
+      if (const std::uint32_t rank = rank_of(scores[t]); (rank & known) == so_far)
+        atomicAdd(&search.bins[rank >> shift & 255], 1);
+    __syncthreads();
+    if (thread() == 0) {
+      int bin = 255;
+      for (; search.bins[bin] < search.last.count; --bin) search.last.count -= search.bins[bin];
+      search.last.rank = so_far | static_cast<std::uint32_t>(bin) << shift;
+    }
+    __syncthreads();
+  }
+  return search.last;
+}
+
 __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, std::int64_t first_query) {
   wait_for_kernels();
-  OCTAVO_SHARED(int, bins, [256]);
-  OCTAVO_SHARED(std::uint32_t, prefix, [1]);  // the bits of the last chosen rank that are known
-  OCTAVO_SHARED(int, wanted, [1]);            // number of chosen tokens with these bits
+  OCTAVO_SHARED(RankSearch, search, );
   OCTAVO_SHARED(Counts, counts, [kChooseWarps]);
   const std::int64_t query = first_query + block_x();
   const Query of(p, query);
@@ -86,27 +118,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
     return;
   }
   const float* scores = p.scores + element_at(block_x(), p.score_stride, 0);
-  if (thread() == 0) {
-    prefix[0] = 0;
-    wanted[0] = static_cast<int>(p.most);
-  }
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    for (int i = thread(); i < 256; i += kChooseThreads) bins[i] = 0;
-    __syncthreads();
-    const std::uint32_t known = shift == 24 ? 0 : ~0U << (shift + 8), so_far = prefix[0];
-    for (std::int64_t t = thread(); t < of.tokens; t += kChooseThreads)
-      if (const std::uint32_t rank = rank_of(scores[t]); (rank & known) == so_far)
-        atomicAdd(&bins[rank >> shift & 255], 1);
-    __syncthreads();
-    if (thread() == 0) {
-      int bin = 255;
-      for (; bins[bin] < wanted[0]; --bin) wanted[0] -= bins[bin];
-      prefix[0] = so_far | static_cast<std::uint32_t>(bin) << shift;
-    }
-    __syncthreads();
-  }
-  const std::uint32_t last = prefix[0];
-  const int of_last = wanted[0];
+  const LastRank last = find_last(search, scores, of.tokens, p.most);
 
   // A warp has a run of neighbouring tokens, and learns how many those before it choose.
   const std::int64_t run = (of.tokens + kChooseThreads - 1) / kChooseThreads * kWarp;
@@ -114,8 +126,8 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   const auto ballots = [&](std::int64_t t, std::uint32_t& above, std::uint32_t& at) {
     const bool there = t + lane() < end;
     const std::uint32_t rank = there ? rank_of(scores[t + lane()]) : 0;
-    above = __ballot_sync(kAllLanes, there && rank > last);
-    at = __ballot_sync(kAllLanes, there && rank == last);
+    above = __ballot_sync(kAllLanes, there && rank > last.rank);
+    at = __ballot_sync(kAllLanes, there && rank == last.rank);
   };
   std::uint32_t above, equal;
   Counts own{0, 0};
@@ -135,8 +147,8 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   for (std::int64_t t = begin; t < end; t += kWarp) {
     ballots(t, above, equal);
     const int equal_before = before.at + __popc(equal & lower);
-    if ((above & self) != 0 || ((equal & self) != 0 && equal_before < of_last))
-      chosen[before.above + __popc(above & lower) + (equal_before < of_last ? equal_before : of_last)] =
+    if ((above & self) != 0 || ((equal & self) != 0 && equal_before < last.count))
+      chosen[before.above + __popc(above & lower) + (equal_before < last.count ? equal_before : last.count)] =
           static_cast<std::int32_t>(t + lane());
     before.above += __popc(above);
     before.at += __popc(equal);

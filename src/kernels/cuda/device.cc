@@ -175,39 +175,29 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   }
   staging_.turn(stream);
   staged_ = 0;
-  step_ = {};
   sequences_ = std::ssize(shape.lengths);
   longest_ = limits_.max_length;  // a recorded step may have any length
   if (!shape.recorded && sequences_ > 0) longest_ = *std::ranges::max_element(shape.lengths);
-  step_.query_starts = stage(shape.query_starts);
-  step_.lengths = stage(shape.lengths);
-  step_.table_starts = stage(std::span<const std::int64_t>(table_starts_));
-  step_.units = stage(std::span<const AttentionUnit>(schedule_.units()));
-  step_.narrow_units = schedule_.narrow_units();
-  step_.wide_units = std::ssize(schedule_.units()) - schedule_.narrow_units();
-  step_.wide_by_wgmma = schedule_.wide_by_wgmma();
-  step_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
-  step_.merge_count = std::ssize(schedule_.merges());
-  step_.merge_rows_max = schedule_.merge_rows_max();
-  step_.tables = stage(std::span<const std::int32_t>(tables_));
+  tables_on_device_.query_starts = stage(shape.query_starts);
+  tables_on_device_.lengths = stage(shape.lengths);
+  tables_on_device_.table_starts = stage(std::span<const std::int64_t>(table_starts_));
+  work_.units = stage(std::span<const AttentionUnit>(schedule_.units()));
+  work_.narrow_units = schedule_.narrow_units();
+  work_.wide_units = std::ssize(schedule_.units()) - schedule_.narrow_units();
+  work_.wide_by_wgmma = schedule_.wide_by_wgmma();
+  work_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
+  work_.merge_count = std::ssize(schedule_.merges());
+  work_.merge_rows_max = schedule_.merge_rows_max();
+  tables_on_device_.tables = stage(std::span<const std::int32_t>(tables_));
   staging_.send(on_, stream, View::of(device_.data(), DType::u8, {static_cast<std::int64_t>(staged_)}));
 }
 
-void CudaAttentionPlan::describe(AttentionParams& params) const {
-  params.query_starts = step_.query_starts;
-  params.lengths = step_.lengths;
-  params.tables = step_.tables;
-  params.table_starts = step_.table_starts;
-  params.units = step_.units;
-  params.narrow_units = step_.narrow_units;
-  params.wide_units = step_.wide_units;
-  params.wide_by_wgmma = step_.wide_by_wgmma;
-  params.merges = step_.merges;
-  params.merge_count = step_.merge_count;
-  params.merge_rows_max = step_.merge_rows_max;
+AttentionWork CudaAttentionPlan::work() const {
+  AttentionWork work = work_;
   const std::int64_t state_bytes = (limits_.kv.head_dim + 2) * std::int64_t{4};
-  params.states = static_cast<float*>(
+  work.states = static_cast<float*>(
       on_.stream().scratch(static_cast<std::size_t>(schedule_.states_used() * state_bytes)));
+  return work;
 }
 
 void CudaAttentionPlan::describe_scores(ChooseParams& params) const {

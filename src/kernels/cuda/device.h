@@ -112,8 +112,9 @@ class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
   void fill(CudaStream& stream, const AttentionShape& shape);
-  // Fills in the plan's parameters of a layer's attention.
-  void describe(AttentionParams& params) const;
+  // Addresses of the step's tables, and a layer's work with memory for its states.
+  SequenceTables tables() const { return tables_on_device_; }
+  AttentionWork work() const;
   // Memory for an indexer's scores. The indexer ends before attention uses the same memory.
   void describe_scores(ChooseParams& params) const;
   std::int64_t sequences() const { return sequences_; }  // sequences of the step, padding included
@@ -135,7 +136,8 @@ class CudaAttentionPlan final : public AttentionPlan {
   std::size_t staged_ = 0;
   std::int64_t sequences_ = 0, longest_ = 0;  // numbers of the current step
   Buffer device_;
-  AttentionParams step_{};  // the addresses of this step's tables
+  SequenceTables tables_on_device_{};  // of this step, as the next
+  AttentionWork work_{};
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_starts_;
 };

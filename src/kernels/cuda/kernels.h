@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/addresses.h"
+#include "kernels/draw_rule.h"
 #include "kernels/kinds.h"
 
 struct CUstream_st;
@@ -399,20 +400,29 @@ struct AttentionMerge {
   std::int64_t first_state = 0;
 };
 
-struct AttentionParams {
-  Rows q, out;
-  int q_heads, group;  // query heads in all, and to a key head
-  KvCache cache;
+// The step's sequences and their blocks.
+struct SequenceTables {
   const std::int32_t* query_starts;
   const std::int32_t* lengths;
   const std::int32_t* tables;
   const std::int64_t* table_starts;  // first index of a sequence's blocks in `tables`
+};
+// The units of work of the blocks, as attention_plan.h plans them.
+struct AttentionWork {
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // units with at most kNarrowRows rows are first
-  bool wide_by_wgmma = false;  // wide units go to attention_wgmma.cu
+  bool wide_by_wgmma = false;             // wide units go to attention_wgmma.cu
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
+};
+
+struct AttentionParams {
+  Rows q, out;
+  int q_heads, group;  // query heads in all, and to a key head
+  KvCache cache;
+  SequenceTables sequences;
+  AttentionWork work;
   float scale;
   int window, chunk;
   bool causal = true;
@@ -438,11 +448,8 @@ struct ChooseParams {
   std::int64_t q_head;  // elements from head to head
   Rows weights;
   KvCache cache;
-  std::int64_t sequences;
-  const std::int32_t* query_starts;
-  const std::int32_t* lengths;
-  const std::int32_t* tables;
-  const std::int64_t* table_starts;
+  std::int64_t sequence_count;
+  SequenceTables sequences;
   std::int64_t longest = 0;  // longest sequence
   float* scores = nullptr;   // [queries_at_once, score_stride]
   std::int64_t score_stride = 0, queries_at_once = 0;
@@ -460,16 +467,12 @@ struct SampleParams {
   std::int64_t rows, vocab;
   Rows logits;
   float* raw;  // [rows, vocab]: buffer for the logits before processing; may be null if nothing changes them
-  const float *temperature, *top_p, *min_p;
-  const std::int32_t *top_k, *forced;
-  const std::int64_t* random;
+  const DrawRule* rules;
   ListParams history, bias, reported;
   const std::int32_t* history_counts;
-  const float *repetition_penalty, *frequency_penalty, *presence_penalty, *bias_values;
-  const std::int32_t* mask_rows;  // optional
+  const float* bias_values;
   const std::int32_t* mask;
   std::int64_t mask_stride;
-  const std::int32_t* top_counts;
   bool processed;
   std::int32_t *out_id, *out_rank, *out_top_ids;
   float *out_logprob, *out_top_logprobs;

@@ -322,17 +322,17 @@ class CudaLargeAttention : public CudaLargeStrides {
                         .q_heads = 4,
                         .group = 4 / layout.kv_heads,
                         .cache = {cache.at<std::byte>(0), layout, format_of_type<T>},
-                        .query_starts = starts.at<std::int32_t>(0),
-                        .lengths = lengths.at<std::int32_t>(0),
-                        .tables = table.at<std::int32_t>(0),
-                        .table_starts = table_starts.at<std::int64_t>(0),
-                        .units = units.at<AttentionUnit>(0),
-                        .narrow_units = schedule.narrow_units(),
-                        .wide_units = std::ssize(schedule.units()) - schedule.narrow_units(),
-                        .merges = merge_memory.at<AttentionMerge>(0),
-                        .merge_count = std::ssize(merges),
-                        .merge_rows_max = schedule.merge_rows_max(),
-                        .states = state_memory.at<float>(0),
+                        .sequences = {.query_starts = starts.at<std::int32_t>(0),
+                                      .lengths = lengths.at<std::int32_t>(0),
+                                      .tables = table.at<std::int32_t>(0),
+                                      .table_starts = table_starts.at<std::int64_t>(0)},
+                        .work = {.units = units.at<AttentionUnit>(0),
+                                 .narrow_units = schedule.narrow_units(),
+                                 .wide_units = std::ssize(schedule.units()) - schedule.narrow_units(),
+                                 .merges = merge_memory.at<AttentionMerge>(0),
+                                 .merge_count = std::ssize(merges),
+                                 .merge_rows_max = schedule.merge_rows_max(),
+                                 .states = state_memory.at<float>(0)},
                         .scale = 0.2f,
                         .window = 0,
                         .chunk = 0,
@@ -366,28 +366,21 @@ TEST_F(CudaLargeStrides, Sample) {
     const Matrix<float> logits(2, kVocab, stride(kVocab)), logprobs(2, 3, stride(3));
     const std::int64_t mask_stride = stride(4), top_stride = stride(3);
     const Memory mask((mask_stride + 4) * 4), top_ids((top_stride + 3) * 4), raw(2 * kVocab * 4);
-    const Memory floats(1000), ints(1000), random(16);
+    const Memory floats(1000), ints(1000), rules(2 * sizeof(DrawRule));
     if (!Memory::there_is_room) return std::vector<float>();
     fill(logits, 1);
     put(mask.at<std::int32_t>(mask_stride), {0, -1, 0, 0});  // the second row's: ids 32 to 63
-    put(floats.at<float>(0), {1, 1, 0.9f, 0.9f, 0, 0});
-    put(ints.at<std::int32_t>(0), {0, 0, -1, -1, 3, 3, -1, 1});
-    put<std::int64_t>(random.at<std::int64_t>(0), {0x123456789abcdef, 0x76543210fedcba9});
+    const DrawRule first{.random = 0x123456789abcdef, .top_p = 0.9f, .top_count = 3};
+    const DrawRule second{.random = 0x76543210fedcba9, .top_p = 0.9f, .mask_row = 1, .top_count = 3};
+    put<DrawRule>(rules.at<DrawRule>(0), {first, second});
     SampleParams p{};
     p.rows = 2;
     p.vocab = kVocab;
     p.logits = logits.view();
     p.raw = raw.at<float>(0);
-    p.temperature = floats.at<float>(0);
-    p.top_p = floats.at<float>(2);
-    p.min_p = floats.at<float>(4);
-    p.top_k = ints.at<std::int32_t>(0);
-    p.forced = ints.at<std::int32_t>(2);
-    p.top_counts = ints.at<std::int32_t>(4);
-    p.mask_rows = ints.at<std::int32_t>(6);
+    p.rules = rules.at<DrawRule>(0);
     p.mask = mask.at<std::int32_t>(0);
     p.mask_stride = mask_stride;
-    p.random = random.at<std::int64_t>(0);
     p.out_id = ints.at<std::int32_t>(20);
     p.out_rank = ints.at<std::int32_t>(22);
     p.out_top_ids = top_ids.at<std::int32_t>(0);

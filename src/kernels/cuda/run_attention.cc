@@ -9,7 +9,8 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
         plan.window(), args.window);
   CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
   CHECK(!args.distance_bias, "a form of attention that this backend lacks");
-  plan.describe(params);
+  params.sequences = plan.tables();
+  params.work = plan.work();
   params.q = rows_of(args.q);
   params.out = rows_of(args.out);
   params.q_heads = static_cast<int>(args.q.size(1));
@@ -80,19 +81,14 @@ void run_head_matmul(Stream& stream, const HeadMatmulArgs& args) {
 
 void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
   const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
-  AttentionParams step{};
-  plan.describe(step);
   ChooseParams params{.q = rows_of(args.q),
                       .n = args.q.size(0),
                       .heads = args.q.size(1),
                       .q_head = args.q.stride[1],
                       .weights = rows_of(args.weights),
                       .cache = cache_of(args.cache),
-                      .sequences = plan.sequences(),
-                      .query_starts = step.query_starts,
-                      .lengths = step.lengths,
-                      .tables = step.tables,
-                      .table_starts = step.table_starts,
+                      .sequence_count = plan.sequences(),
+                      .sequences = plan.tables(),
                       .chosen = args.chosen.as<std::int32_t>(),
                       .chosen_stride = args.chosen.stride[0],
                       .most = args.chosen.size(1)};

@@ -185,7 +185,7 @@ void run_sample(Stream& stream, const SampleArgs& args) {
   const auto lists = [](const RowLists& of) {
     return of.starts ? ListParams{of.starts.as<std::int32_t>(), data_of<std::int32_t>(of.ids)} : ListParams{};
   };
-  const bool changed = args.history.starts || args.bias.starts || args.mask_rows;
+  const bool changed = args.history.starts || args.bias.starts || args.mask;
   void* raw = nullptr;
   if (changed && !args.processed)
     raw = cuda_stream(stream).scratch(static_cast<std::size_t>(rows * vocab) * sizeof(float));
@@ -193,24 +193,14 @@ void run_sample(Stream& stream, const SampleArgs& args) {
                              .vocab = vocab,
                              .logits = rows_of(args.logits),
                              .raw = static_cast<float*>(raw),
-                             .temperature = args.temperature.as<float>(),
-                             .top_p = args.top_p.as<float>(),
-                             .min_p = args.min_p.as<float>(),
-                             .top_k = args.top_k.as<std::int32_t>(),
-                             .forced = args.forced.as<std::int32_t>(),
-                             .random = args.random.as<std::int64_t>(),
+                             .rules = args.draw_rules(),
                              .history = lists(args.history),
                              .bias = lists(args.bias),
                              .reported = lists(args.reported),
                              .history_counts = data_of<std::int32_t>(args.history_counts),
-                             .repetition_penalty = data_of<float>(args.repetition_penalty),
-                             .frequency_penalty = data_of<float>(args.frequency_penalty),
-                             .presence_penalty = data_of<float>(args.presence_penalty),
                              .bias_values = data_of<float>(args.bias_values),
-                             .mask_rows = data_of<std::int32_t>(args.mask_rows),
                              .mask = data_of<std::int32_t>(args.mask),
                              .mask_stride = args.mask ? args.mask.stride[0] : 0,
-                             .top_counts = args.top_counts.as<std::int32_t>(),
                              .processed = args.processed,
                              .out_id = args.out_id.as<std::int32_t>(),
                              .out_rank = args.out_rank.as<std::int32_t>(),

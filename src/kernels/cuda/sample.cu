@@ -69,26 +69,24 @@ class RowSampler {
         bias_(p.bias, row),
         history_(p.history, row),
         reported_(p.reported, row),
-        mask_row_(p.mask_rows != nullptr ? p.mask_rows[row] : -1) {}
+        rule_(p.rules[row]) {}
 
   __device__ void run() {
     if (!find_max(logits_)) return reject();
     const float raw_max = max_;
     const float* raw = logits_;
-    const std::int32_t forced = p_.forced[row_];
-    if (forced >= 0) return finish(raw, raw_max, forced);
+    if (rule_.forced >= 0) return finish(raw, raw_max, rule_.forced);
     if (changes_logits()) {
-      if (reports() && !p_.processed) raw = keep_raw();
+      if (rule_.reports() && !p_.processed) raw = keep_raw();
       change();
       if (!find_max(logits_)) return reject();
     }
-    const float temperature = p_.temperature[row_];
-    softmax_ = {max_, temperature == 0 ? 1.0f : 1.0f / temperature, 0};
+    softmax_ = {max_, rule_.greedy() ? 1.0f : 1.0f / rule_.temperature, 0};
     Bound kept{0, p_.vocab};
     std::int64_t id = 0;
-    if (temperature == 0) {
+    if (rule_.greedy()) {
       id = next_in_order(logits_, {~Key{0}, p_.vocab}).id;
-      softmax_.total = reports() && p_.processed ? total_mass(logits_, kept) : 0;
+      softmax_.total = rule_.reports() && p_.processed ? total_mass(logits_, kept) : 0;
     } else {
       kept = last_kept();
       softmax_.total = total_mass(logits_, kept);
@@ -96,14 +94,16 @@ class RowSampler {
     }
     if (!p_.processed) return finish(raw, raw_max, id);
     put(id);
-    if (reports()) report(logits_, kept, id);
+    if (rule_.reports()) report(logits_, kept, id);
   }
 
  private:
-  __device__ bool reports() const { return p_.top_counts[row_] >= 0; }
-  __device__ bool changes_logits() const { return bias_.count > 0 || history_.count > 0 || mask_row_ >= 0; }
+  __device__ bool changes_logits() const {
+    return bias_.count > 0 || history_.count > 0 || rule_.mask_row >= 0;
+  }
   __device__ bool allowed(std::int64_t id) const {
-    const auto word = static_cast<std::uint32_t>(p_.mask[element_at(mask_row_, p_.mask_stride, id / 32)]);
+    const auto word =
+        static_cast<std::uint32_t>(p_.mask[element_at(rule_.mask_row, p_.mask_stride, id / 32)]);
     return (word >> (id % 32) & 1) != 0;
   }
 
@@ -140,7 +140,7 @@ class RowSampler {
 
   // Mask, bias, penalties. Ids of a list are distinct, so its entries can be taken by different threads.
   __device__ void change() {
-    if (mask_row_ >= 0)
+    if (rule_.mask_row >= 0)
       for_tokens([&](std::int64_t id) {
         if (!allowed(id)) logits_[id] = -INFINITY;
       });
@@ -150,15 +150,9 @@ class RowSampler {
     __syncthreads();
     for (std::int64_t i = thread(); i < history_.count; i += kThreads) {
       float& logit = logits_[history_.id(i)];
-      logit = penalised(logit, p_.history_counts[history_.begin + i]);
+      logit = rule_.penalised(logit, p_.history_counts[history_.begin + i]);
     }
     __syncthreads();
-  }
-  __device__ float penalised(float logit, std::int32_t count) const {
-    const float repetition = p_.repetition_penalty[row_];
-    if (repetition != 1) logit = logit > 0 ? logit / repetition : logit * repetition;
-    if (count == 0) return logit;
-    return logit - p_.frequency_penalty[row_] * static_cast<float>(count) - p_.presence_penalty[row_];
   }
 
   // The first token in order after `last`.
@@ -178,7 +172,7 @@ class RowSampler {
 
   __device__ Bound last_kept() {
     Bound kept{0, p_.vocab};
-    const float least = sampling::least_exponent(p_.min_p[row_]);
+    const float least = rule_.least_exponent();
     if (least > -INFINITY) {
       Key lowest = ~Key{0};
       for_tokens([&](std::int64_t id) {
@@ -187,10 +181,10 @@ class RowSampler {
       });
       kept.key = static_cast<Key>(~most(~static_cast<Key>(lowest) & Mass{0xffffffff}));
     }
-    const std::int64_t top_k = p_.top_k[row_];
+    const std::int64_t top_k = rule_.top_k;
     const auto one = [](float) { return Mass{1}; };
     if (top_k > 0 && top_k < p_.vocab) kept = shortened(kept, static_cast<Mass>(top_k), one);
-    const float top_p = p_.top_p[row_];
+    const float top_p = rule_.top_p;
     if (top_p >= 1) return kept;
     const auto mass = [&](float logit) { return softmax_.mass(logit); };
     return shortened(kept, sampling::mass_to_keep(top_p, total_mass(logits_, kept)), mass);
@@ -317,7 +311,7 @@ class RowSampler {
     return kept.keeps(key_of(logits_[id]), id) ? softmax_.mass(logits_[id]) : 0;
   }
   __device__ std::int64_t draw(const Bound& kept) {
-    Mass point = sampling::drawn_point(p_.random[row_], softmax_.total);
+    Mass point = sampling::drawn_point(rule_.random, softmax_.total);
     const std::int64_t stretch = (p_.vocab + kThreads - 1) / kThreads * kWarp;
     const std::int64_t begin = warp() * stretch;
     const std::int64_t end = begin + stretch < p_.vocab ? begin + stretch : p_.vocab;
@@ -358,7 +352,7 @@ class RowSampler {
   // Reports from the model's own distribution.
   __device__ void finish(const float* raw, float raw_max, std::int64_t id) {
     put(id);
-    if (!reports()) return;
+    if (!rule_.reports()) return;
     const Bound all{0, p_.vocab};
     softmax_ = {raw_max, 1, 0};
     softmax_.total = total_mass(raw, all);
@@ -384,7 +378,7 @@ class RowSampler {
       report_one(i, logits, kept, reported_.id(i));
     if (reported_.count > 0) return;
     Bound last{~Key{0}, p_.vocab};
-    for (std::int64_t i = 0; i < p_.top_counts[row_]; ++i) {
+    for (std::int64_t i = 0; i < rule_.top_count; ++i) {
       last = next_in_order(logits, last);
       if (thread() == 0) report_one(i, logits, kept, last.id);
     }
@@ -397,12 +391,12 @@ class RowSampler {
   // Nothing could be chosen.
   __device__ void reject() const {
     put(-1);
-    if (!reports()) return;
+    if (!rule_.reports()) return;
     if (thread() == 0) {
       p_.out_logprob[row_] = kLogprobFloor;
       p_.out_rank[row_] = 0;
     }
-    const std::int64_t count = reported_.count > 0 ? reported_.count : p_.top_counts[row_];
+    const std::int64_t count = reported_.count > 0 ? reported_.count : rule_.top_count;
     for (std::int64_t i = thread(); i < count; i += kThreads) {
       p_.out_top_ids[top(i)] = -1;
       p_.out_top_logprobs[top(i)] = kLogprobFloor;
@@ -414,7 +408,7 @@ class RowSampler {
   Shared& shared_;
   float* const logits_;
   const List bias_, history_, reported_;
-  const std::int32_t mask_row_;
+  const DrawRule rule_;
   float max_ = 0;  // maximum of the current logits
   Key max_key_ = 0;
   Softmax softmax_;

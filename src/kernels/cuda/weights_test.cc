@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "kernels/backends.h"
-#include "kernels/test_backends.h"
-#include "kernels/test_quant.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/quant.h"
 
 namespace octavo {
 namespace {

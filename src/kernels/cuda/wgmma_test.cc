@@ -6,8 +6,8 @@
 
 #include "base/test_length.h"
 #include "kernels/backends.h"
-#include "kernels/test_backends.h"
-#include "kernels/test_quant.h"
+#include "kernels/testing/backends.h"
+#include "kernels/testing/quant.h"
 
 namespace octavo {
 namespace {

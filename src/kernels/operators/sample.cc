@@ -27,28 +27,20 @@ void check(const SampleArgs& args) {
   check_rows(args.logits, DType::f32, rows, "logits");
   CHECK(args.logits.size(1) >= 1 && args.logits.size(1) <= kMaxVocab, "vocabulary of {}",
         args.logits.size(1));
-  check_array(args.temperature, DType::f32, rows, "temperature");
-  check_array(args.top_k, DType::i32, rows, "top_k");
-  check_array(args.top_p, DType::f32, rows, "top_p");
-  check_array(args.min_p, DType::f32, rows, "min_p");
-  check_array(args.random, DType::i64, rows, "random");
-  check_array(args.forced, DType::i32, rows, "forced");
+  CHECK(args.rules.dtype == DType::u8 && args.rules.rank == 2 && args.rules.size(0) >= rows &&
+            args.rules.size(1) == sizeof(DrawRule) && args.rules.contiguous(),
+        "rules: {} of rank {}, {} items for {}", name(args.rules.dtype), args.rules.rank, args.rules.size(0),
+        rows);
 
   check_lists(args.history, rows, "history");
-  if (args.history.starts) {
+  if (args.history.starts)
     check_array(args.history_counts, DType::i32, args.history.ids.size(0), "history_counts");
-    check_array(args.repetition_penalty, DType::f32, rows, "repetition_penalty");
-    check_array(args.frequency_penalty, DType::f32, rows, "frequency_penalty");
-    check_array(args.presence_penalty, DType::f32, rows, "presence_penalty");
-  }
   check_lists(args.bias, rows, "bias");
   if (args.bias.starts) check_array(args.bias_values, DType::f32, args.bias.ids.size(0), "bias_values");
-  if (args.mask_rows) {
-    check_array(args.mask_rows, DType::i32, rows, "mask_rows");
+  if (args.mask) {
     check_rows(args.mask, DType::i32, 0, "mask");
     CHECK(args.mask.size(1) >= (args.logits.size(1) + 31) / 32, "mask of {} words", args.mask.size(1));
   }
-  check_array(args.top_counts, DType::i32, rows, "top_counts");
   check_lists(args.reported, rows, "reported");
 
   check_array(args.out_id, DType::i32, rows, "out_id");

@@ -1,6 +1,7 @@
 // The sample operator: from logits to tokens.
 #pragma once
 
+#include "kernels/draw_rule.h"
 #include "kernels/sampling_math.h"
 #include "tensor/view.h"
 
@@ -29,35 +30,27 @@ struct RowLists {
 struct SampleArgs {
   View logits;  // f32 [rows, vocab]; overwritten
 
-  View temperature;  // f32: 0, or at least 1e-5. 0: greedy, without filters
-  View top_k;        // i32; 0: off
-  View top_p;        // f32; 1: off
-  View min_p;        // f32; 0: off
-  View random;       // i64: 64 random bits, the draw
-  View forced;       // i32: token to report from the raw logits, without sampling; -1: sample
+  View rules;  // DrawRule [rows] as u8 [rows, sizeof(DrawRule)]
 
-  RowLists history;         // tokens of prompt and output
-  View history_counts;      // i32, parallel to history.ids: count in the output; 0: only in the prompt
-  View repetition_penalty;  // f32; all three penalties require history
-  View frequency_penalty;   // f32
-  View presence_penalty;    // f32
+  RowLists history;     // tokens of prompt and output, for penalties
+  View history_counts;  // i32, parallel to history.ids: count in the output; 0: only in the prompt
 
   RowLists bias;     // logit_bias, bans
   View bias_values;  // f32, parallel to bias.ids; never plus infinity
 
-  View mask_rows;  // i32: row of `mask`, or -1; optional
-  View mask;       // i32 [masks, (vocab + 31) / 32]: bit set = allowed; with mask_rows
+  View mask;  // i32 [masks, (vocab + 31) / 32]: bit set = allowed; rows that DrawRule::mask_row names
 
   // Report: the chosen token with its rank (1 + number of tokens with greater logits), and a list of tokens.
-  View top_counts;         // i32, at most k: number of first tokens to report; -1: no log-probabilities
   RowLists reported;       // at most k tokens to report instead of the first ones; duplicates are allowed
   bool processed = false;  // log-probabilities after all processing instead of raw ones
 
   View out_id;            // i32
-  View out_logprob;       // f32; this and all below are not written if top_counts is -1
+  View out_logprob;       // f32; this and all below are not written without a report
   View out_rank;          // i32
   View out_top_ids;       // i32 [rows, k]; entries beyond the row's list are not written; optional: k is 0
   View out_top_logprobs;  // f32 [rows, k]
+
+  const DrawRule* draw_rules() const { return static_cast<const DrawRule*>(rules.data); }
 };
 
 }  // namespace octavo

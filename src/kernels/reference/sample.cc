@@ -52,7 +52,7 @@ void change(std::span<float> logits, const Row& row) {
 // How many of the ordered tokens min_p, top_k and top_p keep.
 std::size_t count_kept(std::span<const Candidate> tokens, const Softmax& softmax, const Row& row) {
   std::size_t kept = 0;
-  const float least = sampling::least_exponent(row.min_p);
+  const float least = row.least_exponent();
   while (kept < tokens.size() && softmax.exponent(tokens[kept].logit) >= least) ++kept;
   if (row.top_k > 0) kept = std::min(kept, static_cast<std::size_t>(row.top_k));
   if (row.top_p >= 1) return kept;

@@ -70,11 +70,11 @@ std::vector<RowRange> gates_last(const Attention& a) {
 
 // Norm of the queries or keys of `heads` heads.
 NormParameter head_norm(const Attention& a, const Namer& name, const std::string& tensor, int heads) {
-  if (a.qk_norm == QkNorm::none) return {};
-  if (a.qk_norm != QkNorm::per_head)
-    return name.norm(a.qk_norm_spec, tensor,
-                     a.qk_norm == QkNorm::whole_row ? heads * a.head_dim : a.head_dim);
-  NormParameter p{.spec = a.qk_norm_spec, .weight = {}, .bias = {}};
+  if (a.norms.qk_kind == QkNorm::none) return {};
+  if (a.norms.qk_kind != QkNorm::per_head)
+    return name.norm(a.norms.qk, tensor,
+                     a.norms.qk_kind == QkNorm::whole_row ? heads * a.head_dim : a.head_dim);
+  NormParameter p{.spec = a.norms.qk, .weight = {}, .bias = {}};
   if (tensor.find("{}") == std::string::npos) {
     p.weight = name.rows_of_vectors({tensor + ".weight"}, heads, a.head_dim);
     return p;
@@ -102,20 +102,23 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
 
 // The bucket of a key at this distance before its query, in T5's arithmetic.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
-  const std::int64_t side = a.causal ? a.distance_bias.buckets : a.distance_bias.buckets / 2;
-  const std::int64_t first = !a.causal && distance > 0 ? side : 0;
-  const std::int64_t away = a.causal ? std::max<std::int64_t>(0, -distance) : std::abs(distance);
+  const std::int64_t side =
+      a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
+  const std::int64_t first = !a.mask.causal && distance > 0 ? side : 0;
+  const std::int64_t away = a.mask.causal ? std::max<std::int64_t>(0, -distance) : std::abs(distance);
   const std::int64_t exact = side / 2;
   if (away < exact) return first + away;
-  const auto range = static_cast<float>(std::log(static_cast<double>(a.distance_bias.furthest) / static_cast<double>(exact)));
+  const auto range = static_cast<float>(
+      std::log(static_cast<double>(a.scores.distance_bias.furthest) / static_cast<double>(exact)));
   const float step = std::log(static_cast<float>(away) / static_cast<float>(exact)) / range;
   return first + std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
 }
 
 // [q_heads, 2 * furthest + 1]
 VectorParameter distance_bias(const Attention& a, const Namer& name) {
-  const std::int64_t buckets = a.distance_bias.buckets, most = a.distance_bias.furthest;
-  VectorParameter bias = Namer(name.names, "").vector({name.names.distance_bias}, {buckets * a.q_heads});
+  const std::int64_t buckets = a.scores.distance_bias.buckets, most = a.scores.distance_bias.furthest;
+  VectorParameter bias =
+      Namer(name.names, "").vector({name.names.attention.distance_bias}, {buckets * a.q_heads});
   bias.parts[0].shape = {buckets, a.q_heads};
   bias.size = a.q_heads * (2 * most + 1);
   for (std::int64_t head = 0; head < a.q_heads; ++head)
@@ -128,15 +131,16 @@ class AttentionBlock final : public Block {
  public:
   AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        q_norm_(head_norm(spec, name, name.names.q_norm, spec.q_heads)),
-        v_norm_(name.norm(spec.v_norm, "", spec.head_dim)) {
+        q_norm_(head_norm(spec, name, name.names.attention.q_norm, spec.q_heads)),
+        v_norm_(name.norm(spec.norms.v, "", spec.head_dim)) {
     const Names& names = name.names;
-    if (spec.source < 0) k_norm_ = head_norm(spec, name, names.k_norm, spec.kv_heads);
+    if (spec.source < 0) k_norm_ = head_norm(spec, name, names.attention.k_norm, spec.kv_heads);
     const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
-    const std::vector<std::int64_t> rows = qkv_rows(spec, names.qkv.size());
+    const std::vector<std::int64_t> rows = qkv_rows(spec, names.attention.qkv.size());
     const std::int64_t first = spec.q_rank > 0 ? 1 : 0;
-    qkv_ = name.linear({names.qkv.begin() + first, names.qkv.begin() + first + std::ssize(rows)}, rows,
-                       input_dim, spec.qkv_bias);
+    qkv_ = name.linear(
+        {names.attention.qkv.begin() + first, names.attention.qkv.begin() + first + std::ssize(rows)}, rows,
+        input_dim, spec.biases.qkv);
     if (spec.q_rank > 0) {
       q_down_ = name.linear({names.of<LatentAttention>().q_down}, {spec.q_rank}, input_dim, false);
       q_latent_norm_ = name.norm(spec.q_latent_norm, names.of<LatentAttention>().q_norm, spec.q_rank);
@@ -146,37 +150,40 @@ class AttentionBlock final : public Block {
       const RowRange keys{spec.q_dim(), spec.kv_dim()};
       qkv_.weight.order = qkv_.bias.order = {{0, spec.q_dim()}, keys, keys};
       qkv_.weight.rows = spec.qkv_dim();
-      if (spec.qkv_bias) qkv_.bias.size = spec.qkv_dim();
+      if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
-    if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
-    if (names.qkv_order == QkvOrder::values_by_head) qkv_.weight.order = qkv_.bias.order = values_last(spec);
+    if (names.attention.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
+    if (names.attention.qkv_order == QkvOrder::values_by_head)
+      qkv_.weight.order = qkv_.bias.order = values_last(spec);
     if (spec.value_dim > 0) {
       qkv_.weight.order = qkv_.bias.order = values_widened(spec);
       qkv_.weight.rows = spec.qkv_dim();
-      if (spec.qkv_bias) qkv_.bias.size = spec.qkv_dim();
+      if (spec.biases.qkv) qkv_.bias.size = spec.qkv_dim();
     }
     if (spec.output_gate && rows.size() < 4) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
-        apart_.push_back(name.linear({names.qkv[i]}, {rows[i]}, input_dim, spec.qkv_bias));
+        apart_.push_back(name.linear({names.attention.qkv[i]}, {rows[i]}, input_dim, spec.biases.qkv));
       qkv_.weight.parts.clear();
     }
     if (spec.rope_by_halves) turn_as_one();
-    if (spec.qkv_bias && !spec.k_bias) {
+    if (spec.biases.qkv && !spec.biases.k) {
       qkv_.bias.parts.erase(qkv_.bias.parts.begin() + 1);
       qkv_.bias.order = {{0, spec.q_dim()}, {-1, spec.kv_dim()}, {spec.q_dim(), spec.kv_dim()}};
     }
-    if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
-    if (!spec.slopes.empty()) slopes_ = constant_vector(spec.slopes);
-    if (spec.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
-    out_ = name.linear({names.out}, {dim}, std::int64_t{spec.q_heads} * spec.stored_value_dim(), spec.out_bias);
+    if (spec.scores.sinks) sinks_ = name.vector({names.attention.sinks}, {spec.q_heads});
+    if (!spec.scores.slopes.empty()) slopes_ = constant_vector(spec.scores.slopes);
+    if (spec.scores.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
+    out_ = name.linear({names.attention.out}, {dim}, std::int64_t{spec.q_heads} * spec.stored_value_dim(),
+                       spec.biases.out);
     if (spec.value_dim > 0) {
       out_.weight.stored_run_cols = spec.value_dim;
       out_.weight.run_cols = spec.head_dim;
       out_.weight.cols = spec.q_dim();
     }
-    if (spec.head_gate) head_gate_ = name.linear({names.head_gate}, {spec.q_heads}, dim, false);
-    if (!names.out_scale.empty()) out_.scale_by(name.vector({names.out_scale}, {dim}).parts[0]);
+    if (spec.head_gate) head_gate_ = name.linear({names.attention.head_gate}, {spec.q_heads}, dim, false);
+    if (!names.attention.out_scale.empty())
+      out_.scale_by(name.vector({names.attention.out_scale}, {dim}).parts[0]);
     if (name.shard.size > 1) split(name.shard);
     if (spec.clip > 0) {
       const std::vector<float> most(static_cast<std::size_t>(spec_.qkv_dim()), spec.clip);
@@ -196,17 +203,17 @@ class AttentionBlock final : public Block {
 
   std::optional<CacheNeed> cache() const override {
     if (spec_.source >= 0) return {};
-    return CacheNeed{.window = spec_.window,
+    return CacheNeed{.window = spec_.mask.window,
                      .q_heads = spec_.q_heads,
                      .kv_heads = spec_.kv_heads,
                      .head_dim = spec_.head_dim,
-                     .causal = spec_.causal,
-                     .local = spec_.local};
+                     .causal = spec_.mask.causal,
+                     .local = spec_.mask.local};
   }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard& shard) const override {
-    if (spec_.qk_norm == QkNorm::whole_row && spec_.qk_norm_spec.kind != NormKind::rms)
+    if (spec_.norms.qk_kind == QkNorm::whole_row && spec_.norms.qk.kind != NormKind::rms)
       return not_split("norms over the queries of all heads that are not RMS norms");
     if (spec_.q_rank > 0) return not_split("queries of a latent in plain attention");
     if (spec_.source >= 0 || spec_.keys_are_values) return not_split("keys and values that are shared");
@@ -215,14 +222,14 @@ class AttentionBlock final : public Block {
   }
   bool spans_layers() const override { return spec_.source >= 0; }
   std::vector<Need> needs() const override {
-    return spec_.distance_bias.buckets > 0 ? std::vector{Need::distance_bias} : std::vector<Need>();
+    return spec_.scores.distance_bias.buckets > 0 ? std::vector{Need::distance_bias} : std::vector<Need>();
   }
 
   BlockCost cost(const Pass& pass) const override {
-    const std::int64_t window = spec_.window;
-    const double seen =
-        spec_.causal ? seen_by_first(pass.context, window) - seen_by_first(pass.context - pass.tokens, window)
-                     : seen_both_ways(pass, window);
+    const std::int64_t window = spec_.mask.window;
+    const double seen = spec_.mask.causal ? seen_by_first(pass.context, window) -
+                                                seen_by_first(pass.context - pass.tokens, window)
+                                          : seen_both_ways(pass, window);
     const std::int64_t read = window > 0 ? std::min(pass.context, window + pass.tokens - 1) : pass.context;
     const std::int64_t written = spec_.source < 0 ? pass.tokens : 0;
     const BlockCost attention{.cached = 2 * static_cast<double>(read + written) * spec_.kv_dim(),
@@ -235,21 +242,21 @@ class AttentionBlock final : public Block {
     std::string text =
         fmt::format("{} query and {} key heads of {}", spec_.q_heads, spec_.kv_heads, spec_.head_dim);
     if (spec_.q_rank > 0) text += fmt::format(", queries of {}", spec_.q_rank);
-    if (spec_.qk_norm != QkNorm::none) text += ", normed";
+    if (spec_.norms.qk_kind != QkNorm::none) text += ", normed";
     if (spec_.keys_are_values) text += ", keys are values";
     if (spec_.source >= 0) text += fmt::format(", cache of layer {}", spec_.source);
-    if (!spec_.causal) text += ", both ways";
-    if (spec_.local) text += ", in windows";
-    if (spec_.chunk > 0) text += fmt::format(", chunks of {}", spec_.chunk);
-    if (spec_.window > 0 && spec_.chunk == 0) text += fmt::format(", window {}", spec_.window);
-    if (!spec_.slopes.empty()) text += ", ALiBi";
-    if (spec_.distance_bias.buckets > 0)
-      text += fmt::format(", biases of {} distances", spec_.distance_bias.buckets);
-    if (spec_.sinks) text += ", sinks";
+    if (!spec_.mask.causal) text += ", both ways";
+    if (spec_.mask.local) text += ", in windows";
+    if (spec_.mask.chunk > 0) text += fmt::format(", chunks of {}", spec_.mask.chunk);
+    if (spec_.mask.window > 0 && spec_.mask.chunk == 0) text += fmt::format(", window {}", spec_.mask.window);
+    if (!spec_.scores.slopes.empty()) text += ", ALiBi";
+    if (spec_.scores.distance_bias.buckets > 0)
+      text += fmt::format(", biases of {} distances", spec_.scores.distance_bias.buckets);
+    if (spec_.scores.sinks) text += ", sinks";
     if (spec_.output_gate || spec_.head_gate) text += ", gated";
     if (spec_.clip > 0) text += fmt::format(", clipped at {}", spec_.clip);
     if (spec_.value_dim > 0) text += fmt::format(", values of {}", spec_.value_dim);
-    if (spec_.soft_cap > 0) text += fmt::format(", scores capped at {}", spec_.soft_cap);
+    if (spec_.scores.soft_cap > 0) text += fmt::format(", scores capped at {}", spec_.scores.soft_cap);
     return text;
   }
 
@@ -259,7 +266,7 @@ class AttentionBlock final : public Block {
     const auto [qkv, q, attended, gates, low, latent, within, squares, row] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
-    if (spec_.temperature) {
+    if (spec_.scores.temperature) {
       const View rows = View::of(q.data, q.dtype, {step.tokens(), spec_.q_dim()});
       ops.scale_rows(stream,
                      {.x = rows, .factors = step.turning.temperatures, .rows = step.positions(), .y = rows});
@@ -268,19 +275,19 @@ class AttentionBlock final : public Block {
       ops.attention(stream, {.q = q.rows(first, count),
                              .cache = step.memory.cache.memory,
                              .plan = plan,
-                             .scale = spec_.scale,
+                             .scale = spec_.scores.scale,
                              .causal = causal,
-                             .window = spec_.window,
-                             .chunk = spec_.chunk,
-                             .soft_cap = spec_.soft_cap,
+                             .window = spec_.mask.window,
+                             .chunk = spec_.mask.chunk,
+                             .soft_cap = spec_.scores.soft_cap,
                              .slopes = slopes_.value,
                              .distance_bias = distance_bias_.value,
                              .sinks = sinks_.value,
                              .out = attended.rows(first, count)});
     };
-    attend(0, step.tokens(), *step.memory.cache.plan, spec_.causal);
+    attend(0, step.tokens(), *step.memory.cache.plan, spec_.mask.causal);
     // Again for those that see more.
-    if (spec_.whole_images)
+    if (spec_.mask.whole_images)
       for (const WholeSpan& span : step.batch.wholes)
         attend(span.token, span.count, *span.plans[step.memory.group], false);
     if (spec_.output_gate)
@@ -363,8 +370,8 @@ class AttentionBlock final : public Block {
                                .q_heads = spec_.q_heads,
                                .q_norm = over_ranks_ ? Norm() : q_norm_.norm(),
                                .k_norm = over_ranks_ ? Norm() : k_norm_.norm(),
-                               .norm_whole_row = spec_.qk_norm == QkNorm::whole_row && !over_ranks_,
-                               .norm_turned = spec_.qk_norm_turned,
+                               .norm_whole_row = spec_.norms.qk_kind == QkNorm::whole_row && !over_ranks_,
+                               .norm_turned = spec_.norms.qk_after_rope,
                                .v_norm = v_norm_.norm(),
                                .stores = spec_.source < 0,
                                .rope = step.rope(spec_.rope),
@@ -422,20 +429,20 @@ class AttentionBlock final : public Block {
     keep_rows(qkv_, rows);
     keep_columns(out_, first_q, spec_.q_dim(), shard.rank == 0);
     const RowRange own_heads{shard.first(whole.q_heads), spec_.q_heads};
-    if (whole.qk_norm == QkNorm::per_head) {
+    if (whole.norms.qk_kind == QkNorm::per_head) {
       keep_rows(q_norm_.weight, {own_heads});
       keep_rows(k_norm_.weight, {{first_kv / whole.head_dim, spec_.kv_heads}});
     }
-    if (whole.qk_norm == QkNorm::whole_row) {
+    if (whole.norms.qk_kind == QkNorm::whole_row) {
       keep_rows(q_norm_.weight, {rows[0]});
       keep_rows(k_norm_.weight, {{first_kv, spec_.kv_dim()}});
       over_ranks_ = OverRanks{whole.q_dim(), whole.kv_dim(),
                               static_cast<double>(whole.kv_heads) / (spec_.kv_heads * shard.size)};
     }
-    if (whole.sinks) keep_rows(sinks_, {own_heads});
+    if (whole.scores.sinks) keep_rows(sinks_, {own_heads});
     if (whole.head_gate) keep_rows(head_gate_, {own_heads});
-    if (whole.slopes.empty()) return;
-    const auto first = whole.slopes.begin() + own_heads.begin;
+    if (whole.scores.slopes.empty()) return;
+    const auto first = whole.scores.slopes.begin() + own_heads.begin;
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 

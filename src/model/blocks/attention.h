@@ -37,39 +37,56 @@ struct DistanceBias {
   int furthest = 0;
 };
 
-struct Attention {
-  int q_heads = 0;
-  int kv_heads = 0;
-  int head_dim = 0;
-  int input_dim = 0;  // input width of queries, keys and values, if it differs from the network's
-  bool qkv_bias = false;
-  bool k_bias = true;  // with qkv_bias: keys have one, too
-  bool out_bias = false;
-  QkNorm qk_norm = QkNorm::none;
-  NormSpec qk_norm_spec = {};
-  bool qk_norm_turned = false;  // the norm comes after the rotation, else before it
-  float scale = 1;              // factor of the scores
-  float soft_cap = 0;           // limit of the scores, if not 0
-  bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
-  bool causal = true;  // a token sees no later tokens
+struct AttentionBiases {
+  bool qkv = false;
+  bool k = true;  // with qkv: keys have one, too
+  bool out = false;
+};
+
+struct HeadNorms {
+  QkNorm qk_kind = QkNorm::none;
+  NormSpec qk = {};
+  bool qk_after_rope = false;  // the norm comes after the rotation, else before it
+  NormSpec v = {};             // norm of each head's values; its weight is not stored
+};
+
+// Which tokens a token sees.
+struct AttentionMask {
+  bool causal = true;  // no later tokens
   // Window in tokens, if not 0: the query and those before it and, if not causal, the same number after it.
   int window = 0;
   int chunk = 0;             // AttentionArgs::chunk
   bool local = false;        // image encoders: a patch sees only the patches of its ImageInput::window
-  bool whole_images = true;  // the tokens of an image see all of it, with ModelSpec::whole_images
-  int rope = -1;             // index into ModelSpec::ropes; -1: none
-  // Matrices and norms are stored so that each half of a head is rotated alone, as a head of half the size.
-  bool rope_by_halves = false;
+  bool whole_images = true;  // the tokens of an image see all of it, with MediaSpec::whole_images
+};
+
+struct AttentionScores {
+  float scale = 1;
+  float soft_cap = 0;  // limit, if not 0
+  bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
   std::vector<float> slopes = {};  // AttentionArgs::slopes, if not empty
   DistanceBias distance_bias = {};
   bool temperature = false;  // ModelSpec::temperature applies
+};
+
+struct Attention {
+  int q_heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int value_dim = 0;  // width of a head's values, if narrower than its keys (zeros follow); 0: equal
+  int input_dim = 0;  // input width of queries, keys and values, if it differs from the network's
+  AttentionBiases biases = {};
+  HeadNorms norms = {};
+  AttentionMask mask = {};
+  AttentionScores scores = {};
+  int rope = -1;  // index into ModelSpec::ropes; -1: none
+  // Matrices and norms are stored so that each half of a head is rotated alone, as a head of half the size.
+  bool rope_by_halves = false;
   // The output of each head is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or
-  // are the fourth matrix of Names::qkv.
+  // are the fourth matrix of AttentionNames::qkv.
   bool output_gate = false;
-  bool head_gate = false;  // the output of each head is multiplied by the sigmoid of one number
-  float clip = 0;          // if not 0, queries, keys and values are clipped to [-clip, clip]
-  int value_dim = 0;       // width of a head's values, if narrower than its keys (zeros follow); 0: equal
-  NormSpec v_norm = {};    // norm of each head's values; its weight is not stored
+  bool head_gate = false;        // the output of each head is multiplied by the sigmoid of one number
+  float clip = 0;                // if not 0, queries, keys and values are clipped to [-clip, clip]
   bool keys_are_values = false;  // one projection gives both, before their norms
   int source = -1;               // the layer whose keys and values are read; -1: this layer's
   // Width of the latent from which queries are made (multi-matrix factorization attention: Step-3, 2025),

@@ -25,7 +25,7 @@ struct CacheNeed {
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
-  bool causal = true;      // Attention::causal
+  bool causal = true;      // AttentionMask::causal
   int values_in_keys = 0;  // KvSpec::values_in_keys
   bool local = false;      // Attention::local
   int index_dim = 0;       // KvSpec::index_dim
@@ -80,6 +80,10 @@ class Block : public NetworkPart {
   virtual void store_rows(const Step&, const View&) const {}
   // Whole experts that are spread over ranks, or null.
   virtual ExpertSpread* experts_over_ranks() const { return nullptr; }
+  // Whether ranks of several engines can share the block's experts. Errors: as splits().
+  virtual Result<> spreads(const Shard&) const { return {}; }
+  // In place of run() when this engine has no tokens: computes the experts of this rank for other engines.
+  virtual void assist(const Step&) const {}
 
  private:
   std::int64_t first_state_ = 0;

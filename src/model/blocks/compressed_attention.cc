@@ -87,7 +87,7 @@ class CompressedAttentionBlock final : public Block {
     own.stored = false;
     q_norm_ = name.norm(own, "", spec.head_dim);
     kv_norm_ = name.norm(spec.norm, tensor("kv_norm", "attn_kv_a_norm"), spec.head_dim);
-    sinks_ = name.vector({name.names.sinks}, {spec.heads});
+    sinks_ = name.vector({name.names.attention.sinks}, {spec.heads});
     if (spec.rate > 0) compressor_.emplace(spec, name, "compressor.", "attn_compressor_", spec.head_dim, dim);
     if (spec.indexer) {
       const Indexer& indexer = *spec.indexer;

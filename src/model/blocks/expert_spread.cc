@@ -69,8 +69,8 @@ void for_range(std::span<const std::span<std::byte>> pieces, std::size_t begin, 
 }  // namespace
 
 ExpertSpread::ExpertSpread(int experts, const Shard& shard)
-    : rank_(shard.rank),
-      ranks_(shard.size),
+    : rank_(shard.expert_rank()),
+      ranks_(shard.expert_ranks()),
       placement_(first_placement(experts, shard.redundant_experts)),
       places_of_(places_by_expert(placement_, static_cast<std::size_t>(experts))),
       loads_(static_cast<std::size_t>(experts)),

@@ -5,6 +5,7 @@
 
 #include "model/adapter.h"
 #include "model/blocks/block.h"
+#include "model/blocks/expert_exchange.h"
 #include "model/blocks/expert_spread.h"
 #include "model/gguf/layers.h"
 #include "model/residual/residual.h"
@@ -59,7 +60,11 @@ class ExpertsBlock final : public Block {
       for (MatrixParameter& up : up_.matrices) up.order = up_.bias.order;
     }
     if (name.shard.rank > 0) sum_bias_ = {};
-    if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
+    if (name.shard.whole_experts) {
+      if (name.shard.expert_ranks() > 1) spread(name.shard);
+    } else if (name.shard.size > 1) {
+      keep_part_of_each(name.shard);
+    }
     if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_.expert);
     if (!spec.shared) return;
     shared_ =
@@ -92,7 +97,7 @@ class ExpertsBlock final : public Block {
   ExpertSpread* experts_over_ranks() const override { return spread_.get(); }
 
   void reserve(Arena arena) const override {
-    take(arena.scratch, arena.tokens, arena.activation);
+    take(arena.scratch, tokens_of(arena.tokens), arena.activation);
     if (shared_) shared_->reserve(arena);
   }
 
@@ -136,7 +141,7 @@ class ExpertsBlock final : public Block {
 
   void run(const Step& step, const View& x, const View& out) const override {
     Step rest = step;  // the shared expert gets the rest of the workspaces
-    const Work w = take(rest.scratch, step.tokens(), x.dtype);
+    const Work w = take(rest.scratch, tokens_of(step), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (reads_residual())
@@ -163,30 +168,18 @@ class ExpertsBlock final : public Block {
     }
     if (spec_.latent > 0) linear(step, x, latent_, w.latent);
     const View expert_x = spec_.latent > 0 ? w.latent : spec_.weigh_input ? w.weighed : x;
-    if (spread_) {
-      spread_->arrange(routed, {w.places, w.spread.tokens, w.spread.order, w.spread.starts});
-      const std::int64_t first = spread_->first_row(shard_.rank),
-                         count = spread_->first_row(shard_.rank + 1) - first;
-      if (count > 0)
-        run_experts(
-            step, w,
-            {expert_x, w.spread.tokens.rows(first, count), w.spread.starts, w.down.rows(first, count)});
-      spread_->gather(*step.ranks, w.down);
-    } else {
-      if (spec_.identities > 0) pass_through(step, expert_x, w);
-      run_experts(step, w, {expert_x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
-    }
+    const View y = run_chosen(step, w, expert_x, routed);
     if (shared_) shared_->run(rest, x, w.shared);
     // Clamping between the bias and itself sets each row to the bias; combine() adds the row.
     if (sum_bias_.value)
       ops.clamp(stream, {.x = x, .least = sum_bias_.value, .most = sum_bias_.value, .y = w.shared});
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
-    // With experts spread over ranks, rank 0 has the outputs of all experts.
+    // With experts spread over ranks, rank 0 of the engine has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
     const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
     const bool lifts = spec_.latent > 0;  // before the shared expert is added
-    ops.combine(stream, {.y = w.down.rows(0, step.tokens() * chosen),
+    ops.combine(stream, {.y = y.rows(0, step.tokens() * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
                          .shared = (shared_ && !lifts) || sum_bias_.value ? w.shared : View{},
@@ -204,31 +197,75 @@ class ExpertsBlock final : public Block {
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
+  // Whether each rank can have some of the experts, whole.
+  Result<> spreads(const Shard& shard) const override {
+    const std::string_view field = shard.engines > 1 ? "data_parallel_size" : "tensor_parallel_size";
+    if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
+    if (spec_.count < shard.expert_ranks())
+      return invalid(field, "{} {}, the model has {} experts",
+                     shard.engines > 1 ? "times tensor_parallel_size is" : "is", shard.expert_ranks(),
+                     spec_.count);
+    if (const int most = spec_.count * (shard.expert_ranks() - 1); shard.redundant_experts > most)
+      return invalid("eplb_config", "num_redundant_experts is {}, {} experts on {} ranks can have {}",
+                     shard.redundant_experts, spec_.count, shard.expert_ranks(), most);
+    return {};
+  }
+
+  void assist(const Step& step) const override {
+    Step rest = step;
+    const Work w = take(rest.scratch, tokens_of(step), step.experts->activation());
+    std::memset(w.starts.data, 0, static_cast<std::size_t>(w.starts.bytes()));
+    run_for_all(step, w, w.own,
+                {.logits = {},
+                 .rule = spec_.router,
+                 .weights = {},
+                 .places = w.places,
+                 .tokens = w.tokens,
+                 .starts = w.starts});
+  }
+
  private:
   std::int64_t choices() const { return std::int64_t{spec_.count} + spec_.identities; }
 
+  // Tokens of a step: of this engine, of the engine with the most, and of all that share the experts.
+  struct Tokens {
+    std::int64_t own, most, all;
+  };
+  Tokens tokens_of(const Step& step) const {
+    const std::int64_t n = step.tokens();
+    if (step.experts == nullptr) return {n, 0, n};
+    return {n, step.experts->most_tokens(), step.experts->tokens()};
+  }
+  Tokens tokens_of(std::int64_t limit) const {
+    return {limit, shard_.engines > 1 ? limit : 0, limit * shard_.engines};
+  }
+
   struct Work {
-    View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down, shared, gate, joined,
-        lifted;
+    View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down,
+        everyone, sent, own, shared, gate, joined, lifted;
     struct {
       View tokens, order, starts, up_bias, down_bias;
     } spread;  // of experts that are spread over ranks
   };
-  Work take(Scratch& scratch, std::int64_t n, DType act) const {
-    const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
+  Work take(Scratch& scratch, const Tokens& tokens, DType act) const {
+    const std::int64_t n = tokens.own, chosen = spec_.router.chosen, places = tokens.all * chosen;
+    const bool exchanges = shard_.engines > 1;
     return {
         .router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
         .logits = scratch.take(DType::f32, {n, choices()}),
         .given = spec_.vocab > 0 ? scratch.take(DType::f32, {n, chosen}) : View{},
         .weights = scratch.take(DType::f32, {n, chosen}),
         .places = scratch.take(DType::i32, {n, chosen}),
-        .tokens = scratch.take(DType::i32, {places}),
+        .tokens = scratch.take(DType::i32, {n * chosen}),
         .starts = scratch.take(DType::i32, {choices() + 1}),
         .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
         .latent = scratch.take(act, {spec_.latent > 0 ? n : 0, inner_}),
         .up = scratch.take(act, {places, spec_.expert.up_dim()}),
         .hidden = scratch.take(act, {places, spec_.expert.hidden}),
         .down = scratch.take(act, {places, inner_}),
+        .everyone = scratch.take(act, {exchanges ? tokens.all : 0, inner_}),
+        .sent = scratch.take(act, {tokens.most * chosen, inner_}),
+        .own = scratch.take(act, {exchanges ? n * chosen : 0, inner_}),
         .shared = scratch.take(act, {shared_ || sum_bias_.size > 0 ? n : 0, dim_}),
         .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
         .joined = scratch.take(act, {shard_.size > 1 || spec_.latent > 0 ? n : 0, inner_}),
@@ -289,16 +326,41 @@ class ExpertsBlock final : public Block {
     add_expert_changes(step, hidden, places, rows.y);
   }
 
-  // Whether each rank can have some of the experts, whole.
-  Result<> spreads(const Shard& shard) const {
-    constexpr std::string_view kField = "tensor_parallel_size";
-    if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
-    if (spec_.count < shard.size)
-      return invalid(kField, "is {}, the model has {} experts", shard.size, spec_.count);
-    if (const int most = spec_.count * (shard.size - 1); shard.redundant_experts > most)
-      return invalid("eplb_config", "num_redundant_experts is {}, {} experts on {} ranks can have {}",
-                     shard.redundant_experts, spec_.count, shard.size, most);
-    return {};
+  // Returns the outputs of the chosen experts, which RouteArgs::places indexes.
+  View run_chosen(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
+    if (step.experts != nullptr) {
+      run_for_all(step, w, x, routed);
+      return w.own;
+    }
+    if (!spread_) {
+      if (spec_.identities > 0) pass_through(step, x, w);
+      run_experts(step, w, {x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
+      return w.down;
+    }
+    spread_->arrange(routed, {w.places, w.spread.tokens, w.spread.order, w.spread.starts});
+    const std::int64_t first = spread_->first_row(shard_.rank),
+                       count = spread_->first_row(shard_.rank + 1) - first;
+    if (count > 0)
+      run_experts(step, w,
+                  {x, w.spread.tokens.rows(first, count), w.spread.starts, w.down.rows(first, count)});
+    spread_->gather(*step.ranks, w.down);
+    return w.down;
+  }
+
+  // The outputs of the chosen experts, in w.own, and this rank's part of the work for other engines.
+  void run_for_all(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
+    ExpertExchange& exchange = *step.experts;
+    if (!exchange.share(x, routed, spec_.router.chosen, w.everyone)) return;
+    spread_->arrange(exchange.routed(),
+                     {w.places.rows(0, 0), w.spread.tokens, w.spread.order, w.spread.starts});
+    exchange.divide(*spread_, {w.places, w.spread.tokens, w.spread.order});
+    const std::int64_t first = spread_->first_row(shard_.expert_rank()),
+                       count = spread_->first_row(shard_.expert_rank() + 1) - first;
+    if (count > 0)
+      run_experts(
+          step, w,
+          {w.everyone, w.spread.tokens.rows(first, count), w.spread.starts, w.down.rows(first, count)});
+    exchange.give_back(w.down.rows(first, count), w.sent, w.own);
   }
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }

@@ -127,8 +127,8 @@ class LatentAttentionBlock final : public Block {
     }
     up_key_.use = up_value_.use = MatrixUse::plain;
     if (spec.indexer && spec.indexer->heads > 0) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
-    out_ = name.linear({names.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
-    if (spec.head_gate) gate_ = name.linear({names.head_gate}, {spec.heads}, dim, false);
+    out_ = name.linear({names.attention.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
+    if (spec.head_gate) gate_ = name.linear({names.attention.head_gate}, {spec.heads}, dim, false);
     if (name.shard.size > 1) split(name.shard);
   }
 

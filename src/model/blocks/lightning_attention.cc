@@ -16,8 +16,8 @@ class LightningAttentionBlock final : public Block {
         gate_(name.linear({name.names.of<LightningAttention>().gate}, {spec.inner()}, dim, false)),
         out_(name.linear({name.names.of<LightningAttention>().out}, {dim}, spec.inner(), false)),
         norm_(name.norm(spec.norm, name.names.of<LightningAttention>().norm, spec.inner())),
-        q_norm_(name.norm(spec.qk_norm, name.names.q_norm, spec.head_dim)),
-        k_norm_(name.norm(spec.qk_norm, name.names.k_norm, spec.head_dim)),
+        q_norm_(name.norm(spec.qk_norm, name.names.attention.q_norm, spec.head_dim)),
+        k_norm_(name.norm(spec.qk_norm, name.names.attention.k_norm, spec.head_dim)),
         none_(constant_vector(std::vector(spec.rates.size(), 0.0F))) {
     if (spec.norm_groups > 1) norm_.weight.row = spec.inner() / spec.norm_groups;
     if (spec.scale != 1) q_norm_.weight.factors = {{0, spec.head_dim, spec.scale}};

@@ -19,15 +19,15 @@ class MlpBlock final : public Block {
         apart_.push_back(name.linear({tensor}, {spec.up_dim() / std::ssize(up)}, dim, spec.up_bias));
       up_.weight.parts.clear();
     }
-    if (const std::string& scale = name.names.down_scale; !scale.empty())
+    if (const std::string& scale = name.names.mlp.down_scale; !scale.empty())
       down_.scale_by(name.vector({scale}, {dim}).parts[0]);
-    if (name.names.up_first) {
+    if (name.names.mlp.up_first) {
       up_.weight.order = {{spec.hidden, spec.hidden}, {0, spec.hidden}};
       up_.bias.order = up_.bias.parts.empty() ? std::vector<RowRange>() : up_.weight.order;
     }
     if (spec.activation == Activation::xielu)
       slopes_ = spec.slopes ? constant_vector({spec.slopes->begin(), spec.slopes->end()})
-                            : name.vector(name.names.slopes, {1, 1});
+                            : name.vector(name.names.mlp.slopes, {1, 1});
     if (name.shard.size > 1) split(name.shard);
     if (spec_.limit > 0 && spec.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_);
   }
@@ -111,7 +111,7 @@ class MlpBlock final : public Block {
 }  // namespace
 
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim) {
-  return make_mlp(spec, name, dim, name.names.up, name.names.down);
+  return make_mlp(spec, name, dim, name.names.mlp.up, name.names.mlp.down);
 }
 
 BoundsParameter gate_bounds(const Mlp& mlp) {

@@ -29,7 +29,8 @@ struct Mlp {
   float gate_scale = 1;
   std::optional<float> tail =
       {};  // KeepTailArgs::deviations: the activation reads only the tail of the gates
-  std::optional<std::array<float, 2>> slopes = {};  // xIELU's; nullopt: from the checkpoint (Names::slopes)
+  std::optional<std::array<float, 2>> slopes =
+      {};  // xIELU's; nullopt: from the checkpoint (MlpNames::slopes)
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

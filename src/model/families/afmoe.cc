@@ -19,21 +19,21 @@ static Result<ModelSpec> describe_afmoe(const Config& file) {
   TRY(const int interval, config.integer("global_attn_every_n_layers", {1, 1024}));
   TRY_VOID(set_windows(spec, config, [interval](int layer) { return (layer + 1) % interval != 0; }));
   TRY(const bool scaled, config.boolean("mup_enabled", false));
-  if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  if (scaled) spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    if (attention.window == 0) attention.rope = -1;
-    attention.qk_norm = QkNorm::shared;
-    attention.qk_norm_spec = layer.post_norm = layer.pre_norm;
+    if (attention.mask.window == 0) attention.rope = -1;
+    attention.norms.qk_kind = QkNorm::shared;
+    attention.norms.qk = layer.post_norm = layer.pre_norm;
     attention.output_gate = true;
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   spec.predictor.reset();
   Names& names = spec.names;
-  names.attention_post_norm = "post_attention_layernorm";
-  names.mlp_norm = "pre_mlp_layernorm";
-  names.mlp_post_norm = "post_mlp_layernorm";
-  names.qkv.emplace_back("self_attn.gate_proj");
+  names.attention.post_norm = "post_attention_layernorm";
+  names.mlp.norm = "pre_mlp_layernorm";
+  names.mlp.post_norm = "post_mlp_layernorm";
+  names.attention.qkv.emplace_back("self_attn.gate_proj");
   names.of<Experts>().router = "mlp.router.gate";
   names.of<Experts>().choice_bias = "mlp.expert_bias";
   return spec;

@@ -10,15 +10,14 @@ static Result<ModelSpec> describe_apertus(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.activation = xielu ? "" : "hidden_act"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     layer.mlp().gated = false;
     if (xielu) layer.mlp().activation = Activation::xielu;
   }
-  spec.names.attention_norm = "attention_layernorm";
-  spec.names.mlp_norm = "feedforward_layernorm";
-  spec.names.up = {"mlp.up_proj"};
+  spec.names.attention.norm = "attention_layernorm";
+  spec.names.mlp.norm = "feedforward_layernorm";
+  spec.names.mlp.up = {"mlp.up_proj"};
   for (const char* constant : {"*.mlp.act_fn.beta", "*.mlp.act_fn.eps"})  // 1/2 and -1e-6 in all files
     spec.names.ignorable.emplace_back(constant);
   return spec;

@@ -19,11 +19,11 @@ Config named(const Config& file) {
 }
 
 void set_bailing_names(Names& names) {
-  names.embedding = "word_embeddings";
-  names.qkv = {"attention.query_key_value"};
-  names.out = "attention.dense";
-  names.q_norm = "attention.query_layernorm";
-  names.k_norm = "attention.key_layernorm";
+  names.embedding.tokens = "word_embeddings";
+  names.attention.qkv = {"attention.query_key_value"};
+  names.attention.out = "attention.dense";
+  names.attention.q_norm = "attention.query_layernorm";
+  names.attention.k_norm = "attention.key_layernorm";
   names.of<Experts>().choice_bias = "mlp.gate.expert_bias";
 }
 
@@ -38,12 +38,11 @@ static Result<ModelSpec> describe_bailing(const Config& file) {
   TRY(const bool qkv_bias, config.boolean("use_qkv_bias", false));
   TRY(const bool normed, config.boolean("use_qk_norm", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = qkv_bias || out_bias;
-    layer.attention().out_bias = out_bias;
+    layer.attention().biases.qkv = qkv_bias || out_bias;
+    layer.attention().biases.out = out_bias;
     layer.mlp().up_bias = layer.mlp().down_bias = out_bias;
     if (!normed) continue;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY(const std::string scores, config.text("scoring_func", "softmax"));
   TRY_VOID(set_deepseek_experts(

@@ -16,13 +16,13 @@ Result<ModelSpec> describe_bamba_like(const Config& config, const Dialect& diale
   TRY(const bool attention_bias, config.boolean("attention_bias"));
   TRY(const bool mlp_bias, config.boolean("mlp_bias"));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.attention().biases = {.qkv = attention_bias, .out = attention_bias};
     layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
   spec.names.final_norm = "final_layernorm";
-  spec.names.mlp_norm = "pre_ff_layernorm";
-  spec.names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
-  spec.names.down = "feed_forward.down_proj";
+  spec.names.mlp.norm = "pre_ff_layernorm";
+  spec.names.mlp.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
+  spec.names.mlp.down = "feed_forward.down_proj";
   return spec;
 }
 
@@ -65,22 +65,22 @@ static Result<ModelSpec> describe_falcon_h1(const Config& config) {
   TRY(const float key, multiplier(config, "key_multiplier"));
   TRY(const float out, multiplier(config, "ssm_out_multiplier"));
   const Attention& attention = spec.layers[0].attention();
-  if (out_bias != mamba.bias || (attention.qkv_bias && attention_in != 1) || (mamba.bias && in != 1))
+  if (out_bias != mamba.bias || (attention.biases.qkv && attention_in != 1) || (mamba.bias && in != 1))
     return field_failure(
         "projectors_bias", ErrorCode::unsupported,
         "{}: biases of projections that have multipliers, or of some of them, are not supported",
         config.where("projectors_bias"));
   for (LayerSpec& layer : spec.layers) {
     // Rotations and products are linear, so factors before them may be applied after them.
-    layer.attention().scale *= attention_in * attention_in * key;
-    layer.mixer_scale = attention_in * attention_out;
+    layer.attention().scores.scale *= attention_in * attention_in * key;
+    layer.scales.mixer = attention_in * attention_out;
     layer.second_mixer = mamba;
-    layer.second_mixer_scale = out;
+    layer.scales.second_mixer = out;
     layer.mlp().gate_scale = of_mlp[0];
-    layer.feed_forward_scale = of_mlp[1];
+    layer.scales.feed_forward = of_mlp[1];
   }
-  TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
-  TRY(spec.logits_scale, multiplier(config, "lm_head_multiplier"));
+  TRY(spec.embedding.scale, multiplier(config, "embedding_multiplier"));
+  TRY(spec.logits.scale, multiplier(config, "lm_head_multiplier"));
   return spec;
 }
 

@@ -19,19 +19,19 @@ Names bart_names(const std::string& half, NormPlace place) {
   Names names;
   names.prefixes = {"model.", ""};
   names.logits_bias = "final_logits_bias";
-  names.embedding = "shared";
-  names.positions = half + "embed_positions";
-  names.embedding_norm = half + "layernorm_embedding";
+  names.embedding.tokens = "shared";
+  names.embedding.positions = half + "embed_positions";
+  names.embedding.norm = half + "layernorm_embedding";
   names.layers = half + "layers.";
   const bool before = place == NormPlace::before;
   if (before) names.final_norm = half + "layer_norm";
-  (before ? names.attention_norm : names.attention_post_norm) = "self_attn_layer_norm";
+  (before ? names.attention.norm : names.attention.post_norm) = "self_attn_layer_norm";
   (before ? names.of<CrossAttention>().norm : names.of<CrossAttention>().post_norm) =
       "encoder_attn_layer_norm";
-  (before ? names.mlp_norm : names.mlp_post_norm) = "final_layer_norm";
-  names.out = "self_attn.out_proj";
-  names.up = {"fc1"};
-  names.down = "fc2";
+  (before ? names.mlp.norm : names.mlp.post_norm) = "final_layer_norm";
+  names.attention.out = "self_attn.out_proj";
+  names.mlp.up = {"fc1"};
+  names.mlp.down = "fc2";
   names.of<CrossAttention>().q = "encoder_attn.q_proj";
   names.of<CrossAttention>().kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
   names.of<CrossAttention>().out = "encoder_attn.out_proj";
@@ -58,18 +58,18 @@ Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPlac
                                               .norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
                                               .rotary = false}));
   TRY(const bool scaled, config.boolean("scale_embedding", false));
-  if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
-  spec.learned_positions = spec.max_positions + kPositionOffset;
-  spec.first_position = kPositionOffset;
-  spec.embedding_norm = spec.final_norm;
+  if (scaled) spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
+  spec.embedding.learned_positions = spec.max_positions + kPositionOffset;
+  spec.embedding.first_position = kPositionOffset;
+  spec.embedding.norm = spec.final_norm;
   if (place == NormPlace::behind) spec.final_norm = {};
   for (LayerSpec& layer : spec.layers) {
     if (place == NormPlace::behind) {
       layer.residual = Residual::post_norm;
       layer.post_norm = std::exchange(layer.pre_norm, {});
     }
-    layer.attention().causal = half.causal;
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().mask.causal = half.causal;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
@@ -81,18 +81,21 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
   TRY(ModelSpec tower, describe_half(config, kEncoder, place));
   const Attention& own = spec.layers[0].attention();
   for (LayerSpec& layer : spec.layers)
-    layer.cross = CrossAttention{
-        .heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scale, .bias = true, .k_bias = true};
-  TRY(tower.source, read_source(config, tower));
-  spec.logits_bias = true;
+    layer.cross = CrossAttention{.heads = own.q_heads,
+                                 .head_dim = own.head_dim,
+                                 .scale = own.scores.scale,
+                                 .bias = true,
+                                 .k_bias = true};
+  TRY(tower.inputs.source, read_source(config, tower));
+  spec.logits.bias = true;
   spec.names = bart_names("decoder.", place);
   spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
                           "decoder.embed_tokens.weight"};
-  tower.tied = true;  // it outputs only rows
+  tower.logits.tied = true;  // it outputs only rows
   tower.names = bart_names("encoder.", place);
   tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
                            "encoder.embed_tokens.weight", "final_logits_bias"};
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

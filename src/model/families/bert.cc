@@ -16,17 +16,17 @@ constexpr Config::Range kTypes{0, 1024};
 Names bert_names(const std::string& before) {
   Names names;
   names.prefixes = {""};
-  names.embedding = before + "embeddings.word_embeddings";
-  names.positions = before + "embeddings.position_embeddings";
-  names.token_types = before + "embeddings.token_type_embeddings";
-  names.embedding_norm = before + "embeddings.LayerNorm";
+  names.embedding.tokens = before + "embeddings.word_embeddings";
+  names.embedding.positions = before + "embeddings.position_embeddings";
+  names.embedding.token_types = before + "embeddings.token_type_embeddings";
+  names.embedding.norm = before + "embeddings.LayerNorm";
   names.layers = before + "encoder.layer.";
-  names.attention_post_norm = "attention.output.LayerNorm";
-  names.mlp_post_norm = "output.LayerNorm";
-  names.qkv = {"attention.self.query", "attention.self.key", "attention.self.value"};
-  names.out = "attention.output.dense";
-  names.up = {"intermediate.dense"};
-  names.down = "output.dense";
+  names.attention.post_norm = "attention.output.LayerNorm";
+  names.mlp.post_norm = "output.LayerNorm";
+  names.attention.qkv = {"attention.self.query", "attention.self.key", "attention.self.value"};
+  names.attention.out = "attention.output.dense";
+  names.mlp.up = {"intermediate.dense"};
+  names.mlp.down = "output.dense";
   // Heads of the training, and what older writers stored.
   names.ignorable = {"*embeddings.position_ids", "cls.*", "lm_head.*"};
   return names;
@@ -44,16 +44,16 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
                                               .eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true},
                                               .rotary = false}));
-  TRY(spec.token_types, config.integer("type_vocab_size", kTypes));
-  spec.learned_positions = spec.max_positions;
-  spec.embedding_norm = spec.final_norm;
+  TRY(spec.embedding.token_types, config.integer("type_vocab_size", kTypes));
+  spec.embedding.learned_positions = spec.max_positions;
+  spec.embedding.norm = spec.final_norm;
   spec.final_norm = {};
   for (LayerSpec& layer : spec.layers) {
     layer.residual = Residual::post_norm;
     layer.post_norm = layer.pre_norm;
     layer.pre_norm = {};
-    layer.attention().causal = false;
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().mask.causal = false;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
@@ -64,11 +64,12 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
 // Positions begin after that of the padding token.
 Result<> shift_positions(ModelSpec& spec, const Config& config) {
   TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
-  spec.first_position = padding + 1;
-  spec.max_positions -= spec.first_position;
+  spec.embedding.first_position = padding + 1;
+  spec.max_positions -= spec.embedding.first_position;
   if (spec.max_positions > 0) return {};
   return invalid("max_position_embeddings", "{} is {}, positions begin at {}",
-                 config.where("max_position_embeddings"), spec.learned_positions, spec.first_position);
+                 config.where("max_position_embeddings"), spec.embedding.learned_positions,
+                 spec.embedding.first_position);
 }
 
 // The default without files of Sentence Transformers: the first token's vector, with length 1.

@@ -23,23 +23,21 @@ static Result<ModelSpec> describe_bloom(const Config& config) {
                                               .rotary = false}));
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
-    a.slopes = alibi_slopes(a.q_heads, 8);
-    a.qkv_bias = a.out_bias = true;
+    a.scores.slopes = alibi_slopes(a.q_heads, 8);
+    a.biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().activation = Activation::gelu_tanh;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
-  spec.embedding_norm = spec.final_norm;
+  spec.embedding.norm = spec.final_norm;
   spec.names = {.prefixes = {"transformer.", ""},
-                .embedding = "word_embeddings",
-                .embedding_norm = "word_embeddings_layernorm",
+                .embedding = {.tokens = "word_embeddings", .norm = "word_embeddings_layernorm"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .qkv = {"self_attention.query_key_value"},
-                .out = "self_attention.dense",
-                .up = {"mlp.dense_h_to_4h"},
-                .down = "mlp.dense_4h_to_h",
-                .qkv_order = QkvOrder::by_head};
+                .attention = {.qkv = {"self_attention.query_key_value"},
+                              .qkv_order = QkvOrder::by_head,
+                              .out = "self_attention.dense"},
+                .mlp = {.up = {"mlp.dense_h_to_4h"}, .down = "mlp.dense_4h_to_h"}};
   return spec;
 }
 

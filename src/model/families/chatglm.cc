@@ -23,16 +23,14 @@ static Result<ModelSpec> describe_chatglm(const Config& config) {
   TRY(spec.vocab, config.integer("padded_vocab_size", {1, kMaxVocab}, spec.vocab));
   spec.ropes[0].theta *= ratio;
   TRY(spec.ropes[0].interleaved, config.boolean("original_rope", true));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = bias;
   spec.names = {.prefixes = {"transformer."},
                 .lm_head = "transformer.output_layer",
-                .embedding = "embedding.word_embeddings",
+                .embedding = {.tokens = "embedding.word_embeddings"},
                 .final_norm = "encoder.final_layernorm",
                 .layers = "encoder.layers.",
-                .qkv = {"self_attention.query_key_value"},
-                .out = "self_attention.dense",
-                .up = {"mlp.dense_h_to_4h"},
-                .down = "mlp.dense_4h_to_h"};
+                .attention = {.qkv = {"self_attention.query_key_value"}, .out = "self_attention.dense"},
+                .mlp = {.up = {"mlp.dense_h_to_4h"}, .down = "mlp.dense_4h_to_h"}};
   return spec;
 }
 

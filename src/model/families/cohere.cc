@@ -10,13 +10,12 @@ static Result<ModelSpec> describe_cohere(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.eps = "layer_norm_eps", .norm = {.kind = NormKind::layer}}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   TRY(const bool normed, config.boolean("use_qk_norm", false));
-  TRY(spec.logits_scale, multiplier(config, "logit_scale"));
+  TRY(spec.logits.scale, multiplier(config, "logit_scale"));
   for (LayerSpec& layer : spec.layers) {
     layer.residual = Residual::parallel_shared;
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     if (!normed) continue;
-    layer.attention().qk_norm = QkNorm::per_head;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::per_head, layer.pre_norm};
   }
   spec.ropes[0].interleaved = true;
   return spec;
@@ -27,7 +26,7 @@ static Result<ModelSpec> describe_cohere2(const Config& config) {
   TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 4));
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
   for (LayerSpec& layer : spec.layers)
-    if (layer.attention().window == 0) layer.attention().rope = -1;
+    if (layer.attention().mask.window == 0) layer.attention().rope = -1;
   return spec;
 }
 
@@ -71,7 +70,7 @@ static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
       continue;
     }
     layer.feed_forward = experts;
-    if (shared > 0 && joined == "average") layer.feed_forward_scale = 0.5F;
+    if (shared > 0 && joined == "average") layer.scales.feed_forward = 0.5F;
   }
   spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";

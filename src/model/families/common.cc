@@ -49,7 +49,7 @@ Result<Attention> read_heads(const Config& config, const Dialect& dialect, int d
   if (own_size) {
     TRY(a.head_dim, config.integer(dialect.head_dim, kHeadDim));
   }
-  a.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
+  a.scores.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.head_dim)));
   return a;
 }
 
@@ -171,7 +171,7 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   TRY(spec.dim, config.integer(dialect.dim, kDim));
   TRY(spec.vocab, config.integer("vocab_size", kVocab));
   TRY(spec.max_positions, config.integer(dialect.positions, kPositions));
-  TRY(spec.tied, config.boolean("tie_word_embeddings", false));
+  TRY(spec.logits.tied, config.boolean("tie_word_embeddings", false));
   TRY(const int layers, config.integer(dialect.layers, kLayers));
   double eps = dialect.norm.eps;
   if (!dialect.eps.empty()) {
@@ -213,7 +213,7 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder) 
 Result<> set_window(ModelSpec& spec, const Config& config) {
   if (!config.has("sliding_window")) return {};
   TRY(const int window, config.integer("sliding_window", kPositions));
-  for (LayerSpec& layer : spec.layers) layer.attention().window = window;
+  for (LayerSpec& layer : spec.layers) layer.attention().mask.window = window;
   return {};
 }
 
@@ -303,7 +303,7 @@ Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<
                            config.where("layer_types"), types[i]);
     }
     const bool slides = types.empty() ? sliding(static_cast<int>(i)) : types[i] == "sliding_attention";
-    spec.layers[i].attention().window = slides ? window : 0;
+    spec.layers[i].attention().mask.window = slides ? window : 0;
   }
   return {};
 }
@@ -312,11 +312,11 @@ Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases) {
   TRY(const bool attention_bias, config.boolean("attention_bias", biases));
   TRY(const bool mlp_bias, config.boolean("mlp_bias", biases));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.attention().biases = {.qkv = attention_bias, .out = attention_bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
-  spec.names.up = {"mlp.up_proj"};
+  spec.names.mlp.up = {"mlp.up_proj"};
   return {};
 }
 
@@ -361,7 +361,7 @@ Result<> set_ropes_by_kind(ModelSpec& spec, const Config& config, const Dialect&
   TRY(spec.ropes[0], read_rope(config, dialect, head_dim, positions, "full_attention"));
   TRY(RopeSpec local, read_rope(config, dialect, head_dim, positions, "sliding_attention"));
   spec.ropes.push_back(std::move(local));
-  for (LayerSpec& layer : spec.layers) layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
+  for (LayerSpec& layer : spec.layers) layer.attention().rope = layer.attention().mask.window > 0 ? 1 : 0;
   return {};
 }
 

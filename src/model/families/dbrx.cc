@@ -55,13 +55,13 @@ static Result<ModelSpec> describe_dbrx(const Config& config) {
     layer.feed_forward = experts;
   }
   spec.names = {.prefixes = {"transformer."},
-                .embedding = "wte",
+                .embedding = {.tokens = "wte"},
                 .final_norm = "norm_f",
                 .layers = "blocks.",
-                .attention_norm = "norm_attn_norm.norm_1",
-                .mlp_norm = "norm_attn_norm.norm_2",
-                .qkv = {"norm_attn_norm.attn.Wqkv"},
-                .out = "norm_attn_norm.attn.out_proj"};
+                .attention = {.norm = "norm_attn_norm.norm_1",
+                              .qkv = {"norm_attn_norm.attn.Wqkv"},
+                              .out = "norm_attn_norm.attn.out_proj"},
+                .mlp = {.norm = "norm_attn_norm.norm_2"}};
   spec.names.of<Experts>() = {.router = "ffn.router.layer",
                               .storage = ExpertStorage::flat,
                               .up = {"ffn.experts.mlp.w1", "ffn.experts.mlp.v1"},

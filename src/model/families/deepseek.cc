@@ -157,12 +157,11 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
   if (config.has("num_nextn_predict_layers") && predictors > 0) {
     const std::string layer = fmt::format("layers.{}.", spec.layers.size());
-    spec.predictor = {.like = spec.layers.size() - 1,
-                      .layer = layer,
-                      .token_norm = layer + "enorm",
-                      .hidden_norm = layer + "hnorm",
-                      .joint = layer + "eh_proj",
-                      .final_norm = layer + "shared_head.norm"};
+    spec.predictor = {
+        .like = spec.layers.size() - 1,
+        .layer = layer,
+        .names = {.token_norm = layer + "enorm", .hidden_norm = layer + "hnorm", .joint = layer + "eh_proj"},
+        .final_norm = layer + "shared_head.norm"};
   }
   return {};
 }
@@ -221,9 +220,8 @@ static Result<ModelSpec> describe_dots1(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY(const int first, config.integer("max_window_layers", {0, 1 << 27}, 1 << 27));
   TRY_VOID(set_windows(spec, config, [first](int layer) { return layer >= first; }));

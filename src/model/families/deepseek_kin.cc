@@ -27,7 +27,7 @@ static Result<ModelSpec> describe_axk1(const Config& config) {
   set_choice_bias(spec, std::string_view(method) == "noaux_tc");
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
-  spec.names.mlp_post_norm = "post_mlp_layernorm";
+  spec.names.mlp.post_norm = "post_mlp_layernorm";
   spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");  // dense layers store it, too
   return spec;
 }
@@ -65,9 +65,9 @@ static Result<ModelSpec> describe_pangu_ultra(const Config& config) {
   TRY(const bool sandwich, config.boolean("sandwich_norm", false));
   if (!sandwich) return spec;
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
-  spec.names.attention_post_norm = "post_attention_layernorm";
-  spec.names.mlp_norm = "pre_mlp_layernorm";
-  spec.names.mlp_post_norm = "post_mlp_layernorm";
+  spec.names.attention.post_norm = "post_attention_layernorm";
+  spec.names.mlp.norm = "pre_mlp_layernorm";
+  spec.names.mlp.post_norm = "post_mlp_layernorm";
   return spec;
 }
 

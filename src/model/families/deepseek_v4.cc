@@ -100,10 +100,10 @@ Result<std::vector<bool>> hashed_layers(const Config& config, std::size_t layers
 void name_tensors(Names& names) {
   names.prefixes = {""};
   names.lm_head = "head";
-  names.embedding = "embed";
-  names.attention_norm = "attn_norm";
-  names.mlp_norm = "ffn_norm";
-  names.sinks = "attn.attn_sink";
+  names.embedding.tokens = "embed";
+  names.attention.norm = "attn_norm";
+  names.mlp.norm = "ffn_norm";
+  names.attention.sinks = "attn.attn_sink";
   names.of<Experts>().router = "ffn.gate";
   names.of<Experts>().choice_bias = "ffn.gate.bias";
   names.of<Experts>().table = "ffn.gate.tid2eid";
@@ -119,8 +119,10 @@ void name_tensors(Names& names) {
 static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size", .rotary = false}));
   const Attention& plain = spec.layers[0].attention();
-  CompressedAttention a{
-      .heads = plain.q_heads, .head_dim = plain.head_dim, .norm = spec.final_norm, .scale = plain.scale};
+  CompressedAttention a{.heads = plain.q_heads,
+                        .head_dim = plain.head_dim,
+                        .norm = spec.final_norm,
+                        .scale = plain.scores.scale};
   TRY(a.q_rank, config.integer("q_lora_rank", kDim));
   TRY(a.window, config.integer("sliding_window", {1, 1 << 20}));
   TRY(a.out_groups, config.integer("o_groups", {1, a.heads}));
@@ -149,11 +151,11 @@ static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
     spec.layers[i].mixer = a;
     spec.layers[i].feed_forward = experts;
   }
-  spec.hyper = {.norm_eps = spec.final_norm.eps};
-  TRY(spec.hyper->count, config.integer("hc_mult", {1, kMaxStreams}));
-  TRY(spec.hyper->iterations, config.integer("hc_sinkhorn_iters", {1, 1000}));
+  spec.residual.hyper = {.norm_eps = spec.final_norm.eps};
+  TRY(spec.residual.hyper->count, config.integer("hc_mult", {1, kMaxStreams}));
+  TRY(spec.residual.hyper->iterations, config.integer("hc_sinkhorn_iters", {1, 1000}));
   TRY(const double eps, config.number("hc_eps", {0, 1}));
-  spec.hyper->eps = static_cast<float>(eps);
+  spec.residual.hyper->eps = static_cast<float>(eps);
   name_tensors(spec.names);
   return spec;
 }

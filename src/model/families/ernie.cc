@@ -11,7 +11,7 @@ static Result<ModelSpec> describe_ernie(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
   }
   spec.ropes[0].interleaved = true;
@@ -47,9 +47,9 @@ static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   if (predictors > 0)
     spec.predictor = {.like = 0,  // without experts
                       .layer = "mtp_block.0.",
-                      .token_norm = "mtp_emb_norm.0",
-                      .hidden_norm = "mtp_hidden_norm.0",
-                      .joint = "mtp_linear_proj.0"};
+                      .names = {.token_norm = "mtp_emb_norm.0",
+                                .hidden_norm = "mtp_hidden_norm.0",
+                                .joint = "mtp_linear_proj.0"}};
   return spec;
 }
 

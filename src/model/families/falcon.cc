@@ -24,9 +24,9 @@ Result<ModelSpec> describe(const Config& config, bool newer) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
     if (!newer && one_key_head) a.kv_heads = 1;
-    a.qkv_bias = a.out_bias = bias;
-    if (alibi) a.slopes = alibi_slopes(a.q_heads, 8);
-    for (float& slope : a.slopes) slope *= a.scale;
+    a.biases = {.qkv = bias, .out = bias};
+    if (alibi) a.scores.slopes = alibi_slopes(a.q_heads, 8);
+    for (float& slope : a.scores.slopes) slope *= a.scores.scale;
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
     if (newer || parallel)
@@ -34,16 +34,16 @@ Result<ModelSpec> describe(const Config& config, bool newer) {
   }
   const bool own_norms = newer && norms == 2;
   spec.names = {.prefixes = {"transformer."},
-                .embedding = "word_embeddings",
+                .embedding = {.tokens = "word_embeddings"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .attention_norm = own_norms ? "ln_attn" : "input_layernorm",
-                .mlp_norm = own_norms ? "ln_mlp" : "post_attention_layernorm",
-                .qkv = {"self_attention.query_key_value"},
-                .out = "self_attention.dense",
-                .up = {"mlp.dense_h_to_4h"},
-                .down = "mlp.dense_4h_to_h",
-                .qkv_order = QkvOrder::by_head};
+                .attention = {.norm = own_norms ? "ln_attn" : "input_layernorm",
+                              .qkv = {"self_attention.query_key_value"},
+                              .qkv_order = QkvOrder::by_head,
+                              .out = "self_attention.dense"},
+                .mlp = {.norm = own_norms ? "ln_mlp" : "post_attention_layernorm",
+                        .up = {"mlp.dense_h_to_4h"},
+                        .down = "mlp.dense_4h_to_h"}};
   return spec;
 }
 

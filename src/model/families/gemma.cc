@@ -15,24 +15,24 @@ constexpr Dialect kLaterGemma{.activation = "hidden_activation", .norm = kGemma1
 Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = layer.attention().out_bias = bias;
-  spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
-  spec.embed_scale_rounds = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases = {.qkv = bias, .out = bias};
+  spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
+  spec.embedding.scale_rounds = true;
   return spec;
 }
 
 // Gemma 2 and 3: sandwich norms, a configured scale of the scores, a soft cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
-  TRY(spec.logits_soft_cap, soft_cap(config, "final_logit_softcapping"));
+  TRY(spec.logits.soft_cap, soft_cap(config, "final_logit_softcapping"));
   TRY(const float scalar, multiplier(config, "query_pre_attn_scalar"));
   for (LayerSpec& layer : spec.layers) {
     layer.post_norm = layer.pre_norm;
-    layer.attention().scale = 1 / std::sqrt(scalar);
+    layer.attention().scores.scale = 1 / std::sqrt(scalar);
   }
-  spec.names.attention_post_norm = "post_attention_layernorm";
-  spec.names.mlp_norm = "pre_feedforward_layernorm";
-  spec.names.mlp_post_norm = "post_feedforward_layernorm";
+  spec.names.attention.post_norm = "post_attention_layernorm";
+  spec.names.mlp.norm = "pre_feedforward_layernorm";
+  spec.names.mlp.post_norm = "post_feedforward_layernorm";
   return spec;
 }
 
@@ -51,7 +51,7 @@ static Result<ModelSpec> describe_gemma2(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const float score_cap, soft_cap(config, "attn_logit_softcapping"));
-  for (LayerSpec& layer : spec.layers) layer.attention().soft_cap = score_cap;
+  for (LayerSpec& layer : spec.layers) layer.attention().scores.soft_cap = score_cap;
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 2 == 0; }));
   return spec;
 }
@@ -76,16 +76,15 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY(RopeSpec local, read_rope(config, dialect, head_dim, spec.max_positions, "sliding_attention"));
   spec.ropes.push_back(local);
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
-    layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
+    layer.attention().rope = layer.attention().mask.window > 0 ? 1 : 0;
   }
   // EmbeddingGemma (2025): the window reaches half as far, to both sides.
   TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    attention.causal = !both_ways;
-    if (both_ways && attention.window > 0) attention.window = attention.window / 2 + 1;
+    attention.mask.causal = !both_ways;
+    if (both_ways && attention.mask.window > 0) attention.mask.window = attention.mask.window / 2 + 1;
   }
   // Multi-modal checkpoints hold the language model under another name, beside a vision tower.
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};

@@ -25,8 +25,8 @@ Result<> set_merge(const Config& config, ImageInput& image) {
 
 void set_gemma3_names(Names& names, const std::string& prefix) {
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
-  names.projector = {prefix + "multi_modal_projector.mm_input_projection_weight"};
-  names.projector_norm = prefix + "multi_modal_projector.mm_soft_emb_norm";
+  names.projector.matrices = {prefix + "multi_modal_projector.mm_input_projection_weight"};
+  names.projector.norm = prefix + "multi_modal_projector.mm_soft_emb_norm";
   names.ignorable = {"language_model.*",
                      "model.language_model.*",
                      "lm_head.*",
@@ -41,9 +41,9 @@ static Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma3(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision || !vision->has("image_size")) return spec;  // text alone
-  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 262144));
+  TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, 262144));
   TRY(ModelSpec tower, describe_siglip(*vision));
-  ImageInput& image = *tower.image;
+  ImageInput& image = *tower.inputs.image;
   TRY_VOID(set_merge(config, image));
   image.out_dim = spec.dim;
   image.projector = {.mean = true,
@@ -52,8 +52,8 @@ static Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   set_gemma3_names(tower.names, "");
   tower.other_names = tower.names;
   set_gemma3_names(*tower.other_names, "model.");
-  spec.whole_images = true;
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.whole_images = true;
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

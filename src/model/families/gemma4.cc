@@ -16,9 +16,9 @@ constexpr Dialect kGemma3n{.hidden = "", .activation = "hidden_activation"};
 
 // The last layer before `first` that sees as far as this one.
 Result<int> source_of(const ModelSpec& spec, int layer, int first) {
-  const int window = spec.layers[static_cast<std::size_t>(layer)].attention().window;
+  const int window = spec.layers[static_cast<std::size_t>(layer)].attention().mask.window;
   for (int i = first - 1; i >= 0; --i)
-    if (spec.layers[static_cast<std::size_t>(i)].attention().window == window) return i;
+    if (spec.layers[static_cast<std::size_t>(i)].attention().mask.window == window) return i;
   return invalid("num_kv_shared_layers", "config.json: no layer before {} has the attention of layer {}",
                  first, layer);
 }
@@ -26,7 +26,7 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
 // Full attention has different heads: in separate fields, or as transformers writes them, layer by layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
-  full.window = 0;
+  full.mask.window = 0;
   TRY(full.keys_are_values, config.boolean("attention_k_eq_v", false));
   TRY(const std::optional<Config> by_layer, config.object("per_layer_config"));
   for (std::size_t i = 0; by_layer && i < spec.layers.size(); ++i) {
@@ -47,29 +47,29 @@ Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
 void set_norms(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
-    a.rope = a.window == 0 ? 0 : 1;
-    a.scale = 1;
-    a.qk_norm = QkNorm::shared;
-    a.qk_norm_spec = a.v_norm = layer.pre_norm;
-    a.v_norm.stored = false;
+    a.rope = a.mask.window == 0 ? 0 : 1;
+    a.scores.scale = 1;
+    a.norms.qk_kind = QkNorm::shared;
+    a.norms.qk = a.norms.v = layer.pre_norm;
+    a.norms.v.stored = false;
     layer.post_norm = layer.pre_norm;
   }
-  spec.names.attention_post_norm = "post_attention_layernorm";
-  spec.names.mlp_norm = "pre_feedforward_layernorm";
-  spec.names.mlp_post_norm = "post_feedforward_layernorm";
+  spec.names.attention.post_norm = "post_attention_layernorm";
+  spec.names.mlp.norm = "pre_feedforward_layernorm";
+  spec.names.mlp.post_norm = "post_feedforward_layernorm";
 }
 
 // Gemma 4's full attention rotates a part of each head.
 Result<> set_attention(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 6 != 0; }));
-  spec.layers.back().attention().window = 0;
+  spec.layers.back().attention().mask.window = 0;
   TRY(const Attention full, full_attention(spec, config));
   const int sliding_dim = spec.layers[0].attention().head_dim;
   TRY(RopeSpec turns, read_rope(config, kGemma4, full.head_dim, spec.max_positions, "full_attention"));
   TRY(RopeSpec slides, read_rope(config, kGemma4, sliding_dim, spec.max_positions, "sliding_attention"));
   spec.ropes = {std::move(turns), std::move(slides)};
   for (LayerSpec& layer : spec.layers)
-    if (layer.attention().window == 0) layer.mixer = full;
+    if (layer.attention().mask.window == 0) layer.mixer = full;
   set_norms(spec);
   return {};
 }
@@ -91,20 +91,20 @@ Result<> set_sources(ModelSpec& spec, const Config& config) {
 Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   TRY(const int size, config.integer("hidden_size_per_layer_input", {0, 1 << 16}, 0));
   if (size == 0) return {};
-  spec.layer_inputs = {
+  spec.inputs.by_layer = {
       .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
-  TRY(spec.layer_inputs->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
+  TRY(spec.inputs.by_layer->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
   // transformers divides by sqrt(dim) first
-  spec.layer_inputs->norm.eps *= static_cast<float>(spec.dim);
+  spec.inputs.by_layer->norm.eps *= static_cast<float>(spec.dim);
   return {};
 }
 
 // Fields of both: scaled embeddings, a soft cap, a language model beside towers.
 Result<> set_ends(ModelSpec& spec, const Config& config) {
   TRY_VOID(refuse(config, "attention_bias", true));
-  spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
-  spec.embed_scale_rounds = true;
-  TRY(spec.logits_soft_cap, soft_cap(config, "final_logit_softcapping"));
+  spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
+  spec.embedding.scale_rounds = true;
+  TRY(spec.logits.soft_cap, soft_cap(config, "final_logit_softcapping"));
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};
   for (const char* other : {"vision_tower", "audio_tower", "embed_vision", "embed_audio"})
     spec.names.ignorable.push_back(fmt::format("model.{}.*", other));
@@ -189,7 +189,7 @@ Result<> set_streams(ModelSpec& spec, const Config& config) {
     return field_failure("altup_active_idx", ErrorCode::unsupported, "{} is {}; only 0 is supported",
                          config.where("altup_active_idx"), active);
   TRY(const bool scales, config.boolean("altup_correct_scale"));
-  spec.streams = {.count = count, .norm = spec.final_norm, .scales_input = scales};
+  spec.residual.streams = {.count = count, .norm = spec.final_norm, .scales_input = scales};
   if (!scales) spec.names.ignorable.emplace_back("*.altup.correct_output_scale");
   spec.final_norm.eps *= static_cast<float>(count * count);
   return {};
@@ -214,7 +214,7 @@ static Result<ModelSpec> describe_gemma3n(const Config& config) {
   TRY(const int rank, config.integer("laurel_rank", kDim));
   for (LayerSpec& layer : spec.layers) {
     layer.second_mixer = Laurel{.rank = rank, .norm = layer.pre_norm};
-    layer.mixed_scale = std::numbers::sqrt2_v<float> / 2;
+    layer.scales.mixed = std::numbers::sqrt2_v<float> / 2;
   }
   TRY_VOID(set_streams(spec, config));
   TRY_VOID(set_ends(spec, config));
@@ -233,7 +233,7 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
   TRY_VOID(set_layer_inputs(spec, config));
   TRY(const bool wide, config.boolean("use_double_wide_mlp", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.scaled = true;
+    layer.scales.stored = true;
     if (wide && layer.attention().source >= 0) layer.mlp().hidden *= 2;
   }
   TRY_VOID(set_ends(spec, config));

@@ -42,17 +42,17 @@ Names tower_names(bool bounded) {
   Names names;
   names.prefixes = {""};
   names.bounded = bounded;
-  names.patches = tower + "patch_embedder.input_proj";
-  names.positions = tower + "patch_embedder.position_embedding_table";
+  names.encoder.patches = tower + "patch_embedder.input_proj";
+  names.embedding.positions = tower + "patch_embedder.position_embedding_table";
   names.layers = layer;
-  names.attention_post_norm = "post_attention_layernorm";
-  names.mlp_norm = "pre_feedforward_layernorm";
-  names.mlp_post_norm = "post_feedforward_layernorm";
-  names.qkv = {"self_attn.q_proj.linear", "self_attn.k_proj.linear", "self_attn.v_proj.linear"};
-  names.out = "self_attn.o_proj.linear";
-  names.up = {"mlp.gate_proj.linear", "mlp.up_proj.linear"};
-  names.down = "mlp.down_proj.linear";
-  names.projector = {"model.embed_vision.embedding_projection"};
+  names.attention.post_norm = "post_attention_layernorm";
+  names.mlp.norm = "pre_feedforward_layernorm";
+  names.mlp.post_norm = "post_feedforward_layernorm";
+  names.attention.qkv = {"self_attn.q_proj.linear", "self_attn.k_proj.linear", "self_attn.v_proj.linear"};
+  names.attention.out = "self_attn.o_proj.linear";
+  names.mlp.up = {"mlp.gate_proj.linear", "mlp.up_proj.linear"};
+  names.mlp.down = "mlp.down_proj.linear";
+  names.projector.matrices = {"model.embed_vision.embedding_projection"};
   names.ignorable = {"model.language_model.*", "model.audio_tower.*", "model.embed_audio.*", "lm_head.*"};
   return names;
 }
@@ -69,31 +69,31 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
   tower.ropes = {rope};
   for (LayerSpec& layer : tower.layers) {
     Attention& attention = layer.attention();
-    attention.causal = false;
-    attention.scale = 1;
+    attention.mask.causal = false;
+    attention.scores.scale = 1;
     attention.rope = 0;
     attention.rope_by_halves = true;
-    attention.qk_norm = QkNorm::shared;
-    attention.qk_norm_spec = attention.v_norm = layer.pre_norm;
-    attention.v_norm.stored = false;
+    attention.norms.qk_kind = QkNorm::shared;
+    attention.norms.qk = attention.norms.v = layer.pre_norm;
+    attention.norms.v.stored = false;
     layer.post_norm = layer.pre_norm;
   }
   ImageInput image{.bias = false, .channels_last = true, .out_dim = out_dim};
   TRY(image.patch_size, config.integer("patch_size", {1, 1024}));
   TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
   TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));
-  tower.learned_positions = 2 * image.axis_positions;
+  tower.embedding.learned_positions = 2 * image.axis_positions;
   // transformers scales the values by sqrt(dim) before this norm; a smaller epsilon has the same effect.
   NormSpec norm = tower.final_norm;
   norm.stored = false;
   norm.eps /= static_cast<float>(tower.dim);
   image.projector = {.mean = true, .norm = norm};
-  tower.image = image;
+  tower.inputs.image = image;
   tower.final_norm = {};
   if (!standard) return tower;
   tower.final_norm = {.kind = NormKind::affine, .bias = true};
-  tower.names.standard_scale = "model.vision_tower.std_scale";
-  tower.names.standard_bias = "model.vision_tower.std_bias";
+  tower.names.encoder.standard_scale = "model.vision_tower.std_scale";
+  tower.names.encoder.standard_bias = "model.vision_tower.std_bias";
   return tower;
 }
 
@@ -103,12 +103,13 @@ static Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma4(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision) return spec;  // text alone
-  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 258880));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 258880));
   TRY(ModelSpec tower, describe_gemma4_tower(*vision, spec.dim));
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
-  spec.whole_images = both_ways == "vision";
-  for (LayerSpec& layer : spec.layers) layer.attention().whole_images = layer.attention().window > 0;
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.whole_images = both_ways == "vision";
+  for (LayerSpec& layer : spec.layers)
+    layer.attention().mask.whole_images = layer.attention().mask.window > 0;
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

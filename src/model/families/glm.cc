@@ -9,17 +9,17 @@ namespace octavo {
 static Result<ModelSpec> describe_glm(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = bias;
   spec.ropes[0].interleaved = true;
-  spec.names.up = {"mlp.gate_up_proj"};
+  spec.names.mlp.up = {"mlp.gate_up_proj"};
   return spec;
 }
 
 static Result<ModelSpec> describe_glm4(const Config& config) {
   TRY(ModelSpec spec, describe_glm(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
-  spec.names.attention_post_norm = "post_self_attn_layernorm";
-  spec.names.mlp_post_norm = "post_mlp_layernorm";
+  spec.names.attention.post_norm = "post_self_attn_layernorm";
+  spec.names.mlp.post_norm = "post_mlp_layernorm";
   return spec;
 }
 
@@ -28,10 +28,9 @@ static Result<ModelSpec> describe_glm4_moe(const Config& config) {
   TRY(const bool bias, config.boolean("attention_bias", false));
   TRY(const bool normed, config.boolean("use_qk_norm", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = bias;
+    layer.attention().biases.qkv = bias;
     if (!normed) continue;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
@@ -41,7 +40,7 @@ static Result<ModelSpec> describe_solar_open(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size",
                                               .rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = bias;
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
 }

@@ -25,24 +25,19 @@ Result<ModelSpec> describe_gpt2(const Config& config) {
   int number = 0;
   for (LayerSpec& layer : spec.layers) {
     ++number;
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
-    if (!scaled) layer.attention().scale = 1;
-    if (by_layer) layer.attention().scale /= static_cast<float>(number);
+    if (!scaled) layer.attention().scores.scale = 1;
+    if (by_layer) layer.attention().scores.scale /= static_cast<float>(number);
   }
-  spec.learned_positions = spec.max_positions;
+  spec.embedding.learned_positions = spec.max_positions;
   spec.names = {.prefixes = {"transformer.", ""},
-                .embedding = "wte",
-                .positions = "wpe",
+                .embedding = {.tokens = "wte", .positions = "wpe"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .attention_norm = "ln_1",
-                .mlp_norm = "ln_2",
-                .qkv = {"attn.c_attn"},
-                .out = "attn.c_proj",
-                .up = {"mlp.c_fc"},
-                .down = "mlp.c_proj",
+                .attention = {.norm = "ln_1", .qkv = {"attn.c_attn"}, .out = "attn.c_proj"},
+                .mlp = {.norm = "ln_2", .up = {"mlp.c_fc"}, .down = "mlp.c_proj"},
                 .transposed = true,
                 .ignorable = {"*.attn.bias", "*.attn.masked_bias"}};
   return spec;

@@ -16,21 +16,19 @@ static Result<ModelSpec> describe_gpt_neox(const Config& config) {
   TRY(const bool parallel, config.boolean("use_parallel_residual", false));
   for (LayerSpec& layer : spec.layers) {
     if (parallel) layer.residual = Residual::parallel;
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
-  spec.names = {
-      .prefixes = {"gpt_neox."},
-      .lm_head = "embed_out",
-      .embedding = "embed_in",
-      .final_norm = "final_layer_norm",
-      .qkv = {"attention.query_key_value"},
-      .out = "attention.dense",
-      .up = {"mlp.dense_h_to_4h"},
-      .down = "mlp.dense_4h_to_h",
-      .qkv_order = QkvOrder::by_head,
-      .ignorable = {"*.attention.bias", "*.attention.masked_bias"}};
+  spec.names = {.prefixes = {"gpt_neox."},
+                .lm_head = "embed_out",
+                .embedding = {.tokens = "embed_in"},
+                .final_norm = "final_layer_norm",
+                .attention = {.qkv = {"attention.query_key_value"},
+                              .qkv_order = QkvOrder::by_head,
+                              .out = "attention.dense"},
+                .mlp = {.up = {"mlp.dense_h_to_4h"}, .down = "mlp.dense_4h_to_h"},
+                .ignorable = {"*.attention.bias", "*.attention.masked_bias"}};
   return spec;
 }
 

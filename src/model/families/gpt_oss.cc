@@ -20,8 +20,8 @@ static Result<ModelSpec> describe_gpt_oss(const Config& config) {
   experts.expert.limit = static_cast<float>(limit);
   experts.expert.up_bias = experts.expert.down_bias = true;
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().sinks = true;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().scores.sinks = true;
     layer.feed_forward = experts;
   }
   spec.names.of<Experts>().router = "mlp.router";

@@ -28,16 +28,15 @@ static Result<ModelSpec> describe_gptj(const Config& config) {
     return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"),
                    spec.ropes[0].rotary_dim);
   spec.ropes[0].interleaved = true;
-  spec.logits_bias = true;
+  spec.logits.bias = true;
   spec.names = {.prefixes = {"transformer."},
-                .embedding = "wte",
+                .embedding = {.tokens = "wte"},
                 .final_norm = "ln_f",
                 .layers = "h.",
-                .attention_norm = "ln_1",
-                .qkv = {"attn.q_proj", "attn.k_proj", "attn.v_proj"},
-                .out = "attn.out_proj",
-                .up = {"mlp.fc_in"},
-                .down = "mlp.fc_out",
+                .attention = {.norm = "ln_1",
+                              .qkv = {"attn.q_proj", "attn.k_proj", "attn.v_proj"},
+                              .out = "attn.out_proj"},
+                .mlp = {.up = {"mlp.fc_in"}, .down = "mlp.fc_out"},
                 .ignorable = {"*.attn.bias", "*.attn.masked_bias"}};
   return spec;
 }

@@ -14,7 +14,7 @@ namespace {
 // Sinks, windows in three layers of four, and a rotary base for each layer, which is 0 without rotation.
 Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
-  for (LayerSpec& layer : spec.layers) layer.attention().sinks = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().scores.sinks = true;
   if (!config.has("layer_rope_theta")) return {};
   TRY(const std::vector<double> bases, config.numbers("layer_rope_theta", spec.layers.size(), {0, 1e12}));
   const RopeSpec like = spec.ropes[0];
@@ -36,14 +36,14 @@ Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
 
 static Result<ModelSpec> describe_granite(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
-  TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
+  TRY(spec.embedding.scale, multiplier(config, "embedding_multiplier"));
   TRY(const float logits_divisor, multiplier(config, "logits_scaling"));
   TRY(const float residual_scale, multiplier(config, "residual_multiplier"));
   TRY(const float score_scale, multiplier(config, "attention_multiplier"));
-  spec.logits_scale = 1 / logits_divisor;
+  spec.logits.scale = 1 / logits_divisor;
   for (LayerSpec& layer : spec.layers) {
-    layer.residual_scale = residual_scale;
-    layer.attention().scale = score_scale;
+    layer.scales.residual = residual_scale;
+    layer.attention().scores.scale = score_scale;
   }
   return spec;
 }
@@ -92,18 +92,18 @@ static Result<ModelSpec> describe_granite_swa(const Config& config) {
 
 static Result<ModelSpec> describe_hyperclovax(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
-  TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
-  TRY(spec.logits_scale, multiplier(config, "logits_scaling"));
+  TRY(spec.embedding.scale, multiplier(config, "embedding_multiplier"));
+  TRY(spec.logits.scale, multiplier(config, "logits_scaling"));
   TRY(const float residual_scale, multiplier(config, "residual_multiplier"));
   TRY(const bool norms_behind, config.boolean("use_post_norm", true));
   for (LayerSpec& layer : spec.layers) {
-    layer.residual_scale = residual_scale;
+    layer.scales.residual = residual_scale;
     if (norms_behind) layer.post_norm = layer.pre_norm;
     if (!config.has("attention_multiplier")) continue;
-    TRY(layer.attention().scale, multiplier(config, "attention_multiplier"));
+    TRY(layer.attention().scores.scale, multiplier(config, "attention_multiplier"));
   }
-  spec.names.attention_post_norm = "post_norm1";
-  spec.names.mlp_post_norm = "post_norm2";
+  spec.names.attention.post_norm = "post_norm1";
+  spec.names.mlp.post_norm = "post_norm2";
   return spec;
 }
 
@@ -133,8 +133,8 @@ static Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
       layer.feed_forward = shared;
     }
   }
-  spec.names.up = spec.names.of<Experts>().shared_up = {"shared_mlp.input_linear"};
-  spec.names.down = spec.names.of<Experts>().shared_down = "shared_mlp.output_linear";
+  spec.names.mlp.up = spec.names.of<Experts>().shared_up = {"shared_mlp.input_linear"};
+  spec.names.mlp.down = spec.names.of<Experts>().shared_down = "shared_mlp.output_linear";
   return spec;
 }
 

@@ -24,12 +24,11 @@ Result<int> read_uniform(const Config& config, std::string_view field, Config::R
 static Result<ModelSpec> describe_hunyuan(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
-    layer.attention().qk_norm_turned = true;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
+    layer.attention().norms.qk_after_rope = true;
   }
-  spec.names.q_norm = "self_attn.query_layernorm";
-  spec.names.k_norm = "self_attn.key_layernorm";
+  spec.names.attention.q_norm = "self_attn.query_layernorm";
+  spec.names.attention.k_norm = "self_attn.key_layernorm";
   TRY(std::optional<Config> scaling, config.object("rope_scaling"));
   if (!scaling) {
     TRY(scaling, config.object("rope_parameters"));
@@ -64,8 +63,7 @@ static Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(refuse(config, "qk_norm", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   spec.predictor.reset();

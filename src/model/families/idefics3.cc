@@ -27,15 +27,15 @@ static Result<ModelSpec> describe_idefics3(const Config& config) {
   spec.names.prefixes = {"model.text_model."};
   for (const char* other : {"model.vision_model.*", "model.connector.*"})
     spec.names.ignorable.emplace_back(other);
-  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 128257));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 128257));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_siglip(vision.value_or(Config()), kIdefics3Vision));
-  TRY(tower.image->merge, config.integer("scale_factor", {1, 64}, 2));
-  tower.image->out_dim = spec.dim;
+  TRY(tower.inputs.image->merge, config.integer("scale_factor", {1, 64}, 2));
+  tower.inputs.image->out_dim = spec.dim;
   tower.names.prefixes = {"model.vision_model."};
-  tower.names.projector = {"model.connector.modality_projection.proj"};
+  tower.names.projector.matrices = {"model.connector.modality_projection.proj"};
   tower.names.ignorable = {"model.text_model.*", "lm_head.*", "*.position_ids"};
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

@@ -53,12 +53,12 @@ Result<> set_internvl_layers(ModelSpec& spec, const Config& config) {
   TRY(const bool normed, config.boolean("use_qk_norm"));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    attention.causal = false;
-    attention.qkv_bias = bias;
-    attention.out_bias = layer.mlp().up_bias = layer.mlp().down_bias = true;
+    attention.mask.causal = false;
+    attention.biases.qkv = bias;
+    attention.biases.out = layer.mlp().up_bias = layer.mlp().down_bias = true;
     if (!normed) continue;
-    attention.qk_norm = QkNorm::whole_row;
-    attention.qk_norm_spec = {.kind = NormKind::rms, .eps = 1e-6F};
+    attention.norms.qk_kind = QkNorm::whole_row;
+    attention.norms.qk = {.kind = NormKind::rms, .eps = 1e-6F};
   }
   return set_activation(config, spec);
 }
@@ -75,28 +75,28 @@ Result<> set_input(ModelSpec& spec, const Config& config) {
                          "{} is false; only true is supported",
                          config.where("use_absolute_position_embeddings"));
   const int side = image.image_size / image.patch_size;
-  spec.learned_positions = spec.max_positions = side * side + 1;
-  spec.image = image;
+  spec.embedding.learned_positions = spec.max_positions = side * side + 1;
+  spec.inputs.image = image;
   return {};
 }
 
 Names internvl_tower_names() {
   Names names;
-  names.patches = "embeddings.patch_embeddings.projection";
-  names.class_token = "embeddings.cls_token";
-  names.positions = "embeddings.position_embeddings";
-  names.stacked_tables = true;
+  names.encoder.patches = "embeddings.patch_embeddings.projection";
+  names.encoder.class_token = "embeddings.cls_token";
+  names.embedding.positions = "embeddings.position_embeddings";
+  names.encoder.stacked_tables = true;
   names.layers = "encoder.layer.";
-  names.attention_norm = "layernorm_before";
-  names.mlp_norm = "layernorm_after";
-  names.qkv = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
-  names.q_norm = "attention.q_norm";
-  names.k_norm = "attention.k_norm";
-  names.out = "attention.projection_layer";
-  names.out_scale = "lambda_1";
-  names.up = {"mlp.fc1"};
-  names.down = "mlp.fc2";
-  names.down_scale = "lambda_2";
+  names.attention.norm = "layernorm_before";
+  names.mlp.norm = "layernorm_after";
+  names.attention.qkv = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+  names.attention.q_norm = "attention.q_norm";
+  names.attention.k_norm = "attention.k_norm";
+  names.attention.out = "attention.projection_layer";
+  names.attention.out_scale = "lambda_1";
+  names.mlp.up = {"mlp.fc1"};
+  names.mlp.down = "mlp.fc2";
+  names.mlp.down_scale = "lambda_2";
   names.final_norm = "layernorm";
   return names;
 }
@@ -104,8 +104,8 @@ Names internvl_tower_names() {
 void set_internvl_names(Names& names, const std::string& prefix) {
   const std::string projector = prefix + "multi_modal_projector.";
   names.prefixes = {prefix + "vision_tower."};
-  names.projector = {projector + "linear_1", projector + "linear_2"};
-  names.projector_norm = projector + "layer_norm";
+  names.projector.matrices = {projector + "linear_1", projector + "linear_2"};
+  names.projector.norm = projector + "layer_norm";
   names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*"};
 }
 
@@ -138,12 +138,12 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
         "default and gelu",
         strategy, activation);
   TRY(const double ratio, config.number("downsample_ratio", {1.0 / 64, 1}, 0.5));
-  tower.image->merge = static_cast<int>(std::lround(1 / ratio));
-  tower.image->out_dim = out_dim;
-  tower.image->projector = {.norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
-                            .activation = Activation::gelu,
-                            .hidden = out_dim,
-                            .bias = true};
+  tower.inputs.image->merge = static_cast<int>(std::lround(1 / ratio));
+  tower.inputs.image->out_dim = out_dim;
+  tower.inputs.image->projector = {.norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
+                                   .activation = Activation::gelu,
+                                   .hidden = out_dim,
+                                   .bias = true};
   return {};
 }
 
@@ -152,7 +152,7 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
 static Result<ModelSpec> describe_internvl(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
   TRY_VOID(set_tied(spec, config));
-  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_internvl_encoder(vision.value_or(Config())));
   TRY_VOID(set_projector(tower, config, spec.dim));
@@ -160,7 +160,7 @@ static Result<ModelSpec> describe_internvl(const Config& config) {
   tower.other_names = tower.names;
   set_internvl_names(tower.names, "");
   set_internvl_names(*tower.other_names, "model.");
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

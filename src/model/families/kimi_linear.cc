@@ -58,8 +58,8 @@ static Result<ModelSpec> describe_kimi_linear(const Config& file) {
   spec.names.of<Experts>().shared_down = "block_sparse_moe.shared_experts.down_proj";
   // transformers writes dense layers under the experts' name, too.
   spec.other_names = spec.names;
-  spec.other_names->up = {"block_sparse_moe.gate_proj", "block_sparse_moe.up_proj"};
-  spec.other_names->down = "block_sparse_moe.down_proj";
+  spec.other_names->mlp.up = {"block_sparse_moe.gate_proj", "block_sparse_moe.up_proj"};
+  spec.other_names->mlp.down = "block_sparse_moe.down_proj";
   return spec;
 }
 

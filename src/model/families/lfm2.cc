@@ -10,7 +10,7 @@ namespace {
 
 Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden, .eps = "norm_eps"}));
-  TRY(spec.tied, config.boolean("tie_embedding", spec.tied));
+  TRY(spec.logits.tied, config.boolean("tie_embedding", spec.logits.tied));
   constexpr std::string_view kKinds[] = {"conv", "full_attention"};
   TRY(const std::vector<std::string> kinds,
       read_layer_kinds(config, "layer_types", kKinds, spec.layers.size()));
@@ -20,20 +20,19 @@ Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
   TRY(conv.bias, config.boolean("conv_bias"));
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     LayerSpec& layer = spec.layers[i];
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     const bool listed = full.empty() || std::ranges::count(full, static_cast<int>(i)) > 0;
     if (kinds.empty() ? !listed : kinds[i] == "conv") layer.mixer = conv;
   }
   Names& names = spec.names;
   names.final_norm = "embedding_norm";
-  names.attention_norm = "operator_norm";
-  names.mlp_norm = "ffn_norm";
-  names.q_norm = "self_attn.q_layernorm";
-  names.k_norm = "self_attn.k_layernorm";
-  names.out = "self_attn.out_proj";
-  names.up = {"feed_forward.w1", "feed_forward.w3"};
-  names.down = "feed_forward.w2";
+  names.attention.norm = "operator_norm";
+  names.mlp.norm = "ffn_norm";
+  names.attention.q_norm = "self_attn.q_layernorm";
+  names.attention.k_norm = "self_attn.k_layernorm";
+  names.attention.out = "self_attn.out_proj";
+  names.mlp.up = {"feed_forward.w1", "feed_forward.w3"};
+  names.mlp.down = "feed_forward.w2";
   return spec;
 }
 

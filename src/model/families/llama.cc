@@ -16,20 +16,20 @@ Result<ModelSpec> describe_with_biases(const Config& config, std::string_view qk
   TRY(const bool out_bias, config.boolean(out, false));
   TRY(const bool mlp_bias, config.boolean("mlp_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = qkv_bias;
-    layer.attention().out_bias = out_bias;
+    layer.attention().biases.qkv = qkv_bias;
+    layer.attention().biases.out = out_bias;
     layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
   }
   return spec;
 }
 
 Result<> set_minicpm_multipliers(ModelSpec& spec, const Config& config) {
-  TRY(spec.embed_scale, multiplier(config, "scale_emb"));
+  TRY(spec.embedding.scale, multiplier(config, "scale_emb"));
   TRY(const float depth, multiplier(config, "scale_depth"));
   TRY(const float base, multiplier(config, "dim_model_base"));
-  spec.logits_scale = base / static_cast<float>(spec.dim);
+  spec.logits.scale = base / static_cast<float>(spec.dim);
   for (LayerSpec& layer : spec.layers)
-    layer.residual_scale = depth / std::sqrt(static_cast<float>(spec.layers.size()));
+    layer.scales.residual = depth / std::sqrt(static_cast<float>(spec.layers.size()));
   return {};
 }
 
@@ -61,14 +61,14 @@ static Result<ModelSpec> describe_pangu(const Config& config) {
 static Result<ModelSpec> describe_arcee(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.mlp().gated = false;
-  spec.names.up = {"mlp.up_proj"};
+  spec.names.mlp.up = {"mlp.up_proj"};
   return spec;
 }
 
 // Baichuan 7B (2023).
 static Result<ModelSpec> describe_baichuan(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
-  spec.names.qkv = {"self_attn.W_pack"};
+  spec.names.attention.qkv = {"self_attn.W_pack"};
   return spec;
 }
 
@@ -85,8 +85,8 @@ static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
                          "{} is {}: Baichuan 2, whose output matrix is normalised, is not supported",
                          config.where("vocab_size"), spec.vocab);
   for (LayerSpec& layer : spec.layers)
-    if (!turns) layer.attention().slopes = alibi_slopes(layer.attention().q_heads, 8);
-  spec.names.qkv = {"self_attn.W_pack"};
+    if (!turns) layer.attention().scores.slopes = alibi_slopes(layer.attention().q_heads, 8);
+  spec.names.attention.qkv = {"self_attn.W_pack"};
   return spec;
 }
 
@@ -100,7 +100,7 @@ static Result<ModelSpec> describe_cwm(const Config& config) {
 // Helium (Kyutai, 2025): rotation of adjacent elements.
 static Result<ModelSpec> describe_helium(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
-  for (LayerSpec& layer : spec.layers) layer.attention().out_bias = false;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.out = false;
   spec.ropes[0].interleaved = true;
   return spec;
 }
@@ -122,31 +122,29 @@ static Result<ModelSpec> describe_exaone(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
                                               .activation = "activation_function",
                                               .eps = "layer_norm_epsilon"}));
-  spec.names = {.prefixes = {"transformer."},
-                .embedding = "wte",
-                .final_norm = "ln_f",
-                .layers = "h.",
-                .attention_norm = "ln_1",
-                .mlp_norm = "ln_2",
-                .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
-                .out = "attn.attention.out_proj",
-                .up = {"mlp.c_fc_0", "mlp.c_fc_1"},
-                .down = "mlp.c_proj"};
+  spec.names = {
+      .prefixes = {"transformer."},
+      .embedding = {.tokens = "wte"},
+      .final_norm = "ln_f",
+      .layers = "h.",
+      .attention = {.norm = "ln_1",
+                    .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
+                    .out = "attn.attention.out_proj"},
+      .mlp = {.norm = "ln_2", .up = {"mlp.c_fc_0", "mlp.c_fc_1"}, .down = "mlp.c_proj"}};
   return spec;
 }
 
 // InternLM2 (Cai et al., 2024).
 Result<ModelSpec> describe_internlm2(const Config& config) {
   TRY(ModelSpec spec, describe_with_biases(config, "bias", "bias"));
-  spec.names = {.lm_head = "output",
-                .embedding = "tok_embeddings",
-                .attention_norm = "attention_norm",
-                .mlp_norm = "ffn_norm",
-                .qkv = {"attention.wqkv"},
-                .out = "attention.wo",
-                .up = {"feed_forward.w1", "feed_forward.w3"},
-                .down = "feed_forward.w2",
-                .qkv_order = QkvOrder::by_head};
+  spec.names = {
+      .lm_head = "output",
+      .embedding = {.tokens = "tok_embeddings"},
+      .attention = {.norm = "attention_norm",
+                    .qkv = {"attention.wqkv"},
+                    .qkv_order = QkvOrder::by_head,
+                    .out = "attention.wo"},
+      .mlp = {.norm = "ffn_norm", .up = {"feed_forward.w1", "feed_forward.w3"}, .down = "feed_forward.w2"}};
   return spec;
 }
 

@@ -43,13 +43,13 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
     if (a.rope < 0) {
-      a.temperature = spec.temperature.beta != 0;
+      a.scores.temperature = spec.temperature.beta != 0;
       continue;
     }
-    a.window = a.chunk = chunk;
+    a.mask.window = a.mask.chunk = chunk;
     if (!normed) continue;
-    a.qk_norm = QkNorm::shared;
-    a.qk_norm_spec = {.kind = NormKind::rms, .eps = layer.pre_norm.eps, .stored = false};
+    a.norms.qk_kind = QkNorm::shared;
+    a.norms.qk = {.kind = NormKind::rms, .eps = layer.pre_norm.eps, .stored = false};
   }
   spec.ropes[0].interleaved = true;
   Experts experts{.count = 0, .router = {}, .expert = spec.layers[0].mlp(), .shared = spec.layers[0].mlp()};
@@ -61,8 +61,8 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
 
   Names& names = spec.names;
   names.prefixes = {"model.", "language_model.model."};
-  names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
-  names.down = "feed_forward.down_proj";
+  names.mlp.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
+  names.mlp.down = "feed_forward.down_proj";
   names.of<Experts>().router = "feed_forward.router";
   names.of<Experts>().storage = ExpertStorage::stacked_transposed;
   names.of<Experts>().up = {"feed_forward.experts.gate_up_proj"};

@@ -37,7 +37,7 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
 
 // Uses the output of one of the encoder's layers, counted from the end, without the class token.
 Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
-  const std::string_view whole = tower.image->class_token ? "default" : "full";
+  const std::string_view whole = tower.inputs.image->class_token ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
   if (strategy != whole)
     return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
@@ -50,8 +50,9 @@ Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
 void set_llava_names(Names& names, const std::string& prefix) {
   const std::vector<std::string> unused = std::exchange(names.ignorable, {});
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
-  names.projector = {prefix + "multi_modal_projector.linear_1", prefix + "multi_modal_projector.linear_2"};
-  names.newline = prefix + "image_newline";
+  names.projector.matrices = {prefix + "multi_modal_projector.linear_1",
+                              prefix + "multi_modal_projector.linear_2"};
+  names.encoder.newline = prefix + "image_newline";
   for (const std::string& tower : names.prefixes) {
     for (const std::string& tensor : unused) names.ignorable.push_back(tower + tensor);
     names.ignorable.push_back(tower + "post_layernorm.*");
@@ -68,9 +69,9 @@ Result<> add_projector(const Config& config, const ModelSpec& text, ModelSpec& t
     return field_failure("projector_hidden_act", ErrorCode::unsupported,
                          "{} is \"{}\"; only gelu is supported", config.where("projector_hidden_act"),
                          activation);
-  tower.image->out_dim = text.dim;
-  tower.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
-  TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", true));
+  tower.inputs.image->out_dim = text.dim;
+  tower.inputs.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
+  TRY(tower.inputs.image->projector.bias, config.boolean("multimodal_projector_bias", true));
   tower.other_names = tower.names;
   set_llava_names(*tower.other_names, "model.");
   set_llava_names(tower.names, "");
@@ -107,20 +108,20 @@ Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& te
   TRY(ModelSpec tower,
       kind == "clip_vision_model" ? describe_clip(given, kLlavaVision) : describe_siglip(given, kSiglipVision));
   TRY_VOID(choose_layer(config, siglip ? -1 : -2, tower));
-  tower.image->tiled = true;
+  tower.inputs.image->tiled = true;
   TRY_VOID(add_projector(config, text, tower));
   return tower;
 }
 
 Result<ModelSpec> describe_tiled(const Config& config, int image_token, bool siglip) {
   TRY(ModelSpec spec, describe_seeing_text(config));
-  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, image_token));
+  TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, image_token));
   TRY(ModelSpec tower, describe_tiled_tower(config, spec, siglip));
   for (Names* names : {&spec.names, &*spec.other_names})
     for (const char* newline : {"image_newline", "model.image_newline"})
       names->ignorable.emplace_back(newline);
   TRY_VOID(set_tied(spec, config));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 
@@ -136,9 +137,9 @@ static Result<ModelSpec> describe_llava_onevision(const Config& config) {
 
 static Result<ModelSpec> describe_llava(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
-  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
+  TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
   TRY(ModelSpec tower, describe_llava_tower(config, spec));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

@@ -41,14 +41,15 @@ static Result<ModelSpec> describe_longcat(const Config& file) {
     spec.layers.push_back(layer);
   }
   Names& names = spec.names;
-  names.attention_norm = "input_layernorm.#";
-  names.mlp_norm = "post_attention_layernorm.#";
-  for (std::string* name : {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm,
-                            &names.of<LatentAttention>().q_up, &names.of<LatentAttention>().down,
-                            &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.out})
+  names.attention.norm = "input_layernorm.#";
+  names.mlp.norm = "post_attention_layernorm.#";
+  for (std::string* name :
+       {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm,
+        &names.of<LatentAttention>().q_up, &names.of<LatentAttention>().down,
+        &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.attention.out})
     name->insert(std::string_view("self_attn.").size(), "#.");
-  names.up = {"mlps.#.gate_proj", "mlps.#.up_proj"};
-  names.down = "mlps.#.down_proj";
+  names.mlp.up = {"mlps.#.gate_proj", "mlps.#.up_proj"};
+  names.mlp.down = "mlps.#.down_proj";
   names.of<Experts>().router = "mlp.router.classifier";
   names.of<Experts>().choice_bias = "mlp.router.e_score_correction_bias";
   names.ignorable.emplace_back("model.mtp.*");

@@ -94,9 +94,9 @@ static Result<ModelSpec> describe_jamba(const Config& config) {
   }
   Names& names = spec.names;
   names.final_norm = "final_layernorm";
-  names.mlp_norm = "pre_ff_layernorm";
-  names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
-  names.down = "feed_forward.down_proj";
+  names.mlp.norm = "pre_ff_layernorm";
+  names.mlp.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
+  names.mlp.down = "feed_forward.down_proj";
   names.of<Experts>().router = "feed_forward.router";
   names.of<Experts>().up = {"feed_forward.experts.{}.gate_proj", "feed_forward.experts.{}.up_proj"};
   names.of<Experts>().down = "feed_forward.experts.{}.down_proj";

@@ -29,7 +29,7 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
   const Dialect dialect{.rotary_fraction = "partial_rotary_factor"};
   TRY(ModelSpec spec, describe_dense(config, dialect));
   Attention full = spec.layers[0].attention();
-  TRY(full.qkv_bias, config.boolean("attention_bias", false));
+  TRY(full.biases.qkv, config.boolean("attention_bias", false));
   TRY(full.value_dim, config.integer("v_head_dim", {1, full.head_dim}));
   if (full.value_dim == full.head_dim) full.value_dim = 0;
   Attention local = full;
@@ -37,12 +37,12 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
   if (full.q_heads % local.kv_heads != 0)
     return invalid("swa_num_key_value_heads", "{} {} does not divide num_attention_heads {}",
                    config.where("swa_num_key_value_heads"), local.kv_heads, full.q_heads);
-  TRY(local.window, config.integer("sliding_window", {1, 1 << 27}));
+  TRY(local.mask.window, config.integer("sliding_window", {1, 1 << 27}));
   if (config.has("sliding_window_size")) {  // a query sees this number of tokens before it
-    TRY(local.window, config.integer("sliding_window_size", {1, (1 << 27) - 1}));
-    ++local.window;
+    TRY(local.mask.window, config.integer("sliding_window_size", {1, (1 << 27) - 1}));
+    ++local.mask.window;
   }
-  TRY(local.sinks, config.boolean("add_swa_attention_sink_bias", true));
+  TRY(local.scores.sinks, config.boolean("add_swa_attention_sink_bias", true));
   TRY(const std::vector<bool> windows, window_layers(config, spec.layers.size()));
   float scale = 1;
   if (config.has("attention_value_scale")) {
@@ -50,13 +50,13 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
   }
   for (std::size_t i = 0; i < spec.layers.size(); ++i) {
     spec.layers[i].mixer = windows[i] ? local : full;
-    spec.layers[i].mixer_scale = scale;
+    spec.layers[i].scales.mixer = scale;
   }
   TRY_VOID(set_ropes_by_kind(spec, config, dialect));
   TRY(spec.ropes[1].theta, config.number("swa_rope_theta", {1, 1e12}, spec.ropes[1].theta));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   spec.predictor.reset();
-  spec.names.sinks = "self_attn.attention_sink_bias";
+  spec.names.attention.sinks = "self_attn.attention_sink_bias";
   spec.names.ignorable.emplace_back("model.mtp.*");
   return spec;
 }

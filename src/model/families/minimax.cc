@@ -89,10 +89,10 @@ static Result<ModelSpec> describe_minimax(const Config& file) {
       layer.mixer = lightning;
     }
     const Factors& mixer = forgets[i] ? linear : full;
-    layer.mixer_scale = mixer.beta / mixer.alpha;
-    layer.mixed_scale = mixer.alpha;
-    layer.feed_forward_scale = mlp.beta / mlp.alpha;
-    layer.passed_scale = mlp.alpha;
+    layer.scales.mixer = mixer.beta / mixer.alpha;
+    layer.scales.mixed = mixer.alpha;
+    layer.scales.feed_forward = mlp.beta / mlp.alpha;
+    layer.scales.passed = mlp.alpha;
   }
   // Which transformers writes, and which follow from the number of the layer.
   for (const char* table : {"slope_rate", "query_decay", "key_decay", "diagonal_decay"})
@@ -109,9 +109,8 @@ static Result<ModelSpec> describe_minimax_m2(const Config& config) {
   TRY_VOID(support(config, "scoring_func", "sigmoid"));
   TRY(const bool biased, config.boolean("use_routing_bias", true));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().window = 0;
-    layer.attention().qk_norm = QkNorm::whole_row;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().mask.window = 0;
+    layer.attention().norms = {QkNorm::whole_row, layer.pre_norm};
     auto& experts = std::get<Experts>(layer.feed_forward);
     experts.router.scores = RouterScores::sigmoid;
     experts.choice_bias = biased;

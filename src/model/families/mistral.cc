@@ -15,11 +15,11 @@ void take_mistral_names(ModelSpec& spec) {
   Names& names = spec.names;
   names.prefixes = {""};
   names.lm_head = "output";
-  names.embedding = "tok_embeddings";
-  names.attention_norm = "attention_norm";
-  names.mlp_norm = "ffn_norm";
-  names.qkv = {"attention.wq", "attention.wk", "attention.wv"};
-  names.out = "attention.wo";
+  names.embedding.tokens = "tok_embeddings";
+  names.attention.norm = "attention_norm";
+  names.mlp.norm = "ffn_norm";
+  names.attention.qkv = {"attention.wq", "attention.wk", "attention.wv"};
+  names.attention.out = "attention.wo";
   names.of<LatentAttention>().q = "attention.wq";
   names.of<LatentAttention>().q_down = "attention.wq_a";
   names.of<LatentAttention>().q_norm = "attention.q_a_norm";
@@ -27,8 +27,8 @@ void take_mistral_names(ModelSpec& spec) {
   names.of<LatentAttention>().down = "attention.wkv_a_with_mqa";
   names.of<LatentAttention>().norm = "attention.kv_a_norm";
   names.of<LatentAttention>().up = "attention.wkv_b";
-  names.up = {"feed_forward.w1", "feed_forward.w3"};
-  names.down = "feed_forward.w2";
+  names.mlp.up = {"feed_forward.w1", "feed_forward.w3"};
+  names.mlp.down = "feed_forward.w2";
   names.of<Experts>().shared_up = {"shared_experts.w1", "shared_experts.w3"};
   names.of<Experts>().shared_down = "shared_experts.w2";
   names.ignorable = {"vision_encoder.*", "vision_language_adapter.*", "patch_merger.*",
@@ -64,7 +64,7 @@ Result<ModelSpec> describe_mistral(const Config& config) {
 static Result<ModelSpec> describe_ministral3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral(config));
   TRY(spec.temperature, read_temperature(config));
-  for (LayerSpec& layer : spec.layers) layer.attention().temperature = spec.temperature.beta != 0;
+  for (LayerSpec& layer : spec.layers) layer.attention().scores.temperature = spec.temperature.beta != 0;
   return spec;
 }
 

@@ -36,10 +36,10 @@ Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
     Attention& attention = spec.layers[i].attention();
     const bool local =
         types.empty() ? i % static_cast<std::size_t>(every) != 0 : types[i] == "sliding_attention";
-    attention.window = local ? width / 2 + 1 : 0;
+    attention.mask.window = local ? width / 2 + 1 : 0;
     attention.rope = local ? 1 : 0;
-    attention.causal = false;
-    attention.qkv_bias = attention.out_bias = attention_bias;
+    attention.mask.causal = false;
+    attention.biases = {.qkv = attention_bias, .out = attention_bias};
     spec.layers[i].mlp().up_bias = spec.layers[i].mlp().down_bias = mlp_bias;
   }
   spec.layers[0].mixer_normed = false;  // the embeddings are
@@ -52,21 +52,21 @@ Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::s
   TRY(const bool bias, config.boolean("norm_bias"));
   spec.final_norm.bias = bias;
   for (LayerSpec& layer : spec.layers) layer.pre_norm.bias = bias;
-  spec.embedding_norm = spec.final_norm;
+  spec.embedding.norm = spec.final_norm;
   TRY_VOID(set_modernbert_layers(spec, config));
   for (const bool local : {false, true}) {
     TRY(spec.ropes.emplace_back(), read_turns(config, spec, local));
   }
   Names& names = spec.names;
   names.prefixes = {before};
-  names.embedding = "embeddings.tok_embeddings";
-  names.embedding_norm = "embeddings.norm";
-  names.attention_norm = "attn_norm";
-  names.mlp_norm = "mlp_norm";
-  names.qkv = {"attn.Wqkv"};
-  names.out = "attn.Wo";
-  names.up = {"mlp.Wi"};
-  names.down = "mlp.Wo";
+  names.embedding.tokens = "embeddings.tok_embeddings";
+  names.embedding.norm = "embeddings.norm";
+  names.attention.norm = "attn_norm";
+  names.mlp.norm = "mlp_norm";
+  names.attention.qkv = {"attn.Wqkv"};
+  names.attention.out = "attn.Wo";
+  names.mlp.up = {"mlp.Wi"};
+  names.mlp.down = "mlp.Wo";
   names.final_norm = "final_norm";
   names.ignorable = {"head.*", "decoder.*"};
   return spec;

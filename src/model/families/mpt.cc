@@ -20,7 +20,7 @@ static Result<ModelSpec> describe_mpt(const Config& config) {
                                               .norm = {.kind = NormKind::layer},
                                               .rotary = false}));
   float clip = 0;
-  double most = 8, scale = spec.layers[0].attention().scale;
+  double most = 8, scale = spec.layers[0].attention().scores.scale;
   TRY(const std::optional<Config> attention, config.object("attn_config"));
   if (attention) {
     TRY_VOID(refuse(*attention, "alibi", false));
@@ -31,22 +31,18 @@ static Result<ModelSpec> describe_mpt(const Config& config) {
     TRY(scale, attention->number("softmax_scale", {1e-9, 1e9}, scale));
   }
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().scale = static_cast<float>(scale);
+    layer.attention().scores.scale = static_cast<float>(scale);
     layer.attention().clip = clip;
-    layer.attention().slopes = alibi_slopes(layer.attention().q_heads, most);
+    layer.attention().scores.slopes = alibi_slopes(layer.attention().q_heads, most);
     layer.mlp().gated = false;
     layer.mlp().activation = Activation::gelu;
   }
   spec.names = {.prefixes = {"transformer."},
-                .embedding = "wte",
+                .embedding = {.tokens = "wte"},
                 .final_norm = "norm_f",
                 .layers = "blocks.",
-                .attention_norm = "norm_1",
-                .mlp_norm = "norm_2",
-                .qkv = {"attn.Wqkv"},
-                .out = "attn.out_proj",
-                .up = {"ffn.up_proj"},
-                .down = "ffn.down_proj"};
+                .attention = {.norm = "norm_1", .qkv = {"attn.Wqkv"}, .out = "attn.out_proj"},
+                .mlp = {.norm = "norm_2", .up = {"ffn.up_proj"}, .down = "ffn.down_proj"}};
   return spec;
 }
 

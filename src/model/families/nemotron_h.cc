@@ -92,14 +92,14 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
   }
   Names& names = spec.names;
   names.prefixes = {"backbone.", "model."};
-  names.embedding = "embeddings";
+  names.embedding.tokens = "embeddings";
   names.final_norm = "norm_f";
-  names.attention_norm = names.mlp_norm = "norm";
-  names.qkv = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj"};
-  names.out = "mixer.o_proj";
+  names.attention.norm = names.mlp.norm = "norm";
+  names.attention.qkv = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj"};
+  names.attention.out = "mixer.o_proj";
   names.of<Mamba>().prefix = "mixer.";
-  names.up = {"mixer.up_proj"};
-  names.down = "mixer.down_proj";
+  names.mlp.up = {"mixer.up_proj"};
+  names.mlp.down = "mixer.down_proj";
   names.of<Experts>().router = "mixer.gate";
   names.of<Experts>().choice_bias = "mixer.gate.e_score_correction_bias";
   names.of<Experts>().up = {"mixer.experts.{}.up_proj"};

@@ -20,18 +20,18 @@ Result<ModelSpec> describe_nomic_encoder(const Config& config, std::string_view 
                                               .activation = activation,
                                               .eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true}}));
-  TRY(spec.token_types, config.integer("type_vocab_size", kTokenTypes));
-  spec.embedding_norm = spec.final_norm;
+  TRY(spec.embedding.token_types, config.integer("type_vocab_size", kTokenTypes));
+  spec.embedding.norm = spec.final_norm;
   spec.final_norm = {};
   for (LayerSpec& layer : spec.layers) {
     layer.residual = Residual::post_norm;
     layer.post_norm = std::exchange(layer.pre_norm, {});
-    layer.attention().causal = false;
+    layer.attention().mask.causal = false;
   }
   Names& names = spec.names;
   names.prefixes = {""};
-  names.embedding = "embeddings.word_embeddings";
-  names.token_types = "embeddings.token_type_embeddings";
+  names.embedding.tokens = "embeddings.word_embeddings";
+  names.embedding.token_types = "embeddings.token_type_embeddings";
   return spec;
 }
 
@@ -84,7 +84,7 @@ static Result<ModelSpec> describe_nomic_bert(const Config& file) {
   TRY(mlp.up_bias, config.boolean("mlp_fc1_bias", false));
   TRY(mlp.down_bias, config.boolean("mlp_fc2_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.attention().biases = {.qkv = attention_bias, .out = attention_bias};
     layer.feed_forward = mlp;
   }
   TRY(const int experts_every, config.integer("moe_every_n_layers", {0, 1024}, 0));
@@ -94,15 +94,15 @@ static Result<ModelSpec> describe_nomic_bert(const Config& file) {
       spec.layers[i].feed_forward = experts;
   }
   Names& names = spec.names;
-  names.embedding_norm = "emb_ln";
+  names.embedding.norm = "emb_ln";
   names.layers = "encoder.layers.";
-  names.qkv = {"attn.Wqkv"};
-  names.out = "attn.out_proj";
-  names.attention_post_norm = "norm1";
-  names.up =
+  names.attention.qkv = {"attn.Wqkv"};
+  names.attention.out = "attn.out_proj";
+  names.attention.post_norm = "norm1";
+  names.mlp.up =
       mlp.gated ? std::vector<std::string>{"mlp.fc12", "mlp.fc11"} : std::vector<std::string>{"mlp.fc1"};
-  names.down = "mlp.fc2";
-  names.mlp_post_norm = "norm2";
+  names.mlp.down = "mlp.fc2";
+  names.mlp.post_norm = "norm2";
   names.of<Experts>().router = "mlp.router.layer";
   names.of<Experts>().storage = ExpertStorage::flat;
   names.of<Experts>().up = {"mlp.experts.mlp.w1"};
@@ -115,25 +115,25 @@ static Result<ModelSpec> describe_nomic_bert(const Config& file) {
 static Result<ModelSpec> describe_jina_v3(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
   Names& names = spec.names;
-  names.embedding_norm = "embeddings.LayerNorm";
-  names.attention_post_norm = "post_attention_layernorm";
-  names.up = {"mlp.fc1"};
-  names.down = "mlp.fc2";
-  names.mlp_post_norm = "post_mlp_layernorm";
+  names.embedding.norm = "embeddings.LayerNorm";
+  names.attention.post_norm = "post_attention_layernorm";
+  names.mlp.up = {"mlp.fc1"};
+  names.mlp.down = "mlp.fc2";
+  names.mlp.post_norm = "post_mlp_layernorm";
   names.ignorable = {"pooler.*", "*embeddings.position_ids"};
   // Names that transformers writes after it has read the first files. Adapters have the names above.
   Names& first = spec.other_names.emplace(names);
-  first.embedding_norm = "emb_ln";
+  first.embedding.norm = "emb_ln";
   first.layers = "encoder.layers.";
-  first.qkv = {"mixer.Wqkv"};
-  first.out = "mixer.out_proj";
-  first.attention_post_norm = "norm1";
-  first.mlp_post_norm = "norm2";
+  first.attention.qkv = {"mixer.Wqkv"};
+  first.attention.out = "mixer.out_proj";
+  first.attention.post_norm = "norm1";
+  first.mlp.post_norm = "norm2";
   spec.head = Head{.pool = Pool::mean, .normalise = true};
   return spec;
 }
@@ -149,20 +149,20 @@ Result<ModelSpec> describe_first_jina_v3(const Config& config) {
 static Result<ModelSpec> describe_gte(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().down_bias = true;
   }
   Names& names = spec.names;
   names.prefixes = {"", "new."};
-  names.embedding_norm = "embeddings.LayerNorm";
+  names.embedding.norm = "embeddings.LayerNorm";
   names.layers = "encoder.layer.";
-  names.qkv = {"attention.qkv_proj"};
-  names.out = "attention.o_proj";
-  names.attention_post_norm = "attn_ln";
-  names.up = {"mlp.up_gate_proj"};
-  names.up_first = true;
-  names.down = "mlp.down_proj";
-  names.mlp_post_norm = "mlp_ln";
+  names.attention.qkv = {"attention.qkv_proj"};
+  names.attention.out = "attention.o_proj";
+  names.attention.post_norm = "attn_ln";
+  names.mlp.up = {"mlp.up_gate_proj"};
+  names.mlp.up_first = true;
+  names.mlp.down = "mlp.down_proj";
+  names.mlp.post_norm = "mlp_ln";
   names.ignorable = {"pooler.*", "classifier.*", "lm_head.*"};
   spec.head = Head{.pool = Pool::first, .normalise = true};
   return spec;

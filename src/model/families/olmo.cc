@@ -33,12 +33,11 @@ Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_nor
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
     layer.post_norm = std::exchange(layer.pre_norm, {});
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = qk_norm;
-    layer.attention().qk_norm_spec = layer.post_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {qk_norm, layer.post_norm};
   }
-  spec.names.attention_post_norm = "post_attention_layernorm";
-  spec.names.mlp_post_norm = "post_feedforward_layernorm";
+  spec.names.attention.post_norm = "post_attention_layernorm";
+  spec.names.mlp.post_norm = "post_feedforward_layernorm";
   return spec;
 }
 
@@ -52,7 +51,7 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   }
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
   for (LayerSpec& layer : spec.layers)
-    if (layer.attention().window == 0) layer.attention().rope = -1;
+    if (layer.attention().mask.window == 0) layer.attention().rope = -1;
   return {};
 }
 
@@ -68,8 +67,8 @@ Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   const bool slides = std::ranges::count(types, "sliding_attention") > 0;
   for (std::size_t i = 0; i < windows.size(); ++i) {
     Attention& attention = spec.layers[i].attention();
-    attention.window = types[i] == "sliding_attention" ? windows[i] : 0;
-    attention.rope = attention.window > 0 || !slides ? 0 : -1;
+    attention.mask.window = types[i] == "sliding_attention" ? windows[i] : 0;
+    attention.rope = attention.mask.window > 0 || !slides ? 0 : -1;
   }
   if (!config.has(kLimits)) return {};
   TRY(const std::vector<double> limits, config.numbers(kLimits, layers, {0, 1e9}));
@@ -91,7 +90,7 @@ static Result<ModelSpec> describe_olmo(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "", .norm = {.kind = NormKind::layer, .eps = 1e-5F, .stored = false}}));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = layer.attention().out_bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases = {.qkv = bias, .out = bias};
   TRY_VOID(set_clip(spec, config));
   return spec;
 }
@@ -129,8 +128,8 @@ static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   names.of<DeltaNet>().ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
   names.of<DeltaNet>().norm = "linear_attn.o_norm";
   names.of<DeltaNet>().out = "linear_attn.o_proj";
-  names.attention_norm = "attention_layer_norm";
-  names.mlp_norm = "feedforward_layer_norm";
+  names.attention.norm = "attention_layer_norm";
+  names.mlp.norm = "feedforward_layer_norm";
   names.of<DeltaNet>().conv = {"linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
   return spec;
 }
@@ -142,9 +141,8 @@ static Result<ModelSpec> describe_olmoe(const Config& config) {
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = QkNorm::whole_row;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::whole_row, layer.pre_norm};
     layer.feed_forward = experts;
   }
   return spec;
@@ -178,8 +176,7 @@ static Result<ModelSpec> describe_exaone_moe(const Config& file) {
       file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
   TRY(ModelSpec spec, describe_dense(config));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   TRY_VOID(set_exaone_windows(spec, config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));

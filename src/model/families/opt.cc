@@ -24,20 +24,17 @@ static Result<ModelSpec> describe_opt(const Config& config) {
                          "{} is {}, other than hidden_size {}; embeddings are not projected",
                          config.where("word_embed_proj_dim"), projected, spec.dim);
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
   }
-  spec.first_position = 2;
-  spec.learned_positions = spec.max_positions + spec.first_position;
+  spec.embedding.first_position = 2;
+  spec.embedding.learned_positions = spec.max_positions + spec.embedding.first_position;
   spec.names = {.prefixes = {"model.decoder.", "decoder."},
-                .positions = "embed_positions",
+                .embedding = {.positions = "embed_positions"},
                 .final_norm = "final_layer_norm",
-                .attention_norm = "self_attn_layer_norm",
-                .mlp_norm = "final_layer_norm",
-                .out = "self_attn.out_proj",
-                .up = {"fc1"},
-                .down = "fc2"};
+                .attention = {.norm = "self_attn_layer_norm", .out = "self_attn.out_proj"},
+                .mlp = {.norm = "final_layer_norm", .up = {"fc1"}, .down = "fc2"}};
   return spec;
 }
 

@@ -13,32 +13,31 @@ static Result<ModelSpec> describe_phi(const Config& config) {
   TRY(const bool normed, config.boolean("qk_layernorm", false));
   for (LayerSpec& layer : spec.layers) {
     layer.residual = Residual::parallel_shared;
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
     if (!normed) continue;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
-  spec.logits_bias = true;
+  spec.logits.bias = true;
   spec.names.final_norm = "final_layernorm";
-  spec.names.q_norm = "self_attn.q_layernorm";
-  spec.names.k_norm = "self_attn.k_layernorm";
-  spec.names.out = "self_attn.dense";
-  spec.names.up = {"mlp.fc1"};
-  spec.names.down = "mlp.fc2";
+  spec.names.attention.q_norm = "self_attn.q_layernorm";
+  spec.names.attention.k_norm = "self_attn.k_layernorm";
+  spec.names.attention.out = "self_attn.dense";
+  spec.names.mlp.up = {"mlp.fc1"};
+  spec.names.mlp.down = "mlp.fc2";
   return spec;
 }
 
 static Result<ModelSpec> describe_phimoe(const Config& config) {
   TRY(ModelSpec spec, describe_mixtral(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
-  TRY(spec.logits_bias, config.boolean("lm_head_bias", false));
+  TRY(spec.logits.bias, config.boolean("lm_head_bias", false));
   TRY(const double jitter, config.number("router_jitter_noise", {0, 1}));
   for (LayerSpec& layer : spec.layers) {
     layer.pre_norm.kind = NormKind::layer;
     layer.pre_norm.bias = true;
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     auto& experts = std::get<Experts>(layer.feed_forward);
     experts.router.scores = RouterScores::sparsemixer;
     experts.router.renormalise = false;

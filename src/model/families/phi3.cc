@@ -9,8 +9,8 @@ Result<ModelSpec> describe_phi3(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.rotary_fraction = "partial_rotary_factor", .yarn_is_longrope = true}));
   TRY_VOID(set_window_of_all(spec, config));
-  spec.names.qkv = {"self_attn.qkv_proj"};
-  spec.names.up = {"mlp.gate_up_proj"};
+  spec.names.attention.qkv = {"self_attn.qkv_proj"};
+  spec.names.mlp.up = {"mlp.gate_up_proj"};
   return spec;
 }
 

@@ -24,10 +24,10 @@ constexpr int kImageToken = 200010;
 const std::string kImages = "model.embed_tokens_extend.image_embed.";
 
 Names text_names(Names names, const std::string& wrapped) {
-  for (std::vector<std::string>* fused : {&names.qkv, &names.up})
+  for (std::vector<std::string>* fused : {&names.attention.qkv, &names.mlp.up})
     for (std::string& name : *fused) name += wrapped;
-  names.out += wrapped;
-  names.down += wrapped;
+  names.attention.out += wrapped;
+  names.mlp.down += wrapped;
   names.ignorable = {"model.embed_tokens_extend.*"};
   for (const char* adapter : {"vision", "speech"})
     for (const char* side : {"A", "B"}) names.ignorable.push_back(fmt::format("*.lora_{}.{}.weight", side, adapter));
@@ -38,9 +38,9 @@ Names tower_names(Names names) {
   const std::string tower = kImages + "img_processor.";
   for (std::string& dropped : names.ignorable) dropped = tower + dropped;
   names.prefixes = {tower};
-  names.projector = {kImages + "img_projection_up", kImages + "img_projection_down"};
-  names.newline = kImages + "sub_img_feature_extensor";
-  names.separator = kImages + "global_img_feature_extensor";
+  names.projector.matrices = {kImages + "img_projection_up", kImages + "img_projection_down"};
+  names.encoder.newline = kImages + "sub_img_feature_extensor";
+  names.encoder.separator = kImages + "global_img_feature_extensor";
   for (const std::string& other : {tower + "post_layernorm.*", tower + "head.*", std::string("model.layers.*"),
                                    std::string("model.embed_tokens.*"), std::string("model.norm.*"), std::string("lm_head.*"),
                                    std::string("model.embed_tokens_extend.audio_embed.*")})
@@ -49,15 +49,15 @@ Names tower_names(Names names) {
 }
 
 Names published(Names names) {
-  names.projector = {kImages + "img_projection.0", kImages + "img_projection.2"};
-  names.newline = kImages + "sub_GN";
-  names.separator = kImages + "glb_GN";
+  names.projector.matrices = {kImages + "img_projection.0", kImages + "img_projection.2"};
+  names.encoder.newline = kImages + "sub_GN";
+  names.encoder.separator = kImages + "glb_GN";
   return names;
 }
 
 Result<ModelSpec> describe_phi4_tower(Config config, const ModelSpec& text) {
   TRY(ModelSpec tower, describe_siglip(config, kPhi4Vision));
-  ImageInput& image = *tower.image;
+  ImageInput& image = *tower.inputs.image;
   TRY_VOID(config.integer("crop_size", {image.image_size, image.image_size}, image.image_size));
   TRY(const int layer, config.integer("feature_layer", {-static_cast<int>(tower.layers.size()) - 1, -1}, -2));
   TRY_VOID(cut_tower(tower, layer, config.where("feature_layer")));
@@ -78,9 +78,9 @@ static Result<ModelSpec> describe_phi4_multimodal(const Config& config) {
   spec.names = text_names(spec.names, "");
   TRY(const std::optional<Config> given, config.object("vision_config"));
   const Config vision = given.value_or(Config());
-  TRY(spec.media_token, vision.integer("image_token_id", {0, kMaxVocab}, kImageToken));
+  TRY(spec.media.token, vision.integer("image_token_id", {0, kMaxVocab}, kImageToken));
   TRY(ModelSpec tower, describe_phi4_tower(vision, spec));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

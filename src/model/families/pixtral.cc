@@ -41,19 +41,19 @@ Names tower_names(const std::string& prefix) {
   const std::string tower = "vision_tower.";
   Names names;
   names.prefixes = {prefix};
-  names.patches = tower + "patch_conv";
-  names.embedding_norm = tower + "ln_pre";
+  names.encoder.patches = tower + "patch_conv";
+  names.embedding.norm = tower + "ln_pre";
   names.layers = tower + "transformer.layers.";
-  names.attention_norm = "attention_norm";
-  names.qkv = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
-  names.out = "attention.o_proj";
-  names.mlp_norm = "ffn_norm";
-  names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
-  names.down = "feed_forward.down_proj";
+  names.attention.norm = "attention_norm";
+  names.attention.qkv = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+  names.attention.out = "attention.o_proj";
+  names.mlp.norm = "ffn_norm";
+  names.mlp.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
+  names.mlp.down = "feed_forward.down_proj";
   names.final_norm = "multi_modal_projector.norm";
   const std::string projector = prefix + "multi_modal_projector.";
-  names.projector_merger = projector + "patch_merger.merging_layer";
-  names.projector = {projector + "linear_1", projector + "linear_2"};
+  names.projector.merger = projector + "patch_merger.merging_layer";
+  names.projector.matrices = {projector + "linear_1", projector + "linear_2"};
   names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*"};
   return names;
 }
@@ -77,12 +77,12 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
                                                .norm = {.kind = NormKind::rms, .eps = kPixtralEps},
                                                .rotary = false}));
   tower.vocab = 0;
-  tower.embedding_norm = tower.final_norm;
+  tower.embedding.norm = tower.final_norm;
   tower.final_norm = {};
   TRY(const RopeSpec rope, read_pixtral_rope(vision, tower.layers[0].attention().head_dim));
   tower.ropes = {rope};
   for (LayerSpec& layer : tower.layers) {
-    layer.attention().causal = false;
+    layer.attention().mask.causal = false;
     layer.attention().rope = 0;
   }
   TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));
@@ -92,7 +92,7 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
   TRY_VOID(vision.integer("num_channels", {3, 3}));
   image.projector = {.activation = Activation::gelu, .hidden = text.dim};
   TRY(image.projector.bias, config.boolean("multimodal_projector_bias", true));
-  tower.image = image;
+  tower.inputs.image = image;
   tower.names = tower_names("");
   tower.other_names = tower_names("model.");
   return tower;
@@ -103,14 +103,14 @@ static Result<ModelSpec> describe_mistral3(const Config& config) {
   TRY_VOID(set_tied(spec, config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision) return spec;
-  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 10));
-  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, spec.media_token));
+  TRY(spec.media.token, config.integer("image_token_index", {0, kMaxVocab}, 10));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, spec.media.token));
   TRY(ModelSpec tower, describe_pixtral_tower(config, spec));
   tower.final_norm = {.kind = NormKind::rms, .eps = spec.final_norm.eps};
-  TRY(tower.image->merge, config.integer("spatial_merge_size", {1, 16}, 2));
-  tower.image->projector.merged = true;
-  TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", false));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  TRY(tower.inputs.image->merge, config.integer("spatial_merge_size", {1, 16}, 2));
+  tower.inputs.image->projector.merged = true;
+  TRY(tower.inputs.image->projector.bias, config.boolean("multimodal_projector_bias", false));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

@@ -16,22 +16,22 @@ static Result<ModelSpec> describe_plamo3(const Config& file) {
   TRY_VOID(set_ropes_by_kind(spec, config, dialect));
   TRY(spec.ropes[1].theta, config.number("rope_local_base_freq", {1, 1e12}, spec.ropes[1].theta));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.post_norm = layer.pre_norm;
+    layer.attention().norms.qk_kind = QkNorm::shared;
+    layer.attention().norms.qk = layer.post_norm = layer.pre_norm;
     layer.post_norm.weight_offset = 1.0F / 5;
     layer.last_offset = static_cast<float>(std::pow(5, -1.5));
   }
   Names& names = spec.names;
   names.layers = "layers.layers.";
-  names.attention_norm = "pre_mixer_norm";
-  names.attention_post_norm = "post_mixer_norm";
-  names.mlp_norm = "pre_mlp_norm";
-  names.mlp_post_norm = "post_mlp_norm";
-  names.qkv = {"mixer.qkv_proj"};
-  names.q_norm = "mixer.q_norm";
-  names.k_norm = "mixer.k_norm";
-  names.out = "mixer.o_proj";
-  names.up = {"mlp.gate_up_proj"};
+  names.attention.norm = "pre_mixer_norm";
+  names.attention.post_norm = "post_mixer_norm";
+  names.mlp.norm = "pre_mlp_norm";
+  names.mlp.post_norm = "post_mlp_norm";
+  names.attention.qkv = {"mixer.qkv_proj"};
+  names.attention.q_norm = "mixer.q_norm";
+  names.attention.k_norm = "mixer.k_norm";
+  names.attention.out = "mixer.o_proj";
+  names.mlp.up = {"mlp.gate_up_proj"};
   return spec;
 }
 

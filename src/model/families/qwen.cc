@@ -46,14 +46,13 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   if (count == 0) return {};
   std::size_t like = spec.layers.size() - 1;
   while (!std::holds_alternative<Attention>(spec.layers[like].mixer)) --like;
-  spec.predictor = {.prefixes = {"mtp."},
-                    .like = like,
-                    .layer = "layers.0.",
-                    .token_norm = "pre_fc_norm_embedding",
-                    .hidden_norm = "pre_fc_norm_hidden",
-                    .joint = "fc",
-                    .final_norm = "norm",
-                    .normed_output = true};
+  spec.predictor = {
+      .prefixes = {"mtp."},
+      .like = like,
+      .layer = "layers.0.",
+      .names = {.token_norm = "pre_fc_norm_embedding", .hidden_norm = "pre_fc_norm_hidden", .joint = "fc"},
+      .final_norm = "norm",
+      .normed_output = true};
   return {};
 }
 
@@ -69,9 +68,8 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    attention.qkv_bias = attention.out_bias = bias;
-    attention.qk_norm = QkNorm::shared;
-    attention.qk_norm_spec = layer.pre_norm;
+    attention.biases = {.qkv = bias, .out = bias};
+    attention.norms = {QkNorm::shared, layer.pre_norm};
     attention.output_gate = true;
   }
   TRY(const DeltaNet net, read_delta_net(config, spec.final_norm.eps));
@@ -86,7 +84,7 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
 
 Result<ModelSpec> describe_qwen2(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = true;
   return spec;
 }
 
@@ -97,9 +95,9 @@ static Result<ModelSpec> describe_mimo(const Config& config) {
   const std::string layer = "mtp_layers.0.";
   spec.predictor = {.like = spec.layers.size() - 1,
                     .layer = layer,
-                    .token_norm = layer + "token_layernorm",
-                    .hidden_norm = layer + "hidden_layernorm",
-                    .joint = layer + "input_proj",
+                    .names = {.token_norm = layer + "token_layernorm",
+                              .hidden_norm = layer + "hidden_layernorm",
+                              .joint = layer + "input_proj"},
                     .final_norm = layer + "final_layernorm",
                     .hidden_first = true,
                     .normed_output = true};
@@ -110,9 +108,8 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.attention().qk_norm = QkNorm::shared;
-    layer.attention().qk_norm_spec = layer.pre_norm;
+    layer.attention().biases = {.qkv = bias, .out = bias};
+    layer.attention().norms = {QkNorm::shared, layer.pre_norm};
   }
   return spec;
 }
@@ -120,7 +117,7 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
 static Result<ModelSpec> describe_qwen2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("qkv_bias", true));
-  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.qkv = bias;
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
   TRY_VOID(set_experts(spec, config, experts));

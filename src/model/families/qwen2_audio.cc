@@ -25,12 +25,12 @@ constexpr std::string_view kQwen2Audio = R"({"activation_function": "gelu",
 Result<ModelSpec> describe_qwen2_audio_tower(Config config, int out_dim) {
   config.set_defaults(kQwen2Audio);
   TRY(ModelSpec tower, describe_whisper_encoder(config, "audio_tower."));
-  tower.sound->joined = 2;
-  tower.sound->out_dim = out_dim;
-  tower.sound->projector = {.mean = true, .norm = std::exchange(tower.final_norm, {}), .bias = true};
+  tower.inputs.sound->joined = 2;
+  tower.inputs.sound->out_dim = out_dim;
+  tower.inputs.sound->projector = {.mean = true, .norm = std::exchange(tower.final_norm, {}), .bias = true};
   tower.names.final_norm = "";
-  tower.names.projector = {"multi_modal_projector.linear"};
-  tower.names.projector_norm = "audio_tower.layer_norm";
+  tower.names.projector.matrices = {"multi_modal_projector.linear"};
+  tower.names.projector.norm = "audio_tower.layer_norm";
   return tower;
 }
 
@@ -38,7 +38,7 @@ Result<ModelSpec> describe_qwen2_audio_tower(Config config, int out_dim) {
 
 static Result<ModelSpec> describe_qwen2_audio(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
-  TRY(spec.media_token, config.integer("audio_token_index", {0, kMaxVocab}, 151646));
+  TRY(spec.media.token, config.integer("audio_token_index", {0, kMaxVocab}, 151646));
   TRY(const std::optional<Config> audio, config.object("audio_config"));
   TRY(ModelSpec tower, describe_qwen2_audio_tower(audio.value_or(Config()), spec.dim));
   join_hearing(spec, std::move(tower));

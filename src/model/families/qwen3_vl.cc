@@ -33,18 +33,18 @@ constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = tr
 
 // Learned positions, which must form a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
-  TRY(spec.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
-  int& side = spec.image->position_side;
-  while ((side + 1) * (side + 1) <= spec.learned_positions) ++side;
-  if (side * side != spec.learned_positions)
+  TRY(spec.embedding.learned_positions, config.integer("num_position_embeddings", {1, 1 << 20}));
+  int& side = spec.inputs.image->position_side;
+  while ((side + 1) * (side + 1) <= spec.embedding.learned_positions) ++side;
+  if (side * side != spec.embedding.learned_positions)
     return invalid("num_position_embeddings", "{} is {}; it must be a square",
-                   config.where("num_position_embeddings"), spec.learned_positions);
+                   config.where("num_position_embeddings"), spec.embedding.learned_positions);
   return {};
 }
 
 // The projectors of deep layers normalise squares, the main projector normalises patches.
 Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
-  ImageInput& image = *spec.image;
+  ImageInput& image = *spec.inputs.image;
   image.deep_layers = {8, 16, 24};
   if (config.has("deepstack_visual_indexes")) {
     TRY(image.deep_layers, config.integers("deepstack_visual_indexes", {0, std::ssize(spec.layers) - 1}));
@@ -73,11 +73,11 @@ Result<ModelSpec> describe_qwen3_vl_tower(Config config) {
   TRY_VOID(set_positions(spec, config));
   const std::string prefix = "model.visual.";
   spec.names = qwen_tower_names(prefix);
-  spec.names.positions = "pos_embed";
-  spec.names.up = {"mlp.linear_fc1"};
-  spec.names.down = "mlp.linear_fc2";
+  spec.names.embedding.positions = "pos_embed";
+  spec.names.mlp.up = {"mlp.linear_fc1"};
+  spec.names.mlp.down = "mlp.linear_fc2";
   spec.names.final_norm = "merger.norm";
-  spec.names.projector = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
+  spec.names.projector.matrices = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
   return spec;
 }
 
@@ -85,8 +85,8 @@ Result<ModelSpec> describe_deep_tower(Config config) {
   TRY(ModelSpec spec, describe_qwen3_vl_tower(config));
   TRY_VOID(set_deep_layers(spec, config));
   const std::string deep = "model.visual.deepstack_merger_list.{}.";
-  spec.names.deep_projectors = {deep + "linear_fc1", deep + "linear_fc2"};
-  spec.names.deep_projector_norms = deep + "norm";
+  spec.names.projector.deep = {deep + "linear_fc1", deep + "linear_fc2"};
+  spec.names.projector.deep_norms = deep + "norm";
   return spec;
 }
 
@@ -94,10 +94,10 @@ Result<ModelSpec> with_deep_eyes(ModelSpec spec, const Config& config) {
   TRY_VOID(set_axes(spec, config, kSections));
   TRY_VOID(set_tied(spec, config));
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_deep_tower, "out_hidden_size"));
-  if (spec.tower->image->deep_layers.size() > spec.layers.size())
+  if (spec.media.tower->inputs.image->deep_layers.size() > spec.layers.size())
     return invalid("deepstack_visual_indexes",
                    "config.json: deepstack_visual_indexes has {} layers, the language model only {}",
-                   spec.tower->image->deep_layers.size(), spec.layers.size());
+                   spec.media.tower->inputs.image->deep_layers.size(), spec.layers.size());
   return spec;
 }
 
@@ -107,8 +107,8 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   TRY_VOID(set_axes(spec, config, kQwen35Sections));
   TRY_VOID(set_tied(spec, config));
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_qwen3_vl_tower, "out_hidden_size"));
-  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 248056));
-  TRY(spec.video_token, config.integer("video_token_id", {0, kMaxVocab}, 248057));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 248056));
+  TRY(spec.media.video_token, config.integer("video_token_id", {0, kMaxVocab}, 248057));
   return spec;
 }
 

@@ -46,10 +46,10 @@ constexpr float kVisionEps = 1e-6F;
 void set_names(ModelSpec& spec, const std::vector<std::string>& up, const std::string& down) {
   const auto names_under = [&](const std::string& prefix) {
     Names names = qwen_tower_names(prefix);
-    names.up = up;
-    names.down = down;
+    names.mlp.up = up;
+    names.mlp.down = down;
     names.final_norm = "merger.ln_q";
-    names.projector = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
+    names.projector.matrices = {prefix + "merger.mlp.0", prefix + "merger.mlp.2"};
     return names;
   };
   spec.names = names_under("visual.");
@@ -72,7 +72,7 @@ Result<ModelSpec> describe_qwen2_tower(Config config) {
                               .rotary = false}));
   TRY_VOID(set_activation(config, spec));
   TRY_VOID(make_qwen_tower(spec, config));
-  spec.image->bias = false;
+  spec.inputs.image->bias = false;
   set_names(spec, {"mlp.fc1"}, "mlp.fc2");
   return spec;
 }
@@ -88,7 +88,7 @@ Result<ModelSpec> describe_qwen2_5_tower(Config config) {
                                               .rotary = false}));
   TRY_VOID(make_qwen_tower(spec, config));
   set_names(spec, {"mlp.gate_proj", "mlp.up_proj"}, "mlp.down_proj");
-  ImageInput& image = *spec.image;
+  ImageInput& image = *spec.inputs.image;
   image.bias = false;
   TRY(const double steps, config.number("tokens_per_second", {1e-3, 1e4}, 4));
   image.time_steps = static_cast<float>(steps);
@@ -99,7 +99,7 @@ Result<ModelSpec> describe_qwen2_5_tower(Config config) {
     TRY(whole, config.integers("fullatt_block_indexes", {0, 1 << 16}));
   }
   for (int i = 0; i < std::ssize(spec.layers); ++i)
-    spec.layers[static_cast<std::size_t>(i)].attention().local = std::ranges::count(whole, i) == 0;
+    spec.layers[static_cast<std::size_t>(i)].attention().mask.local = std::ranges::count(whole, i) == 0;
   return spec;
 }
 
@@ -140,8 +140,8 @@ Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   spec.vocab = 0;
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
-    attention.causal = false;
-    attention.qkv_bias = attention.out_bias = true;
+    attention.mask.causal = false;
+    attention.biases = {.qkv = true, .out = true};
     attention.rope = 0;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
@@ -151,19 +151,19 @@ Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   TRY(image.frames, config.integer("temporal_patch_size", {1, 64}));
   TRY_VOID(config.integer("in_channels", {3, 3}));
   image.projector = {.activation = Activation::gelu, .hidden = spec.dim * image.square(), .bias = true};
-  spec.image = image;
+  spec.inputs.image = image;
   return {};
 }
 
 Names qwen_tower_names(const std::string& prefix) {
   Names names;
   names.prefixes = {prefix};
-  names.patches = "patch_embed.proj";
+  names.encoder.patches = "patch_embed.proj";
   names.layers = "blocks.";
-  names.attention_norm = "norm1";
-  names.mlp_norm = "norm2";
-  names.qkv = {"attn.qkv"};
-  names.out = "attn.proj";
+  names.attention.norm = "norm1";
+  names.mlp.norm = "norm2";
+  names.attention.qkv = {"attn.qkv"};
+  names.attention.out = "attn.proj";
   names.ignorable = {"model.embed_tokens.*",   "model.layers.*", "model.norm.*",
                      "model.language_model.*", "lm_head.*",      "mtp.*"};
   return names;
@@ -173,13 +173,13 @@ Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim) {
   spec.names.prefixes = {"model.", "model.language_model."};
   for (const char* other : {"visual.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
-  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
-  TRY(spec.video_token, config.integer("video_token_id", {0, kMaxVocab}, 151656));
+  TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
+  TRY(spec.media.video_token, config.integer("video_token_id", {0, kMaxVocab}, 151656));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_tower(vision.value_or(Config())));
-  tower.image->out_dim = spec.dim;
+  tower.inputs.image->out_dim = spec.dim;
   if (vision && vision->has(out_dim)) TRY_VOID(vision->integer(out_dim, {spec.dim, spec.dim}));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

@@ -35,11 +35,12 @@ Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
   Head head{.labels = std::vector<std::string>(difference ? 1 : ids.size())};
   for (std::size_t i = 0; i < head.labels.size(); ++i) head.labels[i] = fmt::format("LABEL_{}", i);
   head.label_activation = head.labels.size() == 1 ? LabelActivation::sigmoid : LabelActivation::softmax;
-  head.layers = {{.name = spec.tied ? spec.names.prefixes[0] + spec.names.embedding : spec.names.lm_head,
-                  .outputs = static_cast<int>(head.labels.size()),
-                  .bias = false,
-                  .rows = ids,
-                  .difference = difference}};
+  head.layers = {
+      {.name = spec.logits.tied ? spec.names.prefixes[0] + spec.names.embedding.tokens : spec.names.lm_head,
+       .outputs = static_cast<int>(head.labels.size()),
+       .bias = false,
+       .rows = ids,
+       .difference = difference}};
   if (difference) std::ranges::reverse(head.layers[0].rows);
   return head;
 }
@@ -103,7 +104,7 @@ Result<Pool> read_pooling(const Config& config) {
 }
 
 ModelSpec seeing_both_ways(ModelSpec spec) {
-  for (LayerSpec& layer : spec.layers) layer.attention().causal = false;
+  for (LayerSpec& layer : spec.layers) layer.attention().mask.causal = false;
   return spec;
 }
 

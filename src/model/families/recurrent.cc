@@ -77,7 +77,7 @@ Result<ModelSpec> describe_attention_free(
   ModelSpec spec;
   TRY(spec.dim, config.integer("hidden_size", kDim));
   TRY(spec.vocab, config.integer("vocab_size", {1, kMaxVocab}));
-  TRY(spec.tied, config.boolean("tie_word_embeddings", false));
+  TRY(spec.logits.tied, config.boolean("tie_word_embeddings", false));
   TRY(const int layers, config.integer("num_hidden_layers", {1, 1024}));
   TRY(const double eps, config.number("layer_norm_epsilon", {0, 1}));
   TRY(const std::string activation, config.text("hidden_act"));
@@ -90,9 +90,9 @@ Result<ModelSpec> describe_attention_free(
   TRY(layer.mixer, mixer(spec.dim, spec.final_norm));
   spec.layers.assign(static_cast<std::size_t>(layers), layer);
   spec.names.prefixes = {"backbone.", "model."};
-  spec.names.embedding = "embeddings";
+  spec.names.embedding.tokens = "embeddings";
   spec.names.final_norm = "norm_f";
-  spec.names.attention_norm = "norm";
+  spec.names.attention.norm = "norm";
   spec.names.of<Mamba>().prefix = "mixer.";
   return spec;
 }

@@ -34,7 +34,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   TRY(spec.dim, config.integer("hidden_size", kDim));
   TRY_VOID(check_fields(config, spec.dim));
   TRY(spec.vocab, config.integer("vocab_size", {1, kMaxVocab}));
-  TRY(spec.tied, config.boolean("tie_word_embeddings", false));
+  TRY(spec.logits.tied, config.boolean("tie_word_embeddings", false));
   TRY(const int layers, config.integer("num_hidden_layers", {1, 1024}));
   TRY(const double eps, config.number("norm_eps", {0, 1}));
   TRY(const bool bias, config.boolean("norm_bias"));
@@ -43,7 +43,7 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   TRY(const double ratio, config.number("hidden_ratio", {1.0 / 64, 64}));
   spec.max_positions = 1 << 20;  // no part grows with the length
   spec.final_norm = {.kind = NormKind::layer, .eps = static_cast<float>(eps), .bias = bias};
-  if (normed_embedding) spec.embedding_norm = spec.final_norm;
+  if (normed_embedding) spec.embedding.norm = spec.final_norm;
 
   TimeMix mix{.unit_eps = fused ? 1e-6F : 1e-24F, .norm = {.kind = NormKind::layer, .bias = true}};
   TRY(mix.head_dim, config.integer("head_dim", {1, kMaxStateDim}));
@@ -64,12 +64,12 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   std::get<TimeMix>(spec.layers[0].mixer).first = true;
 
   Names& names = spec.names;
-  names.embedding = "embeddings";
-  names.embedding_norm = "layers.0.pre_norm";
-  names.attention_norm = "attn_norm";
-  names.mlp_norm = "ffn_norm";
-  names.up = {"ffn.key"};
-  names.down = "ffn.value";
+  names.embedding.tokens = "embeddings";
+  names.embedding.norm = "layers.0.pre_norm";
+  names.attention.norm = "attn_norm";
+  names.mlp.norm = "ffn_norm";
+  names.mlp.up = {"ffn.key"};
+  names.mlp.down = "ffn.value";
   // Unused: the first layer does not mix its values with others.
   names.ignorable.push_back("model.layers.0.attn.v_lora.*");
   // Older files have the six vectors in one tensor.

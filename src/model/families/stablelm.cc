@@ -15,14 +15,14 @@ static Result<ModelSpec> describe_stablelm(const Config& config) {
   TRY(const bool parallel, config.boolean("use_parallel_residual", false));
   TRY(const bool qk_norm, config.boolean("qk_layernorm", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = bias;
+    layer.attention().biases.qkv = bias;
     if (parallel) layer.residual = Residual::parallel_shared;
     if (!qk_norm) continue;
-    layer.attention().qk_norm = QkNorm::per_head;
-    layer.attention().qk_norm_spec = {.kind = NormKind::layer, .eps = layer.pre_norm.eps};
+    layer.attention().norms.qk_kind = QkNorm::per_head;
+    layer.attention().norms.qk = {.kind = NormKind::layer, .eps = layer.pre_norm.eps};
   }
-  spec.names.q_norm = "self_attn.q_layernorm.norms.{}";
-  spec.names.k_norm = "self_attn.k_layernorm.norms.{}";
+  spec.names.attention.q_norm = "self_attn.q_layernorm.norms.{}";
+  spec.names.attention.k_norm = "self_attn.k_layernorm.norms.{}";
   return spec;
 }
 

@@ -12,7 +12,7 @@ static Result<ModelSpec> describe_gpt_bigcode(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (one_key_head) layer.attention().kv_heads = 1;
   spec.names.transposed = false;
-  spec.names.qkv_order = QkvOrder::by_head;
+  spec.names.attention.qkv_order = QkvOrder::by_head;
   return spec;
 }
 
@@ -22,12 +22,12 @@ static Result<ModelSpec> describe_starcoder2(const Config& config) {
   TRY_VOID(set_window_of_all(spec, config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
+    layer.attention().biases = {.qkv = bias, .out = bias};
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = bias;
   }
-  spec.names.up = {"mlp.c_fc"};
-  spec.names.down = "mlp.c_proj";
+  spec.names.mlp.up = {"mlp.c_fc"};
+  spec.names.mlp.down = "mlp.c_proj";
   return spec;
 }
 

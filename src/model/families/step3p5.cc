@@ -46,15 +46,14 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
                    kinds.size(), spec.layers.size());
   Attention full = spec.layers[0].attention();
   full.rope = 0;
-  TRY(full.qkv_bias, config.boolean("attention_bias", false));
-  full.out_bias = full.qkv_bias;
-  full.qk_norm = QkNorm::shared;
-  full.qk_norm_spec = spec.final_norm;
+  TRY(full.biases.qkv, config.boolean("attention_bias", false));
+  full.biases.out = full.biases.qkv;
+  full.norms = {QkNorm::shared, spec.final_norm};
   TRY(const bool gated, config.boolean("use_head_wise_attn_gate", true));
   full.head_gate = gated;
   Attention local = full;
   local.rope = 1;
-  TRY(local.window, config.integer("sliding_window", {1, 1 << 27}));
+  TRY(local.mask.window, config.integer("sliding_window", {1, 1 << 27}));
   TRY(local.q_heads, config.integer("num_sliding_attention_heads", {1, 4096}, full.q_heads));
   TRY(const std::optional<Config> other, config.object("attention_other_setting"));
   if (other) {

@@ -23,20 +23,20 @@ Names t5_names(const std::string& half, const std::string& mlp, bool gated) {
   };
   Names names;
   names.prefixes = {""};
-  names.embedding = "shared";
+  names.embedding.tokens = "shared";
   names.layers = half + "block.";
   names.final_norm = half + "final_layer_norm";
-  names.distance_bias = half + std::string(kBiasName);
-  names.attention_norm = "layer.0.layer_norm";
-  names.qkv = of("layer.0.SelfAttention.", {"q", "k", "v"});
-  names.out = "layer.0.SelfAttention.o";
+  names.attention.distance_bias = half + std::string(kBiasName);
+  names.attention.norm = "layer.0.layer_norm";
+  names.attention.qkv = of("layer.0.SelfAttention.", {"q", "k", "v"});
+  names.attention.out = "layer.0.SelfAttention.o";
   names.of<CrossAttention>().norm = "layer.1.layer_norm";
   names.of<CrossAttention>().q = "layer.1.EncDecAttention.q";
   names.of<CrossAttention>().kv = of("layer.1.EncDecAttention.", {"k", "v"});
   names.of<CrossAttention>().out = "layer.1.EncDecAttention.o";
-  names.mlp_norm = mlp + "layer_norm";
-  names.up = gated ? of(mlp + "DenseReluDense.", {"wi_0", "wi_1"}) : of(mlp + "DenseReluDense.", {"wi"});
-  names.down = mlp + "DenseReluDense.wo";
+  names.mlp.norm = mlp + "layer_norm";
+  names.mlp.up = gated ? of(mlp + "DenseReluDense.", {"wi_0", "wi_1"}) : of(mlp + "DenseReluDense.", {"wi"});
+  names.mlp.down = mlp + "DenseReluDense.wo";
   return names;
 }
 
@@ -79,16 +79,16 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, b
   Mlp mlp = spec.layers[0].mlp();
   TRY_VOID(set_mlp(config, mlp));
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().scale = 1;
-    layer.attention().causal = causal;
-    layer.attention().distance_bias = bias;
+    layer.attention().scores.scale = 1;
+    layer.attention().mask.causal = causal;
+    layer.attention().scores.distance_bias = bias;
     layer.mlp() = mlp;
   }
   return spec;
 }
 
 void name_encoder(ModelSpec& spec) {
-  spec.tied = true;  // it outputs only rows
+  spec.logits.tied = true;  // it outputs only rows
   spec.names = t5_names("encoder.", "layer.1.", spec.layers[0].mlp().gated);
   spec.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
 }
@@ -110,21 +110,21 @@ static Result<ModelSpec> describe_t5(const Config& config) {
   TRY(ModelSpec tower, describe_half(config, "num_layers", false));
   TRY(const bool tied, config.boolean("tie_word_embeddings", true));
   TRY(const bool scaled, config.boolean("scale_decoder_outputs", tied));
-  if (scaled) spec.logits_scale = 1 / std::sqrt(static_cast<float>(spec.dim));
+  if (scaled) spec.logits.scale = 1 / std::sqrt(static_cast<float>(spec.dim));
   const Attention& own = spec.layers[0].attention();
   for (LayerSpec& layer : spec.layers)
     layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = 1, .bias = false};
-  TRY(tower.source, read_source(config, tower));
+  TRY(tower.inputs.source, read_source(config, tower));
   const bool gated = spec.layers[0].mlp().gated;
   // The output matrix is separate if the checkpoint has one; the configuration is ignored.
-  spec.tied = false;
+  spec.logits.tied = false;
   spec.names = t5_names("decoder.", "layer.2.", gated);
   spec.names.ignorable = {"encoder.*", "decoder.embed_tokens.weight",
                           "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"};
   spec.other_names = spec.names;
-  spec.names.lm_head = spec.names.embedding;
+  spec.names.lm_head = spec.names.embedding.tokens;
   name_encoder(tower);
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

@@ -14,15 +14,15 @@ static Result<ModelSpec> describe_telechat2(const Config& file) {
                                          {"max_position_embeddings", "seq_length"}});
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(refuse(config, "embed_layernorm", true));
-  for (LayerSpec& layer : spec.layers) layer.attention().out_bias = layer.mlp().down_bias = true;
+  for (LayerSpec& layer : spec.layers) layer.attention().biases.out = layer.mlp().down_bias = true;
   Names& names = spec.names;
   names.prefixes = {"transformer."};
-  names.embedding = "word_embeddings";
+  names.embedding.tokens = "word_embeddings";
   names.final_norm = "ln_f";
   names.layers = "h.";
-  names.qkv = {"self_attention.query", "self_attention.key_value"};
-  names.qkv_order = QkvOrder::values_by_head;
-  names.out = "self_attention.dense";
+  names.attention.qkv = {"self_attention.query", "self_attention.key_value"};
+  names.attention.qkv_order = QkvOrder::values_by_head;
+  names.attention.out = "self_attention.dense";
   return spec;
 }
 
@@ -30,10 +30,10 @@ static Result<ModelSpec> describe_teleflm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(const bool scaled, config.boolean("use_mup", false));
   if (!scaled) return spec;
-  TRY(spec.embed_scale, multiplier(config, "input_mult"));
+  TRY(spec.embedding.scale, multiplier(config, "input_mult"));
   TRY(const float logits, multiplier(config, "output_mult"));
   TRY(const float width, multiplier(config, "mup_scale_factor"));
-  spec.logits_scale = logits / width;
+  spec.logits.scale = logits / width;
   return spec;
 }
 

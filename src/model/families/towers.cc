@@ -57,16 +57,16 @@ Result<ModelSpec> describe_text(const Config& config) {
 
 Names tower_names() {
   Names names;
-  names.patches = "embeddings.patch_embedding";
-  names.class_token = "embeddings.class_embedding";
-  names.positions = "embeddings.position_embedding";
-  names.embedding_norm = "pre_layrnorm";
+  names.encoder.patches = "embeddings.patch_embedding";
+  names.encoder.class_token = "embeddings.class_embedding";
+  names.embedding.positions = "embeddings.position_embedding";
+  names.embedding.norm = "pre_layrnorm";
   names.layers = "encoder.layers.";
-  names.attention_norm = "layer_norm1";
-  names.mlp_norm = "layer_norm2";
-  names.out = "self_attn.out_proj";
-  names.up = {"mlp.fc1"};
-  names.down = "mlp.fc2";
+  names.attention.norm = "layer_norm1";
+  names.mlp.norm = "layer_norm2";
+  names.attention.out = "self_attn.out_proj";
+  names.mlp.up = {"mlp.fc1"};
+  names.mlp.down = "mlp.fc2";
   names.final_norm = "post_layernorm";
   return names;
 }
@@ -84,11 +84,11 @@ Result<ModelSpec> describe_tower(const Config& config, ImageInput image) {
   TRY(image.patch_size, config.integer("patch_size", {1, image.image_size}));
   TRY_VOID(config.integer("num_channels", {3, 3}));
   const int side = image.image_size / image.patch_size;
-  spec.learned_positions = spec.max_positions = side * side + (image.class_token ? 1 : 0);
-  spec.image = image;
+  spec.embedding.learned_positions = spec.max_positions = side * side + (image.class_token ? 1 : 0);
+  spec.inputs.image = image;
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().causal = false;
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.attention().mask.causal = false;
+    layer.attention().biases = {.qkv = true, .out = true};
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
   TRY_VOID(set_activation(config, spec));
@@ -104,7 +104,7 @@ void join_hearing(ModelSpec& text, ModelSpec&& tower) {
   for (const char* other : {"audio_tower.*", "multi_modal_projector.*"})
     text.names.ignorable.emplace_back(other);
   tower.names.ignorable = {"language_model.*"};
-  text.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  text.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
 }
 
 Result<ModelSpec> describe_seeing_text(const Config& config) {
@@ -123,7 +123,7 @@ Result<ModelSpec> describe_seeing_text(const Config& config) {
 Result<> set_tied(ModelSpec& spec, const Config& config) {
   const Config outer = config.outer();
   if (!outer.has("tie_word_embeddings")) return {};
-  TRY(spec.tied, outer.boolean("tie_word_embeddings"));
+  TRY(spec.logits.tied, outer.boolean("tie_word_embeddings"));
   return {};
 }
 
@@ -140,7 +140,7 @@ Result<> set_activation(const Config& config, ModelSpec& spec) {
 Result<ModelSpec> describe_clip(Config config, std::string_view defaults) {
   config.set_defaults(defaults);
   TRY(ModelSpec spec, describe_tower(config, {.bias = false, .class_token = true}));
-  spec.embedding_norm = spec.final_norm;
+  spec.embedding.norm = spec.final_norm;
   return spec;
 }
 

@@ -30,7 +30,7 @@ Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
                                                   {"encoder_attention_heads", "num_attention_heads"},
                                                   {"encoder_ffn_dim", "intermediate_size"}}),
                                "audio_tower."));
-  SoundInput& sound = *tower.sound;
+  SoundInput& sound = *tower.inputs.sound;
   const int wide = tower.layers[0].mlp().hidden;
   sound.joined = wide / tower.dim;
   if (wide % tower.dim != 0 || sound.rows % sound.joined != 0)
@@ -41,7 +41,7 @@ Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
   sound.whole = true;
   sound.out_dim = out_dim;
   sound.projector = {.activation = Activation::gelu, .hidden = out_dim};
-  tower.names.projector = {"multi_modal_projector.linear_1", "multi_modal_projector.linear_2"};
+  tower.names.projector.matrices = {"multi_modal_projector.linear_1", "multi_modal_projector.linear_2"};
   return tower;
 }
 
@@ -49,7 +49,7 @@ Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
 
 static Result<ModelSpec> describe_voxtral(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
-  TRY(spec.media_token, config.integer("audio_token_id", {0, kMaxVocab}, 24));
+  TRY(spec.media.token, config.integer("audio_token_id", {0, kMaxVocab}, 24));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
     return field_failure("projector_hidden_act", ErrorCode::unsupported, "{} is \"{}\"; supported is gelu",

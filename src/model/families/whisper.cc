@@ -14,18 +14,18 @@ Names whisper_names(const std::string& prefix) {
   Names names;
   names.prefixes = {prefix};
   names.lm_head = "proj_out";
-  names.positions = "embed_positions";
+  names.embedding.positions = "embed_positions";
   names.final_norm = "layer_norm";
-  names.attention_norm = "self_attn_layer_norm";
-  names.mlp_norm = "final_layer_norm";
-  names.out = "self_attn.out_proj";
-  names.up = {"fc1"};
-  names.down = "fc2";
+  names.attention.norm = "self_attn_layer_norm";
+  names.mlp.norm = "final_layer_norm";
+  names.attention.out = "self_attn.out_proj";
+  names.mlp.up = {"fc1"};
+  names.mlp.down = "fc2";
   names.of<CrossAttention>().norm = "encoder_attn_layer_norm";
   names.of<CrossAttention>().q = "encoder_attn.q_proj";
   names.of<CrossAttention>().kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
   names.of<CrossAttention>().out = "encoder_attn.out_proj";
-  names.convolutions = {"conv1", "conv2"};
+  names.encoder.convolutions = {"conv1", "conv2"};
   return names;
 }
 
@@ -47,10 +47,10 @@ Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
                                               .eps = "",
                                               .norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
                                               .rotary = false}));
-  spec.learned_positions = spec.max_positions;
+  spec.embedding.learned_positions = spec.max_positions;
   for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = true;
-    layer.attention().k_bias = false;
+    layer.attention().biases = {.qkv = true, .out = true};
+    layer.attention().biases.k = false;
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
   }
@@ -64,11 +64,11 @@ Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::stri
                                               .heads = "encoder_attention_heads",
                                               .hidden = "encoder_ffn_dim",
                                               .positions = "max_source_positions"}));
-  for (LayerSpec& layer : tower.layers) layer.attention().causal = false;
+  for (LayerSpec& layer : tower.layers) layer.attention().mask.causal = false;
   SoundInput sound{.rows = tower.max_positions};
   TRY(sound.mels, config.integer("num_mel_bins", {1, 1024}));
   tower.vocab = 0;
-  tower.sound = sound;
+  tower.inputs.sound = sound;
   tower.names = whisper_names(prefix);
   return tower;
 }
@@ -80,19 +80,19 @@ static Result<ModelSpec> describe_whisper(const Config& config) {
                                              .positions = "max_target_positions"}));
   TRY(ModelSpec tower, describe_whisper_encoder(config, "model.encoder."));
   TRY(const bool scaled, config.boolean("scale_embedding", false));
-  if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  if (scaled) spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
   if (tower.max_positions < spec.max_positions)
     return field_failure("max_source_positions", ErrorCode::unsupported,
                          "{} is {}, fewer than max_target_positions {}", config.where("max_source_positions"),
                          tower.max_positions, spec.max_positions);
   for (LayerSpec& layer : spec.layers) {
     const Attention& own = layer.attention();
-    layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scale};
+    layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scores.scale};
   }
   spec.names = whisper_names("model.decoder.");
   spec.names.ignorable = {"model.encoder.*"};
   tower.names.ignorable = {"model.decoder.*"};
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  spec.media.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
 

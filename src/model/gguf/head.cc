@@ -67,7 +67,7 @@ Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view archi
   TRY(const auto causal, gguf.metadata.boolean(fmt::format("{}.attention.causal", architecture)));
   for (LayerSpec& layer : spec.layers)
     if (auto* attention = std::get_if<Attention>(&layer.mixer); attention && !causal.value_or(true))
-      attention->causal = false;
+      attention->mask.causal = false;
   const std::string key = fmt::format("{}.pooling_type", architecture);
   constexpr std::pair<double, Pool> kPools[] = {{1, Pool::mean}, {2, Pool::first}, {3, Pool::last}};
   TRY(const auto stored, gguf.metadata.number(key));

@@ -32,29 +32,29 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
   });
   names.prefixes = {""};
   names.lm_head = "output";
-  names.embedding = "token_embd";
-  names.positions = "position_embd";
-  names.token_types = "token_types";
-  names.embedding_norm = "token_embd_norm";
+  names.embedding.tokens = "token_embd";
+  names.embedding.positions = "position_embd";
+  names.embedding.token_types = "token_types";
+  names.embedding.norm = "token_embd_norm";
   names.final_norm = gguf.find("output_norm.weight") != nullptr ? "output_norm" : "token_embd_norm";
   names.layers = "blk.";
-  names.attention_norm = two_norms ? "attn_norm_2" : "attn_norm";
-  names.attention_post_norm =
+  names.attention.norm = two_norms ? "attn_norm_2" : "attn_norm";
+  names.attention.post_norm =
       layers.have("attn_output_norm.weight") ? "attn_output_norm" : "post_attention_norm";
-  names.mlp_norm = mlp_norm;
-  names.mlp_post_norm = layers.have("layer_output_norm.weight") ? "layer_output_norm" : "post_ffw_norm";
-  names.q_norm = "attn_q_norm";
-  names.k_norm = "attn_k_norm";
-  names.qkv = layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv")
-              : gates && !head_gates && !hybrid         ? list("attn_q", "attn_k", "attn_v", "attn_gate")
-                                                        : list("attn_q", "attn_k", "attn_v");
-  names.out = "attn_output";
-  names.head_gate = "attn_gate";
-  names.up = rwkv                             ? list("channel_mix_key")
-             : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
-                                              : list("ffn_up");
-  names.down = rwkv ? "channel_mix_value" : "ffn_down";
-  names.sinks = "attn_sinks.weight";
+  names.mlp.norm = mlp_norm;
+  names.mlp.post_norm = layers.have("layer_output_norm.weight") ? "layer_output_norm" : "post_ffw_norm";
+  names.attention.q_norm = "attn_q_norm";
+  names.attention.k_norm = "attn_k_norm";
+  names.attention.qkv = layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv")
+                        : gates && !head_gates && !hybrid ? list("attn_q", "attn_k", "attn_v", "attn_gate")
+                                                          : list("attn_q", "attn_k", "attn_v");
+  names.attention.out = "attn_output";
+  names.attention.head_gate = "attn_gate";
+  names.mlp.up = rwkv                             ? list("channel_mix_key")
+                 : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
+                                                  : list("ffn_up");
+  names.mlp.down = rwkv ? "channel_mix_value" : "ffn_down";
+  names.attention.sinks = "attn_sinks.weight";
   names.layer_scale = "layer_output_scale.weight";
   names.gguf = true;
   names.ignorable = {"rope_freqs.weight", "rope_factors_*", "*.attn_rot_embd.weight"};
@@ -67,17 +67,17 @@ Names gguf_half_names(const std::string& half, const Gguf& gguf) {
   Names names;
   names.prefixes = {""};
   names.lm_head = gguf.find("output.weight") != nullptr ? "output" : "token_embd";
-  names.embedding = "token_embd";
+  names.embedding.tokens = "token_embd";
   names.final_norm = half + "output_norm";
   names.layers = half + "blk.";
-  names.attention_norm = "attn_norm";
-  names.mlp_norm = "ffn_norm";
+  names.attention.norm = "attn_norm";
+  names.mlp.norm = "ffn_norm";
   names.of<CrossAttention>().norm = "cross_attn_norm";
-  names.qkv = list("attn_q", "attn_k", "attn_v");
-  names.out = "attn_o";
-  names.up = gated ? list("ffn_gate", "ffn_up") : list("ffn_up");
-  names.down = "ffn_down";
-  names.distance_bias = half + "blk.0.attn_rel_b.weight";
+  names.attention.qkv = list("attn_q", "attn_k", "attn_v");
+  names.attention.out = "attn_o";
+  names.mlp.up = gated ? list("ffn_gate", "ffn_up") : list("ffn_up");
+  names.mlp.down = "ffn_down";
+  names.attention.distance_bias = half + "blk.0.attn_rel_b.weight";
   names.of<CrossAttention>().q = "cross_attn_q";
   names.of<CrossAttention>().kv = list("cross_attn_k", "cross_attn_v");
   names.of<CrossAttention>().out = "cross_attn_o";

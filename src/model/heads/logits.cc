@@ -12,17 +12,17 @@ LogitsHead::LogitsHead(const ModelSpec& spec, const Ends& ends)
       dim_(spec.dim),
       first_(spec.shard.first(spec.vocab)),
       count_(spec.shard.count(spec.vocab)),
-      scale_(spec.logits_scale),
-      soft_cap_(spec.logits_soft_cap) {
+      scale_(spec.logits.scale),
+      soft_cap_(spec.logits.soft_cap) {
   Shard shard = spec.shard;
   for (shard.rank = 0; shard.rank <= shard.size; ++shard.rank)
     part_bytes_.push_back(static_cast<std::size_t>(shard.first(spec.vocab)) * sizeof(float));
-  if (!spec.logits_bias) return;
+  if (!spec.logits.bias) return;
   const std::string& name = spec.names.logits_bias;
   bias_ = Namer(spec.names, "").vector({name.empty() ? spec.names.lm_head + ".bias" : name}, {spec.vocab});
   if (!name.empty()) bias_.parts[0].shape = {1, spec.vocab};
   if (spec.shard.size == 1) return;
-  const MatrixParameter& output = spec.tied ? ends.embedding : ends.lm_head;
+  const MatrixParameter& output = spec.logits.tied ? ends.embedding : ends.lm_head;
   bias_.order = output.order;
   bias_.size = output.rows;
 }

@@ -17,11 +17,13 @@ View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
 ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
   const auto numbered = [index](const std::string& name) { return fmt::format(fmt::runtime(name), index); };
   std::vector<std::string> matrices;
-  for (const std::string& name : spec.names.deep_projectors) matrices.push_back(numbered(name));
-  return {spec, spec.image->deep_projector, matrices, numbered(spec.names.deep_projector_norms)};
+  for (const std::string& name : spec.names.projector.deep) matrices.push_back(numbered(name));
+  return {spec, spec.inputs.image->deep_projector, matrices, numbered(spec.names.projector.deep_norms)};
 }
 
-std::int64_t class_rows_of(const ModelSpec& spec) { return spec.image && spec.image->class_token ? 1 : 0; }
+std::int64_t class_rows_of(const ModelSpec& spec) {
+  return spec.inputs.image && spec.inputs.image->class_token ? 1 : 0;
+}
 
 }  // namespace
 
@@ -32,7 +34,7 @@ ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& project
   std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * spec.joined();
   norm_ = name.norm(projector.norm, norm, inputs);
   if (projector.merged) {
-    merger_ = name.linear({spec.names.projector_merger}, {spec.dim}, inputs, false);
+    merger_ = name.linear({spec.names.projector.merger}, {spec.dim}, inputs, false);
     merger_.weight.channels = spec.dim;
     inputs = spec.dim;
   }
@@ -78,7 +80,7 @@ ProjectHead::ProjectHead(const ModelSpec& spec, const Ends& ends)
       dim_(spec.dim),
       joined_(spec.joined()),
       class_rows_(class_rows_of(spec)),
-      projector_(spec, spec.projector(), spec.names.projector, spec.names.projector_norm) {}
+      projector_(spec, spec.projector(), spec.names.projector.matrices, spec.names.projector.norm) {}
 
 void ProjectHead::reserve(Arena arena) const {
   const std::int64_t count = arena.tokens / joined_;
@@ -120,10 +122,10 @@ void ProjectHead::run(const Step& step, const View& starts, const View& out) con
 
 ProjectDeep::ProjectDeep(const ModelSpec& spec, std::size_t index)
     : dim_(spec.dim),
-      square_(spec.image->square()),
+      square_(spec.inputs.image->square()),
       class_rows_(class_rows_of(spec)),
-      first_column_(static_cast<std::int64_t>(index) * spec.image->out_dim),
-      out_dim_(spec.image->out_dim),
+      first_column_(static_cast<std::int64_t>(index) * spec.inputs.image->out_dim),
+      out_dim_(spec.inputs.image->out_dim),
       projector_(deep_projector(spec, index)) {}
 
 void ProjectDeep::reserve(Arena arena) const {

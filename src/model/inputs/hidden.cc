@@ -5,15 +5,15 @@
 namespace octavo {
 
 HiddenRowsInput::HiddenRowsInput(const ModelSpec& spec, const Namer& top, const Namer& first)
-    : spec_(*spec.hidden), dim_(spec.dim) {
+    : spec_(*spec.inputs.hidden), dim_(spec.dim) {
   const Names& names = top.names;
   if (spec_.joined)
-    token_norm_ = top.norm(spec_.token_norm, names.token_norm, dim_);
+    token_norm_ = top.norm(spec_.token_norm, names.hidden.token_norm, dim_);
   else
-    token_norm_ = first.norm(spec.layers[0].pre_norm, names.attention_norm, dim_);
-  hidden_norm_ = top.norm(spec_.hidden_norm, names.hidden_norm, spec_.joined ? spec_.dim : dim_);
+    token_norm_ = first.norm(spec.layers[0].pre_norm, names.attention.norm, dim_);
+  hidden_norm_ = top.norm(spec_.hidden_norm, names.hidden.hidden_norm, spec_.joined ? spec_.dim : dim_);
   const std::int64_t row = spec_.row();
-  joint_ = top.linear({names.joint}, {dim_}, spec_.joined ? dim_ + row : row, spec_.joint_bias);
+  joint_ = top.linear({names.hidden.joint}, {dim_}, spec_.joined ? dim_ + row : row, spec_.joint_bias);
 }
 
 void HiddenRowsInput::list(ParameterList& list) { list.add(token_norm_, hidden_norm_, joint_); }

@@ -8,7 +8,7 @@ namespace {
 
 // Maps each id to the row of its vector. Ids without a vector, such as an image's token, get row 0.
 std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
-  const int own = spec.layer_inputs->vocab, media = spec.tower ? spec.media_token : -1;
+  const int own = spec.inputs.by_layer->vocab, media = spec.media.tower ? spec.media.token : -1;
   std::vector<RowRange> rows;
   int next = 0;
   if (media >= 0 && media < own) {
@@ -24,14 +24,14 @@ std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
 }  // namespace
 
 LayerInputsPhase::LayerInputsPhase(const ModelSpec& spec, const Namer& top)
-    : layers_(std::ssize(spec.layers)), size_(spec.layer_inputs->size), dim_(spec.dim) {
+    : layers_(std::ssize(spec.layers)), size_(spec.inputs.by_layer->size), dim_(spec.dim) {
   const Names& names = top.names;
-  table_ =
-      top.table(names.of<LayerInputs>().table, spec.layer_inputs->vocab, layers_ * size_, MatrixUse::table);
+  table_ = top.table(names.of<LayerInputs>().table, spec.inputs.by_layer->vocab, layers_ * size_,
+                     MatrixUse::table);
   table_.rows = spec.vocab;
   table_.order = rows_of_ids(spec);
   projection_ = top.linear({names.of<LayerInputs>().projection}, {layers_ * size_}, spec.dim, false);
-  norm_ = top.norm(spec.layer_inputs->norm, names.of<LayerInputs>().norm, size_);
+  norm_ = top.norm(spec.inputs.by_layer->norm, names.of<LayerInputs>().norm, size_);
 }
 
 void LayerInputsPhase::list(ParameterList& list) { list.add(table_, projection_, norm_); }

@@ -16,9 +16,9 @@ void take_from_stack(MatrixParameter& table, const std::string& name) {
 
 PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix)
     : dim_(spec.dim), positions_(learned_positions(spec, top)) {
-  const ImageInput& image = *spec.image;
+  const ImageInput& image = *spec.inputs.image;
   const Names& names = top.names;
-  patches_ = top.linear({names.patches}, {spec.dim}, image.patch_values(), image.bias);
+  patches_ = top.linear({names.encoder.patches}, {spec.dim}, image.patch_values(), image.bias);
   std::vector<std::int64_t>& shape = patches_.weight.parts[0].shape;
   shape = {spec.dim, 3, image.patch_size, image.patch_size};
   if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
@@ -27,23 +27,23 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
     patches_.weight.channels = image.patch_values() / 3;
   }
   if (image.class_token) {
-    class_token_ = top.table(names.class_token, 1, spec.dim, MatrixUse::plain);
-    class_token_.parts[0] = {prefix + names.class_token, {spec.dim}};
+    class_token_ = top.table(names.encoder.class_token, 1, spec.dim, MatrixUse::plain);
+    class_token_.parts[0] = {prefix + names.encoder.class_token, {spec.dim}};
   }
   if (image.tiled) {
     const Namer whole(names, "");
-    newline_ = whole.vector({names.newline}, {image.whole_last ? spec.dim : image.out_dim});
+    newline_ = whole.vector({names.encoder.newline}, {image.whole_last ? spec.dim : image.out_dim});
     if (image.whole_last) {
       newline_.parts[0].shape = {1, 1, 1, spec.dim};
-      separator_ = whole.vector({names.separator}, {spec.dim});
+      separator_ = whole.vector({names.encoder.separator}, {spec.dim});
       separator_.parts[0].shape = {1, 1, spec.dim};
     }
   }
   if (image.axis_positions > 0)
-    positions_.parts[0] = {prefix + names.positions, {2, image.axis_positions, spec.dim}};
-  if (names.stacked_tables) {
-    take_from_stack(positions_, prefix + names.positions);
-    if (image.class_token) take_from_stack(class_token_, prefix + names.class_token);
+    positions_.parts[0] = {prefix + names.embedding.positions, {2, image.axis_positions, spec.dim}};
+  if (names.encoder.stacked_tables) {
+    take_from_stack(positions_, prefix + names.embedding.positions);
+    if (image.class_token) take_from_stack(class_token_, prefix + names.encoder.class_token);
   }
 }
 
@@ -92,9 +92,10 @@ void PatchInput::place(const Step& step) const {
 
 SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
     : positions_(learned_positions(spec, top)) {
-  std::int64_t channels = spec.sound->mels;
+  std::int64_t channels = spec.inputs.sound->mels;
   for (std::size_t i = 0; i < convolutions_.size(); ++i) {
-    convolutions_[i] = top.linear({top.names.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
+    convolutions_[i] =
+        top.linear({top.names.encoder.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
     convolutions_[i].weight.parts[0].shape = {spec.dim, channels, kSoundTaps};
     channels = spec.dim;
   }

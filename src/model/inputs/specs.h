@@ -26,6 +26,15 @@ struct Projector {
   bool transposed = false;  // stored [inputs, outputs], under their names alone
 };
 
+// A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
+struct PixelScale {
+  float scale = 1.0F / 255;
+  std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
+  std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
+
+  float of(float value, std::size_t channel) const { return (value * scale - mean[channel]) / std[channel]; }
+};
+
 // Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), in place of
 // embeddings: a grid of square patches. If all images have one size, positions are learned. Otherwise they
 // are rotary with two axes, height and width, and optionally learned as well.
@@ -62,10 +71,7 @@ struct ImageInput {
   // first ones to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
   std::vector<int> deep_layers = {};
   Projector deep_projector = {};
-  // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
-  float scale = 1.0F / 255;
-  std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
-  std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
+  PixelScale pixels = {};
 
   bool placed() const { return position_side > 0 || axis_positions > 0; }  // has both kinds of positions
   int unit() const { return patch_size * merge; }                          // pixels of a token's side
@@ -130,12 +136,19 @@ struct HiddenInput {
   std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
 };
 
+// Names of HiddenInput's tensors.
+struct HiddenNames {
+  std::string token_norm = {};
+  std::string hidden_norm = {};
+  std::string joint = {};
+};
+
 // A network's layer of multi-token prediction: how its tensors are called, without the prefix.
 struct Predictor {
   std::vector<std::string> prefixes = {};  // if empty, the network's
   std::size_t like = 0;                    // the layer of the network that it is like
   std::string layer;
-  std::string token_norm, hidden_norm, joint;
+  HiddenNames names;
   std::string final_norm = {};  // empty if there is no final norm
   bool hidden_first = false;    // as the next field: see HiddenInput
   bool normed_output = false;

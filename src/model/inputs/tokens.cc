@@ -48,12 +48,12 @@ void RotaryInput::run(const Step& step) const {
 }
 
 MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top) {
-  if (spec.learned_positions == 0) return {};
+  if (spec.embedding.learned_positions == 0) return {};
   MatrixParameter positions =
-      top.table(top.names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
-  if (spec.first_position > 0) {
-    positions.rows -= spec.first_position;
-    positions.order = {{spec.first_position, positions.rows}};
+      top.table(top.names.embedding.positions, spec.embedding.learned_positions, spec.dim, MatrixUse::plain);
+  if (spec.embedding.first_position > 0) {
+    positions.rows -= spec.embedding.first_position;
+    positions.order = {{spec.embedding.first_position, positions.rows}};
   }
   return positions;
 }
@@ -63,8 +63,9 @@ TokenInput::TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends
       first_id_(static_cast<std::int32_t>(spec.shard.first(spec.vocab))),
       split_(spec.shard.size > 1),
       positions_(learned_positions(spec, top)) {
-  if (spec.token_types > 0)
-    types_ = top.table(top.names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
+  if (spec.embedding.token_types > 0)
+    types_ =
+        top.table(top.names.embedding.token_types, spec.embedding.token_types, spec.dim, MatrixUse::plain);
 }
 
 void TokenInput::list(ParameterList& list) { list.add(positions_, types_); }

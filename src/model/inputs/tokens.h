@@ -42,7 +42,7 @@ class TokenInput final : public Phase {
   MatrixParameter positions_, types_;
 };
 
-// Learned positions, by ModelSpec::learned_positions; none: an empty parameter.
+// Learned positions, by EmbeddingSpec::learned_positions; none: an empty parameter.
 MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top);
 
 // The norm of all inputs together.

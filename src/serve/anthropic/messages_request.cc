@@ -102,12 +102,13 @@ class Messages {
     if (!text.empty()) parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
   }
 
-  // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}.
+  // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}. As in vLLM,
+  // "base64" and "image/jpeg" may be left out.
   Result<> add_image(Fields& fields) {
     TRY(const json::object* source, fields.object("source"));
     if (!source) return invalid(fields.full_name("source"), "is missing");
     Fields s(*source, fields.full_name("source") + ".");
-    std::string type, media_type, data, url;
+    std::string type = "base64", media_type = "image/jpeg", data, url;
     TRY_VOID(s.text("type", type));
     TRY_VOID(s.text("media_type", media_type));
     TRY_VOID(s.text("data", data));
@@ -133,9 +134,10 @@ class Messages {
     }
     if (type == "image") return add_image(fields);
     if (type == "thinking") {
-      std::string thoughts;
+      std::string thoughts, before;
       TRY_VOID(fields.text("thinking", thoughts));
-      message_["reasoning"] = std::move(thoughts);
+      if (const json::value* given = message_.if_contains("reasoning")) before = given->get_string();
+      message_["reasoning"] = before + thoughts;
       return {};
     }
     if (type == "redacted_thinking") return {};  // of another server, unreadable
@@ -259,27 +261,31 @@ Result<> convert_tools(Fields& fields, json::object& chat) {
   return choice ? convert_tool_choice(*choice, chat) : Result<>();
 }
 
-// Reads thinking (on or off, budget) and output_config (format).
+// {"type": "json_schema", "schema": ..}, in output_config or, as in Anthropic's beta, in output_format.
+Result<> convert_format(const json::object& format, const std::string& name, json::object& chat) {
+  Fields f(format, name + ".");
+  std::string type = "json_schema";
+  TRY_VOID(f.text("type", type));
+  if (type != "json_schema") return invalid(name + ".type", "must be \"json_schema\", got \"{}\"", type);
+  if (chat.contains("response_format")) return invalid(name, "cannot be combined with another output format");
+  TRY(const json::object* schema, f.object("schema"));
+  if (!schema) return invalid(name + ".schema", "is missing");
+  chat["response_format"] =
+      json::object{{"type", "json_schema"}, {"json_schema", {{"name", "output"}, {"schema", *schema}}}};
+  return {};
+}
+
+// Reads thinking (on or off, budget), output_config (effort, format) and output_format.
 Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json::object& chat) {
   TRY(const json::object* output, fields.object("output_config"));
   if (output) {
     Fields o(*output, "output_config.");
     if (const json::value* effort = o.any("effort")) chat["reasoning_effort"] = *effort;
     TRY(const json::object* format, o.object("format"));
-    if (format) {
-      Fields f(*format, "output_config.format.");
-      std::string type = "json_schema";
-      TRY_VOID(f.text("type", type));
-      if (type != "json_schema")
-        return invalid("output_config.format.type", "must be \"json_schema\", got \"{}\"", type);
-      if (chat.contains("response_format"))
-        return invalid("output_config.format", "cannot be combined with response_format");
-      TRY(const json::object* schema, f.object("schema"));
-      if (!schema) return invalid("output_config.format.schema", "is missing");
-      chat["response_format"] =
-          json::object{{"type", "json_schema"}, {"json_schema", {{"name", "output"}, {"schema", *schema}}}};
-    }
+    if (format) TRY_VOID(convert_format(*format, "output_config.format", chat));
   }
+  TRY(const json::object* format, fields.object("output_format"));
+  if (format) TRY_VOID(convert_format(*format, "output_format", chat));
   TRY(const json::object* thinking, fields.object("thinking"));
   if (!thinking) return {};
   Fields t(*thinking, "thinking.");
@@ -316,7 +322,7 @@ constexpr std::string_view kSharedFields[] = {"model",
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",
-    "betas",    "inference_geo"};
+    "betas",    "inference_geo", "output_format"};
 
 bool is_shared(std::string_view name) {
   const SamplingField* sampling = find_sampling_field(name);
@@ -343,8 +349,11 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   TRY(chat["messages"], convert_messages(fields, images));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
-  TRY(openai::ChatRequest request,
-      openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences"));
+  auto read = openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences");
+  if (!body.contains("response_format"))
+    read = openai::format_reported_as(
+        std::move(read), body.contains("output_format") ? "output_format" : "output_config.format");
+  TRY(openai::ChatRequest request, std::move(read));
   for (std::size_t i = 0; i < images.size(); ++i) request.prompt.media[i].field = std::move(images[i]);
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;

@@ -87,6 +87,10 @@ class BlockArguments final : public ArgumentsReader {
     return in_value_ ? read_value(text, out) : read_block(text, out);
   }
 
+  std::string end() const override {
+    return first_ || in_value_ || in_object_ || object_ || wraps_ ? "" : "}";
+  }
+
  private:
   enum class Found : std::uint8_t { yes, no, more };
   // Where a value ends and how many bytes close it; or how many of its bytes are certain.

@@ -24,6 +24,8 @@ class ArgumentsReader {
   // Consumes the beginning of `text` (not empty) and appends to `out`. The result does not depend on how the
   // text is cut into pieces.
   virtual Step read(std::string& text, std::string& out) = 0;
+  // The text has ended: closes the object if nothing but closing marks is missing. "": more is missing.
+  virtual std::string end() const { return ""; }
 };
 
 // The object's text with only the last of several members of one name.

@@ -51,6 +51,7 @@ std::string whole_arguments(const std::string& raw) {
   if (value.is_object()) return raw;
   if (!value.is_string()) return "";
   const std::string_view inner = value.get_string();
+  if (trimmed(inner).empty()) return "{}";
   const json::value parsed = json::parse(inner, error);
   return !error && parsed.is_object() ? std::string(inner) : "";
 }

@@ -65,7 +65,8 @@ std::size_t spaces_at_end(std::string_view text);
 // Number of bytes at the end of the text that could begin the mark.
 std::size_t unsettled(std::string_view text, std::string_view mark);
 bool is_json(const std::string& text);
-// Arguments given as one value: an object, a string that contains an object, or null. "": another value.
+// Arguments given as one value: an object, a string that contains an object or nothing, or null. "": another
+// value.
 std::string whole_arguments(const std::string& raw);
 
 }  // namespace octavo::openai

@@ -57,7 +57,7 @@ HeadReader::Found HeadReader::read(CallCursor& cursor, bool first, CallHead& hea
   const CallCursor start = cursor;
   if (own_opening(cursor, first))
     if (const Found found = read_behind(cursor, true, head); found != Found::no) return found;
-  for (const ToolDialect::Opening& other : dialect_.openings) {
+  for (const ToolDialect::Opening& other : dialect_.habits.openings) {
     if (cursor.starved()) return Found::more;
     cursor = start;
     if ((first && other.mark.empty()) || !cursor.literal(other.text)) continue;
@@ -73,13 +73,13 @@ HeadReader::Found HeadReader::read(CallCursor& cursor, bool first, CallHead& hea
 
 HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::object) return object(cursor, marked, head);
-  head = {.numbered = dialect_.numbered};
+  head = {};
   if (!name(cursor, head) || !name_end(cursor, head)) return cursor.starved() ? Found::more : Found::no;
   return known(head, marked) ? Found::yes : Found::no;
 }
 
 // Of a numbered dialect: PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, the number,
-// or the name, or write '.' before the number.
+// or the name, write '.' before the number, or another id.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;
@@ -96,6 +96,8 @@ bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
     head.id = written;
     head.name.resize(stem.size());
   }
+  head.nameless = head.id.empty() && !tools_.contains(head.name);
+  if (head.nameless) head.id = written;
   return true;
 }
 
@@ -156,7 +158,7 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
 bool HeadReader::known(const CallHead& head, bool marked) const {
   const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts && !known_only_ &&
                     (!dialect_.numbered || head.object || !head.id.empty());
-  return !head.name.empty() && (told || head.nameless() || tools_.contains(head.name));
+  return !head.name.empty() && (told || head.nameless || tools_.contains(head.name));
 }
 
 std::string tool_of(std::string_view arguments, const KnownTools& tools) {

@@ -26,11 +26,8 @@ enum class CallPolicy : std::uint8_t {
 struct CallHead {
   std::string name{}, id{};
   std::string whole{};  // arguments that are known at once, with the end of the object; "": they follow
-  bool numbered = false;
   bool object = false;  // written as {"name", "arguments"}
-
-  // Whether the call has a number in place of its name.
-  bool nameless() const { return numbered && name.find_first_not_of("0123456789") == std::string::npos; }
+  bool nameless = false;  // its id names no tool: the arguments decide
 };
 
 // Refers to its arguments.
@@ -41,6 +38,7 @@ class HeadReader {
   HeadReader(const grammar::ToolDialect& dialect, const KnownTools& tools, CallPolicy policy, bool known_only)
       : dialect_(dialect), tools_(tools), policy_(policy), known_only_(known_only) {}
 
+  const grammar::ToolDialect& dialect() const { return dialect_; }
   // Up to the first byte of arguments, or up to the end of arguments that are complete. first: behind the
   // mark.
   Found read(CallCursor& cursor, bool first, CallHead& head) const;

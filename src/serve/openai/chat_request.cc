@@ -74,11 +74,21 @@ struct Content {
   std::string thoughts;  // of parts that are such
 };
 
+// As in vLLM, a part without a type has the type of its member.
+Result<std::string> part_type(Fields& part) {
+  std::string type;
+  TRY_VOID(part.text("type", type));
+  for (const std::string_view member :
+       {"text", "image_url", "video_url", "audio_url", "input_audio", "refusal"})
+    if (type.empty() && part.any(member)) type = member;
+  return type;
+}
+
 // Adds one part of a content.
 Result<> read_part(Fields& part, const RequestRules& rules, MediaList& media, json::array& parts,
                    std::string& thoughts) {
-  std::string type, text;
-  TRY_VOID(part.text("type", type));
+  std::string text;
+  TRY(const std::string type, part_type(part));
   if (type == "image_url" || type == "video_url" || type == "audio_url") {
     TRY_VOID(read_url(part, type, rules, media));
     parts.push_back(json::object{{"type", type.substr(0, type.find('_'))}});
@@ -115,7 +125,11 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
   for (std::size_t i = 0; i < content->get_array().size(); ++i) {
     const json::value& part = content->get_array()[i];
     const std::string part_name = fmt::format("{}[{}]", name, i);
-    if (!part.is_object()) return invalid(part_name, "must be an object");
+    if (part.is_string()) {
+      parts.push_back(json::object{{"type", "text"}, {"text", part}});
+      continue;
+    }
+    if (!part.is_object()) return invalid(part_name, "must be an object or a text");
     Fields fields(part.get_object(), part_name + ".");
     TRY_VOID(read_part(fields, rules, media, parts, read.thoughts));
   }
@@ -175,8 +189,11 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
-    // An assistant's content may be empty, as in this server's replies that end within thoughts.
-    if (role != "assistant") return invalid(name + ".content", "may only be null in an assistant's message");
+    // As in this server's replies that end within thoughts, and of tools without a result. A message without
+    // the field has no content in vLLM either.
+    const bool given = value.get_object().contains("content");
+    if (given && role != "assistant" && role != "tool")
+      return invalid(name + ".content", "may only be null in messages of assistant and tool");
     content = "";
   }
 

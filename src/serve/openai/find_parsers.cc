@@ -36,6 +36,7 @@ constexpr ToolRow kToolRows[] = {
     {"minicpm5", {"<function name=\"", "<param name=\""}},
     {"gigachat3", {"function call", "<|role_sep|>"}},
     {"mistral", {"[TOOL_CALLS]"}},
+    {"nemotron_json", {"<TOOLCALL>"}},
     {"phi4_mini_json", {"<|tool|>", "<|/tool|>"}},
     {"granite", {"<|tool_call|>"}},
     {"granite-20b-fc", {"<function_call>"}},

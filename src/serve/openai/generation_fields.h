@@ -106,6 +106,19 @@ Result<T> reported_as(Result<T> result, std::string_view field, std::string_view
   return result;
 }
 
+// The same for a request whose protocol has another field for response_format; also for errors that the
+// grammar's compiler finds later.
+template <class Request>
+Result<Request> format_reported_as(Result<Request> result, std::string_view name) {
+  const auto rename = [&](std::string& field) {
+    for (const std::string_view own : {"response_format.json_schema", "response_format"})
+      if (field.starts_with(own)) field.replace(0, own.size(), name);
+  };
+  if (!result) rename(result.error().field);
+  if (result && result->generation.output) rename(result->generation.output->field);
+  return result;
+}
+
 // The 404 of a model that the server does not have.
 Error unknown_model(std::string_view name, const RequestRules& rules);
 

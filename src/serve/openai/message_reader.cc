@@ -29,7 +29,7 @@ void MessageReader::read_free(const AnswerPart& part, CallPolicy policy, Message
   if (!parser_)
     parser_.emplace(*tools_->dialect, tools_->tools, tools_->parallel, policy, tools_->known_only);
   ParsedText parsed = parser_->push(part.text);
-  if (part.finish) parsed.append(parser_->finish());
+  if (part.finish) parsed.append(parser_->finish(part.finish == FinishReason::stop));
   delta.content = std::move(parsed.content);
   delta.called = parser_->calls() > 0;
   for (CallPiece& piece : parsed.calls) {

@@ -38,6 +38,7 @@ OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParam
     thinking_.reset();
   }
   in_label_ = thinks() && !thinking_->label.empty();
+  begins_anywhere_ = thinking_ && tokenizer.is_special(thinking_->begin);
   if (thinking_ && thinking_->calls) watch_.emplace(*thinking_->calls, thinking_->tools);
 }
 
@@ -86,7 +87,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     if (marks) switch_message(id, part);
     return marks;
   }
-  const bool begins = id == thinking_->begin && at_text_start_;
+  const bool begins = id == thinking_->begin && (at_text_start_ || begins_anywhere_);
   // Models that do not think may begin with the end mark of thoughts.
   const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;

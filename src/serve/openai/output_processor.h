@@ -98,6 +98,7 @@ class OutputProcessor {
   AnswerPart hidden_;               // tokens of thoughts that are not shown, which may be those of a call
   int thoughts_before_call_ = 0;    // tokens, before what may be a call
   bool at_text_start_ = true;   // no text has come yet
+  bool begins_anywhere_ = false;  // the mark that begins thoughts is no text, wherever it comes
   bool has_arguments_ = false;  // the call has arguments
   std::string prefix_;          // of the answer, until it has begun
   std::string label_;           // of thoughts that have begun with as much of it

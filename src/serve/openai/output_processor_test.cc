@@ -115,6 +115,20 @@ TEST_F(OutputProcessorTest, ALabelOfThoughtsIsNotOfThem) {
   }
 }
 
+// Gemma 4 thinks between texts, too. A mark that is plain text counts at the beginning alone.
+TEST_F(OutputProcessorTest, ASpecialMarkBeginsThoughtsAnywhere) {
+  std::vector<TokenId> tokens = bytes_of("a>b");
+  tokens.insert(tokens.begin() + 1, {kMarkToken, 't', '\n', 's'});
+  for (std::size_t size = 1; size <= tokens.size(); ++size) {
+    thinking_ = Thinking{.begin = kMarkToken, .end = '>', .label = "t\n"};
+    const AnswerPart all = answer(tokens, size, FinishReason::length);
+    EXPECT_EQ(all.reasoning, "s");
+    EXPECT_EQ(all.text, "ab");
+  }
+  thinking_ = Thinking{.begin = '<', .end = '>'};
+  EXPECT_EQ(answer(bytes_of("a<s>b"), 1, FinishReason::length).text, "a<s>b");
+}
+
 TEST_F(OutputProcessorTest, AnEndOfThoughtsThatComesFirstIsNoText) {
   thinking_ = Thinking{.begin = '<', .end = '>'};
   const AnswerPart all = answer(bytes_of("\n>a > b"), 1, FinishReason::length);

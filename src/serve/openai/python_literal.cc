@@ -25,8 +25,13 @@ bool is_word(char c) { return is_digit(c) || c == '_' || ((c | 0x20) >= 'a' && (
 // A string without its prefix, from its opening quote on.
 class StringReader {
  public:
-  StringReader(CallCursor& cursor, bool raw, bool nested_quotes)
-      : cursor_(cursor), text_(cursor.rest()), raw_(raw), nested_quotes_(nested_quotes) {}
+  // argument: a string that is the whole value of an argument.
+  StringReader(CallCursor& cursor, bool raw, bool nested_quotes, bool argument)
+      : cursor_(cursor),
+        text_(cursor.rest()),
+        raw_(raw),
+        nested_quotes_(nested_quotes),
+        argument_(argument) {}
 
   bool read(std::string& out) {
     const char quote = text_.front();
@@ -56,10 +61,27 @@ class StringReader {
   // Whether a quote before `place` ends the string; nullopt: more text is needed.
   std::optional<bool> ends_at(std::size_t place) const {
     if (!nested_quotes_) return true;
-    const std::size_t next = text_.find_first_not_of(" \t\r\n", place);
+    const std::size_t next = next_of(place);
     if (next == std::string_view::npos) return std::nullopt;
-    return std::string_view(",)]}:").contains(text_[next]);
+    if (!std::string_view(argument_ ? ",)" : ",)]}:").contains(text_[next])) return false;
+    return argument_ ? argument_ends_at(next) : true;
   }
+
+  // After ',' comes another argument or the end of the call, after ')' another call or the end of the list.
+  std::optional<bool> argument_ends_at(std::size_t place) const {
+    const bool call_ends = text_[place] == ')';
+    const std::size_t next = next_of(place + 1);
+    if (next == std::string_view::npos) return std::nullopt;
+    if (call_ends) return std::string_view("],<").contains(text_[next]);
+    if (text_[next] == ')') return true;
+    std::size_t end = next;
+    while (end < text_.size() && is_word(text_[end])) ++end;
+    const std::size_t sign = next_of(end);
+    if (sign == std::string_view::npos) return std::nullopt;
+    return end > next && text_[sign] == '=';
+  }
+
+  std::size_t next_of(std::size_t place) const { return text_.find_first_not_of(" \t\r\n", place); }
 
   std::optional<std::uint32_t> number(std::size_t from, std::size_t digits, int base) const {
     const std::string_view part = text_.substr(std::min(from, text_.size()), digits);
@@ -133,7 +155,7 @@ class StringReader {
 
   CallCursor& cursor_;
   const std::string_view text_;
-  const bool raw_, nested_quotes_;
+  const bool raw_, nested_quotes_, argument_;
   std::size_t at_ = 0;
 };
 
@@ -188,17 +210,17 @@ class LiteralReader {
   bool value(std::string& out, int depth) {
     if (!cursor_.ready() || depth > kPythonDepthMax) return false;
     const char first = cursor_.rest().front();
-    if (is_quote(first)) return strings(out);
+    if (is_quote(first)) return strings(out, depth == 0);
     if (first == '[' || first == '(') return list(out, first == '[' ? ']' : ')', depth);
     if (first == '{') return braces(out, depth);
     return word(out);
   }
 
   // Reads one string, or several adjacent ones, which Python joins.
-  bool strings(std::string& out, bool raw = false) {
+  bool strings(std::string& out, bool argument, bool raw = false) {
     std::string content;
     for (;;) {
-      if (!StringReader(cursor_, raw, nested_quotes_).read(content)) return false;
+      if (!StringReader(cursor_, raw, nested_quotes_, argument).read(content)) return false;
       if (!cursor_.ready()) return false;
       if (!is_quote(cursor_.rest().front())) break;
       raw = false;
@@ -215,7 +237,7 @@ class LiteralReader {
     const std::string_view text = rest.substr(0, size);
     if (is_quote(rest[size]) && (text == "r" || text == "R" || text == "u" || text == "U")) {
       cursor_.skip(size);
-      return strings(out, (text[0] | 0x20) == 'r');
+      return strings(out, false, (text[0] | 0x20) == 'r');
     }
     constexpr std::pair<std::string_view, std::string_view> kWords[] = {
         {"True", "true"}, {"False", "false"}, {"None", "null"},

@@ -76,6 +76,11 @@ class Reply {
   // Instead of the missing rest.
   virtual std::string failed(const Error& error) = 0;
 
+  // The type of a stream.
+  virtual std::string_view stream_type() const { return "text/event-stream; charset=utf-8"; }
+  // Whether close() and whole() need Usage::times.
+  virtual bool shows_times() const { return false; }
+
   virtual std::string_view content_type() const { return "application/json"; }
   // The body of a reply that is not streamed. Parts are ordered by index; prompts[i] belongs to the choices i
   // * n .. i * n

@@ -1,6 +1,7 @@
 #include "serve/openai/responses_request.h"
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <utility>
 
 namespace octavo::openai {
@@ -17,14 +18,17 @@ class Conversation {
     Fields fields(item.get_object(), name + ".");
     std::string type = "message";
     TRY_VOID(fields.text("type", type));
+    unfinished_ = false;
     if (type == "message") return add_message(fields);
-    if (type == "function_call") return add_call(fields);
-    if (type == "function_call_output") return add_output(fields);
+    if (type == "function_call" || type == "custom_tool_call") return add_call(fields, type);
+    if (type == "function_call_output" || type == "custom_tool_call_output") return add_output(fields);
     if (type == "reasoning") return add_reasoning(fields);
     return invalid(name + ".type", "{} is not supported", type);
   }
 
   json::array take() { return std::move(messages_); }
+  // Whether the last item is a message of the assistant that its sender marks as unfinished.
+  bool unfinished() const { return unfinished_; }
   // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
 
@@ -65,6 +69,10 @@ class Conversation {
     if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
     TRY(json::value content, content_of(fields, "content"));
     if (role == "assistant") {
+      std::string status;
+      TRY_VOID(fields.text("status", status));
+      unfinished_ = status == "in_progress" || status == "incomplete";
+      if (said_) end_turn();
       assistant()["content"] = std::move(content);
       said_ = true;
       return {};
@@ -101,13 +109,16 @@ class Conversation {
     return json::value(std::move(parts));
   }
 
-  Result<> add_call(Fields& fields) {
+  // A custom tool's text becomes its only argument, since templates print objects.
+  Result<> add_call(Fields& fields, std::string_view type) {
+    const bool custom = type == "custom_tool_call";
     std::string id;
     std::string name;
     std::string arguments;
     TRY_VOID(fields.text("call_id", id));
     TRY_VOID(fields.text("name", name));
-    TRY_VOID(fields.text("arguments", arguments));
+    TRY_VOID(fields.text(custom ? "input" : "arguments", arguments));
+    if (custom) arguments = json::serialize(json::object{{"input", arguments}});
     if (id.empty()) return invalid(fields.full_name("call_id"), "is missing");
     if (name.empty()) return invalid(fields.full_name("name"), "is missing");
     json::object& message = assistant();
@@ -135,7 +146,9 @@ class Conversation {
     }
     if (text.empty()) return {};
     if (said_) end_turn();
-    assistant()["reasoning"] = std::move(text);
+    json::value& thoughts = assistant()["reasoning"];
+    thoughts =
+        thoughts.is_string() ? fmt::format("{}\n{}", std::string_view(thoughts.get_string()), text) : text;
     return {};
   }
 
@@ -152,10 +165,13 @@ class Conversation {
   std::vector<std::string> images_;
   bool in_turn_ = false;
   bool said_ = false;  // text, in this turn
+  bool unfinished_ = false;
 };
 
-// Appends the request's items to those of the previous response, and converts all to messages.
-Result<json::array> read_input(Fields& fields, json::array& items, std::vector<std::string>& images) {
+// Appends the request's items to those of the previous response, and converts all to messages of a chat. The
+// answer continues an unfinished message, as in vLLM.
+Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
+                    json::object& chat) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   const std::size_t before = items.size();
@@ -172,7 +188,11 @@ Result<json::array> read_input(Fields& fields, json::array& items, std::vector<s
   for (std::size_t i = 0; i < items.size(); ++i)
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
   images = conversation.take_images();
-  return conversation.take();
+  chat["messages"] = conversation.take();
+  if (!conversation.unfinished()) return {};
+  chat["add_generation_prompt"] = false;
+  chat["continue_final_message"] = true;
+  return {};
 }
 
 // {"type": "allowed_tools", "mode", "tools"} as chats have it.
@@ -380,11 +400,11 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
 
   TRY_VOID(read_history(fields, stored, request));
   std::vector<std::string> images;
-  TRY(json::array messages, read_input(fields, request.conversation, images));
+  json::object chat;
+  TRY_VOID(read_input(fields, request.conversation, images, chat));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), MediaKind::image));
 
-  json::object chat;
   std::vector<std::string> ignored;
   for (const auto& [name, value] : body) {
     const std::string_view field = name;
@@ -398,12 +418,13 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   TRY_VOID(convert_limits(fields, chat));
   std::string instructions;
   TRY_VOID(fields.text("instructions", instructions));
+  json::array& messages = chat["messages"].get_array();
   if (!instructions.empty())
     messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
-  chat["messages"] = std::move(messages);
 
-  TRY(request.chat,
-      reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens"));
+  TRY(request.chat, format_reported_as(reported_as(parse_chat_request(chat, rules), "max_completion_tokens",
+                                                   "max_output_tokens"),
+                                       "text.format"));
   if (request.messages) request.chat.generation.return_token_ids = true;
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);

@@ -119,6 +119,12 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
   return {};
 }
 
+// Whether the tools' schemas decide what a call means.
+bool needs_types(const grammar::ToolDialect& dialect) {
+  using Form = grammar::ToolDialect::Form;
+  return dialect.form == Form::parameters || dialect.form == Form::gemma || dialect.numbered;
+}
+
 Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::string> special,
                    std::vector<grammar::Tool> tools, ToolRequest& request) {
   if (!dialect)
@@ -127,8 +133,10 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
                    "template shows no known form of calls; without: \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
-  using Form = grammar::ToolDialect::Form;
-  const bool typed = dialect->form == Form::parameters || dialect->form == Form::gemma || dialect->numbered;
+  const bool typed =
+      needs_types(*dialect) || std::ranges::any_of(dialect->habits.others, [](std::string_view other) {
+        return needs_types(*grammar::tool_dialect(other));
+      });
   for (const grammar::Tool& tool : tools)
     known[tool.name] = typed ? ToolParameters(tool.parameters, tool.strict) : ToolParameters();
   request.use.tools = std::make_shared<const KnownTools>(std::move(known));
@@ -157,6 +165,19 @@ Result<std::string> read_mode(const json::value* choice, const json::array& tool
   return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
 }
 
+// Whether a call of the dialect may have this token.
+bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
+  const auto holds = [&](std::string_view literal) { return !token.empty() && literal.contains(token); };
+  const auto opens = [&](const grammar::ToolDialect::Opening& other) {
+    return holds(other.text) || holds(other.end);
+  };
+  const std::string_view literals[] = {
+      dialect.begin,    dialect.end,          dialect.call_begin,      dialect.call_end,
+      dialect.name_end, dialect.id_mark,      dialect.parameter_begin, dialect.parameter_name_end,
+      dialect.quote,    dialect.parameter_end};
+  return std::ranges::any_of(literals, holds) || std::ranges::any_of(dialect.habits.openings, opens);
+}
+
 }  // namespace
 
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer) {
@@ -171,16 +192,9 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
   std::vector<std::int32_t> ids;
   for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     if (!tokenizer.is_special(id)) continue;
-    const std::string text = tokenizer.token(id).value_or("");
-    const auto holds = [&](std::string_view literal) { return !text.empty() && literal.contains(text); };
-    const auto opens = [&](const grammar::ToolDialect::Opening& other) {
-      return holds(other.text) || holds(other.end);
-    };
-    if (holds(dialect.begin) || holds(dialect.end) || holds(dialect.call_begin) || holds(dialect.call_end) ||
-        holds(dialect.name_end) || holds(dialect.parameter_begin) || holds(dialect.parameter_name_end) ||
-        holds(dialect.parameter_end) || holds(dialect.quote) || holds(dialect.id_mark) ||
-        std::ranges::any_of(dialect.openings, opens))
-      ids.push_back(id);
+    const std::string token = tokenizer.token(id).value_or("");
+    const auto other = [&](std::string_view name) { return writes(*grammar::tool_dialect(name), token); };
+    if (writes(dialect, token) || std::ranges::any_of(dialect.habits.others, other)) ids.push_back(id);
   }
   return ids;
 }
@@ -206,7 +220,9 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   const json::value* choice = fields.any("tool_choice");
   TRY_VOID(fields.boolean("parallel_tool_calls", use.parallel));
   const bool none = !tools || tools->empty();
-  if (tools_unused(fields) || (!choice && none)) return request;
+  // Clients send an empty list with "auto".
+  const bool text_only = none && (!choice || (tools && *choice == "auto"));
+  if (tools_unused(fields) || text_only) return request;
   if (none) return invalid("tool_choice", "needs tools");
   TRY(std::vector<grammar::Tool> all, read_tools(*tools));
   TRY(const std::string mode, read_mode(choice, *tools, all, use));

@@ -32,8 +32,8 @@ struct Form {
 
 inline const std::string kDeepseek = "<｜tool▁calls▁begin｜>";
 
-inline const std::vector<Form>& forms() {
-  static const std::vector<Form> all = {
+inline std::vector<Form> object_forms() {
+  return {
       {"hermes",
        "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Köln } \\\" "
        "</tool_call>\"}}\n</tool_call>\n<tool_call>{\"name\":\"stop\",\"arguments\":{}}</tool_call>\nDone.",
@@ -69,6 +69,11 @@ inline const std::vector<Form>& forms() {
        "Hm.[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]stop[ARGS]{}",
        "Hm.",
        {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
+      {"nemotron_json",
+       "Hm.<TOOLCALL>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": "
+       "{}}]</TOOLCALL>",
+       "Hm.",
+       {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
       {"granite",
        "<|tool_call|>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]",
        "",
@@ -86,6 +91,11 @@ inline const std::vector<Form>& forms() {
        " [{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": {}}]",
        "",
        {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
+  };
+}
+
+inline std::vector<Form> python_forms() {
+  return {
       {"pythonic",
        "[get_weather(city='it\\'s \"Köln\"', days=[1, -2.5], opts={'a': True, \"b\": (None,)}), stop( )]",
        "",
@@ -104,6 +114,11 @@ inline const std::vector<Form>& forms() {
                    "<｜tool▁call▁begin｜>stop<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
        "",
        {call(0, "add", "{\"a\": 1}"), call(1, "stop", "{}")}},
+  };
+}
+
+inline std::vector<Form> block_forms() {
+  return {
       {"qwen3_coder",
        "Look:\n<tool_call>\n<function=get_weather>\n<parameter=city>\nNew \"York\"\n</par\n\n</parameter>\n"
        "<parameter=days>\n3\n</parameter>\n<parameter=kind>\nwarm\n</parameter>\n</function>\n</tool_call>\n"
@@ -131,8 +146,14 @@ inline const std::vector<Form>& forms() {
        "Hm. <|tools_prefix|>[{\"add\": {\"a\": [1, {}]}}, {\"stop\": {}}]<|tools_suffix|>",
        "Hm.",
        {call(0, "add", R"({"a": [1, {}]})"), call(1, "stop", "{}")}},
+  };
+}
+
+inline std::vector<Form> marked_forms() {
+  return {
       {"cohere_command3",
-       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": 1}},\n"
+       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": "
+       "1}},\n"
        "    {\"tool_call_id\": \"1\", \"tool_name\": \"stop\", \"parameters\": {}}\n]<|END_ACTION|>",
        "",
        {call(0, "add", R"({"a": 1})"), call(1, "stop", "{}")}},
@@ -176,6 +197,11 @@ inline const std::vector<Form>& forms() {
        "<|tool_call_end|><|tool_calls_section_end|>",
        "See.",
        {{0, "add", "{\"a\": 1}", "functions.add:0"}, {1, "stop", "{}", "functions.stop:1"}}},
+  };
+}
+
+inline std::vector<Form> last_forms() {
+  return {
       {"openai",
        "Hm.<|start|>functions.add<|message|>{\"a\": 1}<|call|>",
        "Hm.",
@@ -230,6 +256,15 @@ inline const std::vector<Form>& forms() {
        "A.",
        {call(0, "get_weather", R"({"city": "x y"})")}},
   };
+}
+
+inline const std::vector<Form>& forms() {
+  static const std::vector<Form> all = [] {
+    std::vector<Form> all_forms = object_forms();
+    for (const auto& more : {python_forms(), block_forms(), marked_forms(), last_forms()})
+      all_forms.insert(all_forms.end(), more.begin(), more.end());
+    return all_forms;
+  }();
   return all;
 }
 

@@ -24,6 +24,15 @@ inline std::vector<Form> numbers_and_words() {
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
        "<|tool_call_end|>",
        {{0, "add", R"({"a": 1})", "functions.add:1"}}},
+      // An id of another form: the only tool that has the parameters.
+      {"kimi_k2",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\":"
+       " "
+       "\"x\"}<|tool_call_end|><|tool_call_begin|>call_9<|tool_call_argument_begin|>{\"city\": "
+       "\"x\"}<|tool_call_end|><|tool_calls_section_end|>",
+       "",
+       {{0, "get_weather", R"({"city": "x"})", "functions.nope.0"},
+        {1, "get_weather", R"({"city": "x"})", "call_9"}}},
       // Words between the mark of a list and the list.
       {"mistral", "Hm.[TOOL_CALLS] I call: [{\"name\": \"stop\", \"arguments\": {}}]", "Hm.", {stop}},
       {"mistral",
@@ -105,6 +114,59 @@ inline std::vector<Form> objects_of_hermes() {
        "</longcat_tool_call>",
        "",
        {add, call(1, "stop", "{}")}},
+  };
+}
+
+inline std::vector<Form> other_dialects() {
+  const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
+  const CallPiece stop = call(0, "stop", "{}"), stop_next = call(1, "stop", "{}");
+  const CallPiece add = call(0, "add", R"({"a": 1})");
+  const std::string coder = "<function=get_weather>\n<parameter=city>\nx\n</parameter>\n</function>\n";
+  const std::string invoke =
+      "<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">x"
+      "</｜DSML｜parameter>\n</｜DSML｜invoke>\n";
+  return {
+      // Another version of the family.
+      {"mistral", "[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]stop[ARGS]{}", "", {add, stop_next}},
+      {"mistral", "[TOOL_CALLS]stop{}", "", {stop}},
+      {"mistral_v11",
+       "Hm.[TOOL_CALLS] [{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", \"arguments\": "
+       "{}}] end",
+       "Hm.end",
+       {add, stop_next}},
+      {"deepseek_v3",
+       kDeepseek + "<｜tool▁call▁begin｜>add<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "",
+       {add}},
+      {"deepseek_v31",
+       kDeepseek +
+           "<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n"
+           "<｜tool▁call▁begin｜>function<｜tool▁sep｜>stop\n```json\n{}\n```<｜tool▁call▁end｜>"
+           "<｜tool▁calls▁end｜>",
+       "",
+       {add, stop_next}},
+      {"deepseek_v31", "<｜tool▁call▁begin｜>stop<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "", {stop}},
+      {"deepseek_v32", "<｜DSML｜tool_calls>\n" + invoke + "</｜DSML｜tool_calls>", "", {weather}},
+      {"deepseek_v4", "<｜DSML｜function_calls>\n" + invoke + "</｜DSML｜function_calls>", "", {weather}},
+      {"deepseek_v32", "Hm.\n" + invoke + "</｜DSML｜function_calls>", "Hm.", {weather}},
+      // Qwen's two forms.
+      {"hermes", "Hm\n<tool_call>\n" + coder + "</tool_call>\nDone", "HmDone", {weather}},
+      {"hermes", coder + "</tool_call>", "", {weather}},
+      {"hermes",
+       "<tool_call>\n<function=nope>\n</function>\n</tool_call>",
+       "<tool_call>\n<function=nope>\n</function>\n</tool_call>",
+       {}},
+      // Objects without their list.
+      {"jamba",
+       "<tool_calls>{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n{\"name\": \"stop\", \"arguments\": {}}"
+       "</tool_calls>",
+       "",
+       {add, stop_next}},
+      {"phi4_mini_json", "<|tool_call|>{\"name\": \"stop\", \"arguments\": {}}<|/tool_call|>", "", {stop}},
+      {"phi4_mini_json", "functools{\"name\": \"stop\", \"arguments\": {}}", "", {stop}},
+      {"nemotron_json", "<TOOLCALL>{\"name\": \"stop\", \"arguments\": {}}</TOOLCALL>", "", {stop}},
+      {"granite", "<tool_call>{\"name\": \"stop\", \"arguments\": \"\"}</tool_call>", "", {stop}},
+      {"xlam", "<tool_call>{\"name\": \"stop\", \"arguments\": {}}</tool_call>", "", {stop}},
   };
 }
 

@@ -52,12 +52,14 @@ void ParsedText::append(ParsedText&& next) {
 
 ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
                        CallPolicy policy, bool known_only)
-    : dialect_(dialect),
-      tools_(tools ? std::move(tools) : std::make_shared<const KnownTools>()),
+    : tools_(tools ? std::move(tools) : std::make_shared<const KnownTools>()),
       mark_(dialect.mark.empty() ? dialect.trigger : dialect.mark),
       parallel_(parallel),
       policy_(policy),
-      heads_(dialect_, *tools_, policy, known_only) {}
+      forms_{{dialect, *tools_, policy, known_only}} {
+  for (const std::string_view other : dialect.habits.others)
+    forms_.emplace_back(*grammar::tool_dialect(other), *tools_, policy, true);
+}
 
 ParsedText ToolParser::push(std::string_view text) {
   buffer_ += text;
@@ -72,9 +74,23 @@ void ToolParser::run() {
   }
 }
 
-ParsedText ToolParser::finish() {
+// Only the marks that close the call are missing.
+void ToolParser::close_arguments() {
+  if (state_ != State::arguments || !now().habits.open_end) return;
+  if (!trimmed(now().call_end).starts_with(trimmed(buffer_))) return;
+  const std::string end = reader_->end();
+  if (end.empty() || (held_ && (head_.nameless || !is_json(arguments_ + end)))) return;
+  emit_arguments(end);
+  if (held_) send_call();
+  reader_.reset();
+  buffer_.clear();
+  go(State::call_end);
+}
+
+ParsedText ToolParser::finish(bool whole) {
   last_ = true;
   run();
+  if (whole) close_arguments();
   // At the end, an incomplete call is content, unless only its closing marks are missing.
   while (!buffer_.empty() || held_) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
@@ -119,22 +135,29 @@ bool ToolParser::begins_line(std::size_t at) const {
 // Position of the dialect's own mark, where calls may begin; npos: none.
 std::size_t ToolParser::find_own_mark() const {
   std::size_t at = buffer_.find(mark_);
-  if (!dialect_.at_beginning) return at;
+  if (!own().at_beginning) return at;
   if (policy_ != CallPolicy::thoughts)
     return at_start_ && buffer_.find_first_not_of(" \t\r\n") == at ? at : std::string::npos;
   while (at != std::string::npos && !begins_line(at)) at = buffer_.find(mark_, at + 1);
   return at;
 }
 
+// Another beginning of calls that may come before the one found.
+void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
+  const auto add = [&](std::string_view mark) {
+    if (mark.empty()) return;
+    const std::size_t at = buffer_.find(mark);
+    if (at < found.at) found = {at, mark.size(), found.unsettled};
+    found.unsettled = std::max(found.unsettled, unsettled(buffer_, mark));
+  };
+  if (&dialect != &own()) add(dialect.trigger);
+  for (const ToolDialect::Opening& other : dialect.habits.openings) add(other.mark);
+}
+
 // The first mark of a call.
 ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
-  for (const ToolDialect::Opening& other : dialect_.openings) {
-    if (other.mark.empty()) continue;
-    const std::size_t at = buffer_.find(other.mark);
-    if (at < found.at) found = {at, other.mark.size(), found.unsettled};
-    found.unsettled = std::max(found.unsettled, unsettled(buffer_, other.mark));
-  }
+  for (const HeadReader& form : forms_) add_marks(form.dialect(), found);
   return found;
 }
 
@@ -155,16 +178,29 @@ ToolParser::Step ToolParser::read_text() {
   layout_ = buffer_.substr(0, spaces);
   drop(spaces);
   mark_size_ = mark.size;
+  form_ = 0;
   first_ = true;
   broken_list_ = false;
   go(State::first_call);
   return Step::done;
 }
 
+// The first call decides the dialect of those after it.
+HeadReader::Found ToolParser::read_head(CallCursor& cursor) {
+  const CallCursor start = cursor;
+  HeadReader::Found found = forms_[form_].read(cursor, first_, head_);
+  for (std::size_t i = 1; first_ && found == HeadReader::Found::no && i < forms_.size(); ++i) {
+    cursor = start;
+    found = forms_[i].read(cursor, true, head_);
+    if (found == HeadReader::Found::yes) form_ = i;
+  }
+  return found;
+}
+
 ToolParser::Step ToolParser::read_call() {
   using Found = HeadReader::Found;
   CallCursor cursor(std::string_view(buffer_).substr(0, kHeadBytesMax));
-  const Found found = heads_.read(cursor, first_, head_);
+  const Found found = read_head(cursor);
   if (found == Found::more && buffer_.size() < kHeadBytesMax) return Step::more;
   if (found != Found::yes) {
     no_call();
@@ -182,7 +218,7 @@ void ToolParser::no_call() {
   if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
   arguments_.clear();
   reader_.reset();
-  if (dialect_.list && policy_ != CallPolicy::thoughts) return go(State::broken_item);
+  if (now().list && policy_ != CallPolicy::thoughts) return go(State::broken_item);
   leave();
 }
 
@@ -210,7 +246,7 @@ ToolParser::Step ToolParser::skip_item() {
   if (first_) item.skip(mark_size_ - text.substr(0, mark_size_).ends_with('['));
   std::string value;
   bool read = item.literal(first_ ? "[" : ",");
-  if (dialect_.form == ToolDialect::Form::python)
+  if (now().form == ToolDialect::Form::python)
     read = read && skip_python_call(item);
   else
     read = read && item.next_is('{') && item.value(value);
@@ -249,7 +285,7 @@ void ToolParser::begin_call() {
   }
   const auto tool = tools_->find(head_.name);
   reader_ = head_.object ? json_arguments()
-                         : arguments_reader(dialect_, tool == tools_->end() ? kUnknown : tool->second);
+                         : arguments_reader(now(), tool == tools_->end() ? kUnknown : tool->second);
   go(State::arguments);
 }
 
@@ -270,15 +306,15 @@ ToolParser::Step ToolParser::read_arguments() {
   emit_arguments(news);
   if (held_ && step == ArgumentsReader::Step::done) arguments_ = without_repeats(std::move(arguments_));
   const bool is_long = held_ && raw_.size() - buffer_.size() > kHeldBytesMax;
-  if (is_long && policy_ == CallPolicy::stream && !head_.nameless()) send_call();
+  if (is_long && policy_ == CallPolicy::stream && !head_.nameless) send_call();
   if (step == ArgumentsReader::Step::more) return Step::more;
   if (step == ArgumentsReader::Step::again) return Step::done;
   if (held_ && (step == ArgumentsReader::Step::broken || !is_json(arguments_))) {
     no_call();
     return Step::done;
   }
-  if (held_ && head_.nameless()) {
-    head_.id = std::exchange(head_.name, tool_of(arguments_, *tools_));
+  if (held_ && head_.nameless) {
+    head_.name = tool_of(arguments_, *tools_);
     if (head_.name.empty()) {
       no_call();
       return Step::done;
@@ -306,8 +342,8 @@ ToolParser::Step ToolParser::skip_members() {
 // Reads the closing marks, some of which may be missing.
 ToolParser::Step ToolParser::read_call_end() {
   constexpr std::string_view kFence = "```";
-  const bool fenced = dialect_.form == ToolDialect::Form::named;
-  std::string_view marks = trimmed(dialect_.call_end);
+  const bool fenced = now().form == ToolDialect::Form::named;
+  std::string_view marks = trimmed(now().call_end);
   std::size_t size = 0;
   while (!marks.empty()) {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
@@ -328,11 +364,11 @@ ToolParser::Step ToolParser::read_call_end() {
 ToolParser::Step ToolParser::read_next() {
   CallCursor cursor(buffer_);
   CallCursor comma(buffer_);
-  if (dialect_.list && comma.literal(",") && comma.next_is(']')) cursor = comma;
-  const bool closed = dialect_.list && !comma.starved() && cursor.literal("]");
+  if (now().list && comma.literal(",") && comma.next_is(']')) cursor = comma;
+  const bool closed = now().list && !comma.starved() && cursor.literal("]");
   const std::size_t bracket = cursor.at();
-  bool ended = !dialect_.end.empty() && cursor.literal(dialect_.end);
-  for (const ToolDialect::Opening& other : dialect_.openings)
+  bool ended = !now().end.empty() && cursor.literal(now().end);
+  for (const ToolDialect::Opening& other : now().habits.openings)
     ended = ended || (!other.end.empty() && cursor.literal(other.end));
   if ((cursor.starved() || comma.starved()) && !last_) return Step::more;
   if (ended || closed) {

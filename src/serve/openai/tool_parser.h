@@ -48,8 +48,8 @@ class ToolParser {
              CallPolicy policy = CallPolicy::stream, bool known_only = false);
 
   ParsedText push(std::string_view text);
-  // The text has ended.
-  ParsedText finish();
+  // The text has ended. whole: not by a limit, so that the last call lacks no parameter.
+  ParsedText finish(bool whole = false);
   // Number of calls sent, including the current one.
   int calls() const { return calls_; }
 
@@ -81,6 +81,12 @@ class ToolParser {
   Step read_next();
   Step skip_json();
 
+  const grammar::ToolDialect& own() const { return forms_.front().dialect(); }
+  // Dialect of the calls after the last mark.
+  const grammar::ToolDialect& now() const { return forms_[form_].dialect(); }
+  HeadReader::Found read_head(CallCursor& cursor);
+  void close_arguments();
+  void add_marks(const grammar::ToolDialect& dialect, Mark& found) const;
   Mark find_mark() const;
   std::size_t find_own_mark() const;
   bool begins_line(std::size_t at) const;
@@ -95,12 +101,11 @@ class ToolParser {
   void drop(std::size_t bytes) { buffer_.erase(0, bytes); }
   void go(State state) { state_ = state; }
 
-  const grammar::ToolDialect& dialect_;
   const std::shared_ptr<const KnownTools> tools_;
   const std::string_view mark_;
   const bool parallel_;
   const CallPolicy policy_;
-  const HeadReader heads_;
+  std::vector<HeadReader> forms_;  // the dialect, then the others that its models write
 
   State state_ = State::text;
   std::string buffer_;    // what may still be text or a call
@@ -108,6 +113,7 @@ class ToolParser {
   bool at_start_ = true;  // nothing but white space has come
   bool at_line_start_ = true;
   bool behind_call_ = false;  // nothing but white space has come since the last call
+  std::size_t form_ = 0;      // in forms_
   bool first_ = true;         // the call being read is the first one behind its mark
   bool broken_list_ = false;  // of the list being read, no call has been taken, and items are content
   bool last_ = false;         // no more text comes

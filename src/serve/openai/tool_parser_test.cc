@@ -218,7 +218,8 @@ TEST(ToolParser, SendsShortCallsWholeAndLongOnesAsTheyCome) {
 TEST(ToolParser, ReadsHabits) {
   std::mt19937 rng(2);
   std::vector<Form> all = habits();
-  for (const auto& more : {numbers_and_words(), objects_as_parameters(), objects_of_hermes()})
+  for (const auto& more :
+       {numbers_and_words(), objects_as_parameters(), objects_of_hermes(), other_dialects()})
     all.insert(all.end(), more.begin(), more.end());
   for (const Form& habit : all) {
     const ParsedText parsed = parse(habit.dialect, habit.text);
@@ -275,6 +276,26 @@ TEST(ToolParser, BrokenCallsAreContent) {
     for (std::size_t i = 0; i < text.size(); ++i) every[i] = i;
     EXPECT_EQ(in_pieces(parser(dialect), text, every), (ParsedText{.content = text})) << text;
   }
+}
+
+// A model that stops writes no more parameters; one that is cut might have.
+TEST(ToolParser, ClosingMarksMayBeMissingWhereTheModelStops) {
+  const std::string head = "<tool_call>\n<function=get_weather>\n<parameter=note>\n";
+  const auto read = [](const std::string& text, bool whole, std::size_t step) {
+    ToolParser reader = parser("qwen3_coder");
+    ParsedText all;
+    for (std::size_t at = 0; at < text.size(); at += step) all.append(reader.push(text.substr(at, step)));
+    all.append(reader.finish(whole));
+    return all;
+  };
+  for (const std::string& note : {std::string("x"), std::string(2000, 'n')}) {
+    const ParsedText called{.calls = {call(0, "get_weather", "{\"note\": \"" + note + "\"}")}};
+    for (const std::string end : {"\n</parameter>", "\n</parameter>\n</func", "\n</parameter>\n</function>"})
+      for (const std::size_t step : {1uz, 5000uz})
+        EXPECT_EQ(read(head + note + end, true, step), called) << end;
+  }
+  EXPECT_TRUE(read(head + "x\n</parameter>", false, 1).calls.empty());
+  EXPECT_TRUE(read(head + "x\n</parameter>\n<parameter=city>\ny", true, 1).calls.empty());
 }
 
 TEST(ToolParser, OneCallWhereCallsAreNotParallel) {

@@ -126,7 +126,7 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
                                    GenerationPlan plan) {
   service->unknown_fields.warn(plan.request.unknown_fields);
   if (service->options.observe.log_requests)
-    log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
+    log_info("{}: prompts: {}, tokens of the first: {}, max_tokens: {}, from {}", plan.request.request_id,
              plan.prompts.size(), plan.prompts.front().size(), plan.request.sampling.max_tokens.value_or(0),
              exchange->request().peer);
   if (const auto trace = exchange->request().headers.find("traceparent"))

@@ -136,6 +136,19 @@ Result<> count_tokens(const ServicePtr&, const ExchangePtr&);
 // batches.cc: /v1/files, /v1/batches and /v1/messages/batches, with all their methods
 Result<> batches(const ServicePtr&, const ExchangePtr&);
 
+// ollama.cc
+Result<> ollama_chat(const ServicePtr&, const ExchangePtr&);
+Result<> ollama_generate(const ServicePtr&, const ExchangePtr&);
+Result<> ollama_embed(const ServicePtr&, const ExchangePtr&);
+Result<> ollama_embeddings(const ServicePtr&, const ExchangePtr&);
+Result<> ollama_show(const ServicePtr&, const ExchangePtr&);
+Result<> ollama_pull(const ServicePtr&, const ExchangePtr&);
+Result<> ollama_change(const ServicePtr&, const ExchangePtr&);  // refuses /api/create and others
+http::Response ollama_delete(Service&, std::string_view);
+http::Response ollama_tags(Service&, std::string_view);
+http::Response ollama_ps(Service&, std::string_view);
+http::Response ollama_version(Service&, std::string_view);
+
 // adapters.cc
 Result<> load_adapter(const ServicePtr&, const ExchangePtr&);
 Result<> unload_adapter(const ServicePtr&, const ExchangePtr&);

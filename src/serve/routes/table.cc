@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
-#include "openai/anthropic_errors.h"
 #include "openai/errors.h"
+#include "openai/protocol_errors.h"
 #include "openai/routes.h"
 #include "serve/page.h"
 #include "serve/routes/handlers.h"
@@ -67,6 +67,19 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/files/", .any = routes::batches},
     {.path = "/v1/batches", .any = routes::batches},
     {.path = "/v1/batches/", .any = routes::batches},
+    {.path = "/api/chat", .post = routes::ollama_chat},
+    {.path = "/api/generate", .post = routes::ollama_generate},
+    {.path = "/api/embed", .post = routes::ollama_embed},
+    {.path = "/api/embeddings", .post = routes::ollama_embeddings},
+    {.path = "/api/tags", .get = routes::ollama_tags},
+    {.path = "/api/ps", .get = routes::ollama_ps},
+    {.path = "/api/show", .post = routes::ollama_show},
+    {.path = "/api/version", .get = routes::ollama_version},
+    {.path = "/api/pull", .post = routes::ollama_pull},
+    {.path = "/api/push", .post = routes::ollama_change},
+    {.path = "/api/create", .post = routes::ollama_change},
+    {.path = "/api/copy", .post = routes::ollama_change},
+    {.path = "/api/delete", .remove = routes::ollama_delete},
     {.path = "/v1/audio/transcriptions", .post = routes::transcriptions},
     {.path = "/v1/audio/translations", .post = routes::translations},
     {.path = "/v1/embeddings", .post = routes::embeddings},
@@ -114,10 +127,15 @@ const openai::Route* shared_facts(const Route& route) {
   return known && known->path == route.path ? known : nullptr;
 }
 
-http::Response error_response(const Route& route, const Error& error) {
+// The protocol of a route's errors.
+openai::Protocol protocol_of(const Route& route) {
+  if (route.path.starts_with("/api/")) return openai::Protocol::ollama;
   const openai::Route* known = shared_facts(route);
-  const bool anthropic = known && known->protocol == openai::Protocol::anthropic;
-  return anthropic ? anthropic::error_response(error) : openai::error_response(error);
+  return known ? known->protocol : openai::Protocol::openai;
+}
+
+http::Response error_response(const Route& route, const Error& error) {
+  return openai::error_response_in(protocol_of(route), error);
 }
 
 bool takes_form(const Route& route) {
@@ -171,6 +189,9 @@ std::string excerpt(std::string_view text) {
 
 constexpr std::string_view kJsonType = "application/json";
 
+// Ollama's examples send JSON with curl's own type.
+bool takes_any_type(const Route& route) { return protocol_of(route) == openai::Protocol::ollama; }
+
 bool is_of_type(const http::Request& request, std::string_view wanted) {
   const std::string_view type = request.headers.find("Content-Type").value_or(kJsonType);
   return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
@@ -179,7 +200,7 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
 // Reading a body takes time in proportion to its size, so it never runs on the event loop.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
-  if (!route.any && !is_of_type(exchange->request(), type))
+  if (!route.any && !takes_any_type(route) && !is_of_type(exchange->request(), type))
     return exchange->respond(openai::error_response(
         415, fmt::format("the Content-Type must be {}, got {}", type,
                          excerpt(exchange->request().headers.find("Content-Type").value_or("")))));

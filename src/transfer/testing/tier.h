@@ -69,8 +69,8 @@ struct Tier {
 
   // Stores the cache's blocks first, first + 1, ... True: the tier wants some of them.
   bool post(const std::vector<Hash128>& keys, int first) {
-    if (!connector->wants({.keys = keys})) return false;
-    StoreTask task{.owner = ++last_owner, .keys = keys};
+    if (!connector->wants({.id = ++last_owner, .keys = keys})) return false;
+    StoreTask task{.owner = last_owner, .keys = keys};
     for (std::size_t i = 0; i < keys.size(); ++i)
       task.blocks.push_back({.number = first + static_cast<int>(i)});
     EXPECT_EQ(connector->store({.keys = keys}, std::move(task), 0), std::nullopt);

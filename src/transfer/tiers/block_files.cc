@@ -94,8 +94,7 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
                                                    alignment, std::move(shared), policy));
   SharedFolder::Locked locked(*files->shared_);
   TRY_VOID(files->read_folder(locked));
-  files->make_room(locked, files->most_, nullptr);
-  files->count_changes(locked, files->evicted());
+  files->count_changes(locked, files->make_room(locked, files->most_, nullptr));
   return files;
 }
 
@@ -172,29 +171,32 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Evicts until the folder has at most `files` files. The last evicted file gets the name `reuse`, if no
-// reader can have it open; null to remove all. The engine's thread calls contains(), so the mutex is not
-// held during file operations.
-void BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
+// Evicts until the folder has at most `files` files, and returns the number of evicted ones. The last evicted
+// file gets the name `reuse`, if no reader can have it open; null to remove all. The engine's thread calls
+// contains(), so the mutex is not held during file operations.
+std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
   const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
   const bool stale = others > static_cast<std::int64_t>(most_ / kStaleShare);
   // If the folder cannot be read, the order in memory stays.
   if (too_many() && (stale || count() == 0)) (void)read_folder(locked);
+  std::int64_t evicted = 0;
   while (too_many()) {
     Hash128 key;
     {
       const std::lock_guard lock(mutex_);
-      if (order_->size() == 0) return;  // all others are being written
+      if (order_->size() == 0) break;  // all others are being written
       key = order_->evict();
       gone_.push_back(key);
       ++evicted_;
     }
+    ++evicted;
     const bool last = locked.state.files == static_cast<std::int64_t>(files) + 1;
     const bool reuses = reuse != nullptr && last && locked.alone() && !is_read(key) &&
                         rename(path_of(key).c_str(), reuse->c_str()) == 0;
     if (reuses || removes(locked, key)) --locked.state.files;
   }
+  return evicted;
 }
 
 // Removes a block's file. True: the number of files falls, also if a program other than an engine removed it.
@@ -321,9 +323,10 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
   std::optional<File> file;
   Result<> written;
+  std::int64_t evicted = 0;
   {
     SharedFolder::Locked locked(*shared_);
-    make_room(locked, most_ - 1, &unfinished);
+    evicted = make_room(locked, most_ - 1, &unfinished);
     file.emplace(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW | direct_flag(alignment_));
     if (file->fd() < 0) written = refused("open", unfinished);
     ++locked.state.files;
@@ -334,8 +337,8 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   if (written && rename(unfinished.c_str(), path.c_str()) != 0) written = refused("rename", unfinished);
   if (!written) fs::remove(unfinished, error);
   if (!written || exists) --locked.state.files;
+  count_changes(locked, written ? 1 : evicted);
   if (!written) return written;
-  count_changes(locked, 1);
   const std::lock_guard lock(mutex_);
   order_->add(key);
   return {};

@@ -66,7 +66,7 @@ class BlockFiles final : public BlockStore {
   std::filesystem::path path_of(Hash128 key) const;
   std::filesystem::path unfinished_path(Hash128 key);
   bool look_up(Hash128 key);
-  void make_room(SharedFolder::Locked& locked, std::size_t files, const std::filesystem::path* reuse);
+  std::int64_t make_room(SharedFolder::Locked& locked, std::size_t files, const std::filesystem::path* reuse);
   bool removes(const SharedFolder::Locked& locked, Hash128 key) const;
   bool is_read(Hash128 key) const;
   Result<> read_file(Hash128 key, std::span<std::byte> room) const;

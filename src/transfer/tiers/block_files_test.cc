@@ -407,6 +407,24 @@ TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
   EXPECT_EQ(one.count_on_disk(), kMost);
 }
 
+TEST(BlockFiles, AFileThatMadeRoomForAFailedWriteIsCountedOnce) {
+  constexpr int kMost = 64;  // as above
+  Files one(kMost);
+  for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
+  auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit tiny{3000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tiny);
+  EXPECT_FALSE(Shared::put(*other, kMost));
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(one.count_on_disk(), kMost - 1) << "the evicted file is gone";
+  other.reset();
+  for (int i = kMost + 1; i < 2 * kMost + 1; ++i) ASSERT_TRUE(one.put(i));
+  EXPECT_EQ(one.count_on_disk(), kMost);
+}
+
 TEST(BlockFiles, AnEngineThatComesLeavesWhatOthersWrite) {
   Shared f;
   ASSERT_TRUE(f.one.put(1));

@@ -218,6 +218,8 @@ void TierConnector::read_loop(Reader& me) {
     read(me, task, result, from);
     me.since_us = 0;
     result.seconds = static_cast<double>(now_us() - began) * 1e-6;
+    result.from[static_cast<std::size_t>(KvSource::disk)] = from[false].pieces;
+    result.from[static_cast<std::size_t>(KvSource::host)] = from[true].pieces;
     lock.lock();
     stats_.loaded_bytes += result.bytes;
     stats_.load_seconds += result.seconds;
@@ -282,7 +284,7 @@ bool TierConnector::wants(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return false;
   const std::vector<KvPiece> pieces = pieces_of(format_, 0, static_cast<int>(prompt.keys.size()));
   const std::vector<Hash128> keys = piece_keys(pieces, prompt.keys);
-  if (options_.store_threshold > 1) uses_.count(keys);
+  if (options_.store_threshold > 1) uses_.count(prompt.id, keys);
   return wanted(keys) > 0;
 }
 

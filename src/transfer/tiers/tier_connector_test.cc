@@ -217,6 +217,15 @@ TEST(TierConnector, CountsOfFewBlocksAreKept) {
   EXPECT_TRUE(tier.store(some_keys(4, 1), 0));
 }
 
+TEST(TierConnector, TheAnswersOfARequestAreOneUseOfItsBlocks) {
+  Tier tier;
+  tier.options.store_threshold = 2;
+  tier.open();
+  const auto keys = some_keys(4);
+  for (int answer = 0; answer < 3; ++answer) EXPECT_FALSE(tier.connector->wants({.id = 7, .keys = keys}));
+  EXPECT_TRUE(tier.connector->wants({.id = 8, .keys = keys}));
+}
+
 TEST(TierConnector, ADiskThatIsTooSlowIsGivenNoMore) {
   Tier tier;
   tier.slow = true;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "request/request.h"
 
 namespace octavo {
 
@@ -15,10 +16,14 @@ class UseCounts {
   // most: maximum number of blocks with a count; the oldest counts are dropped.
   explicit UseCounts(std::size_t most) : most_(most) {}
 
-  void count(std::span<const Hash128> keys) {
+  // The answers of one request count once; if another request with the block is counted between two of them,
+  // twice.
+  void count(RequestId request, std::span<const Hash128> keys) {
     for (const Hash128& key : keys) {
       const auto [place, is_new] = counts_.try_emplace(key);
-      ++place->second;
+      Uses& uses = place->second;
+      if (is_new || uses.last != request) ++uses.count;
+      uses.last = request;
       if (!is_new) continue;
       order_.push_back(key);
       if (order_.size() <= most_) continue;
@@ -28,12 +33,17 @@ class UseCounts {
   }
   int of(const Hash128& key) const {
     const auto place = counts_.find(key);
-    return place != counts_.end() ? place->second : 0;
+    return place != counts_.end() ? place->second.count : 0;
   }
 
  private:
+  struct Uses {
+    int count = 0;
+    RequestId last = 0;  // request that was counted last
+  };
+
   std::size_t most_;
-  std::unordered_map<Hash128, int, HashOfHash> counts_;
+  std::unordered_map<Hash128, Uses, HashOfHash> counts_;
   std::deque<Hash128> order_;
 };
 

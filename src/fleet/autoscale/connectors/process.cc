@@ -158,9 +158,10 @@ int ProcessConnector::free_port() const {
 }
 
 Result<> ProcessConnector::enlist(const Server& server) {
+  json::object worker{{"url", server.url()}};
+  if (!options_.worker_type.empty()) worker["worker_type"] = options_.worker_type;
   TRY(const http::Response answer,
-      ask_server(options_.router, "POST", "/workers", json::serialize(json::object{{"url", server.url()}}),
-                 options_.api_key));
+      ask_server(options_.router, "POST", "/workers", json::serialize(worker), options_.api_key));
   if (answer.status / 100 == 2) return {};
   return failure(ErrorCode::io, "the router says {}: {}", answer.status, answer.body);
 }

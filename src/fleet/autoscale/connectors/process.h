@@ -13,6 +13,7 @@ struct ProcessOptions {
   std::string command = {};  // of a server that listens on 127.0.0.1; every {port} in it is replaced
   std::string router = {};   // where servers are registered once they are ready
   std::string api_key = {};  // sent to servers and the router
+  std::string worker_type = {};  // for the router: "prefill" or "decode"; "": regular
   int first_port = 0, last_port = 0;
   std::int64_t startup_us = 600'000'000;  // until a server must be ready
   std::int64_t drain_us = 1'800'000'000;  // time for a server's last requests

@@ -1,0 +1,295 @@
+// octavo tune: searches flags of the engine for the highest rate of requests within an SLO, on the real
+// engine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/environment.h"
+#include "app/load_round.h"
+#include "app/serving.h"
+#include "app/tune_report.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "local/engine_flags.h"
+#include "traffic/knob_search.h"
+#include "traffic/rate_search.h"
+
+namespace octavo {
+namespace {
+
+using traffic::Knob;
+using traffic::KnobSearch;
+
+constexpr double kBetter = 1.03;   // a setting that is worth a change sustains this times the best rate
+constexpr int kConfirmations = 3;  // runs at the rate that all meet the SLO
+constexpr double kLowered = 0.95;  // the rate after a run that does not
+constexpr double kCurve[] = {0.25, 0.5, 0.75, 1, 1.25};  // of the rate
+
+struct TuneCommand {
+  EngineOptions parsed;  // only for their flags: each trial parses them again
+  HubFlags hub;
+  LoadFlags load;
+  std::vector<std::string> slo;
+  double share = 0.99, first_rate = 1, precision = 0.05, minutes = 10;
+  int seconds = 5;
+  bool exhaustive = false;
+  std::vector<std::string> quantizations;
+  std::string config = "octavo-tuned.yaml", report, plot;
+};
+
+// A server with a setting, and requests to it.
+struct Tuned {
+  Serving serving;
+  LoadTarget target;
+};
+
+class Tuner {
+ public:
+  Tuner(const TuneCommand& command, std::vector<GivenFlag> given, const traffic::Goodput& slo,
+        std::vector<Knob> knobs)
+      : c_(command),
+        slo_(slo),
+        deadline_us_(now_us() + static_cast<std::int64_t>(command.minutes * 60e6)),
+        search_(std::move(knobs)) {
+    result_.model = command.parsed.model_dir;
+    result_.given = std::move(given);
+    result_.slo = command.slo;
+    result_.share = command.share;
+  }
+
+  Result<TuneResult> run() {
+    while (const auto setting = search_.next()) {
+      if (now_us() > deadline_us_) {
+        fmt::print("the time of --minutes {:g} is over\n", c_.minutes);
+        break;
+      }
+      TRY(TunedTrial trial, try_setting(*setting, search_.best_score()));
+      if (trial.rate > search_.best_score()) result_.best = trial;
+      search_.add(trial.rate);
+      result_.trials.push_back(std::move(trial));
+    }
+    if (search_.best_score() == 0)
+      return failure(ErrorCode::unavailable, "no setting meets the SLO at any rate; the last one: {}",
+                     result_.trials.back().reason);
+    TRY_VOID(confirm());
+    if (c_.exhaustive) {
+      for (const KnobSearch::Setting& setting : search_.grid()) {
+        TRY(TunedTrial trial, try_setting(setting, 0));
+        result_.grid.push_back(std::move(trial));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<GivenFlag> flags_of(const KnobSearch::Setting& setting) const {
+    std::vector<GivenFlag> flags;
+    for (std::size_t k = 0; k < setting.size(); ++k)
+      flags.push_back({search_.knobs()[k].flag, search_.knobs()[k].values[setting[k]]});
+    return flags;
+  }
+
+  Result<Tuned> start(const std::vector<GivenFlag>& flags) const {
+    CLI::App app;
+    ServeCommand command;
+    add_serve_flags(app, command);
+    std::vector<std::string> words{"--host=127.0.0.1", "--port=0", "--no-engine-process",
+                                   "--disable-log-stats"};
+    if (!result_.model.empty()) words.push_back("--model=" + result_.model);
+    for (const auto* some : {&result_.given, &flags})
+      for (const GivenFlag& flag : *some)
+        if (!flag.value.empty()) words.push_back(flag.flag + "=" + flag.value);
+    try {
+      app.parse(std::move(words));
+    } catch (const CLI::ParseError& error) {
+      return invalid("", "{}", error.what());
+    }
+    TRY(Serving serving, start_serving(command));
+    LoadFlags load = c_.load;
+    load.port = serving.server->port();
+    TRY(LoadTarget target, find_target(load));
+    return Tuned{std::move(serving), std::move(target)};
+  }
+
+  Result<LoadRound> measure(const Tuned& tuned, double rate) {
+    TRY(LoadRound round, measure_round(c_.load, {.rate = rate, .seconds = c_.seconds, .number = rounds_++},
+                                       slo_, tuned.target));
+    return round;
+  }
+
+  std::string reason_of(const LoadRound& r) const {
+    return fmt::format("at {:.2f} requests/s {:.1f} % good, p99 TTFT {:.0f} ms, TPOT {:.1f} ms", r.rate,
+                       r.good_share * 100, r.figure("p99_ttft_ms"), r.figure("p99_tpot_ms"));
+  }
+
+  // The highest rate of a setting, if it is better than `best`: other settings end after one run.
+  Result<TunedTrial> try_setting(const KnobSearch::Setting& setting, double best) {
+    TunedTrial trial{.flags = flags_of(setting), .rate = 0, .reason = {}};
+    auto tuned = start(trial.flags);
+    if (!tuned) {
+      if (result_.trials.empty()) return std::unexpected(tuned.error());  // the usual setting must run
+      trial.reason = fmt::format("does not start: {} {}", tuned.error().field, tuned.error().message);
+    } else {
+      traffic::RateSearch rates(best > 0 ? best * kBetter : c_.first_rate, c_.precision);
+      while (!rates.done()) {
+        TRY(const LoadRound round, measure(*tuned, rates.next()));
+        const bool good = round.good_share >= c_.share;
+        if (good || trial.rate == 0) trial.reason = reason_of(round);
+        rates.add(round.rate, good);
+        trial.rate = rates.best();
+        if (trial.rate == 0 && best > 0) break;
+      }
+    }
+    fmt::print("{:>8} {}: {}\n", trial.rate > 0 ? fmt::format("{:.2f}", trial.rate) : "-",
+               flags_text(trial.flags), trial.reason);
+    std::fflush(stdout);
+    return trial;
+  }
+
+  // Lowers the rate until several runs in a row meet the SLO; then measures the curve.
+  Result<> confirm() {
+    TRY(const Tuned tuned, start(result_.best.flags));
+    double rate = result_.best.rate;
+    while (result_.confirmed.size() < kConfirmations) {
+      TRY(LoadRound round, measure(tuned, rate));
+      const bool good = round.good_share >= c_.share;
+      fmt::print("the best setting {}: {}\n", good ? "holds" : "does not hold", reason_of(round));
+      if (good) {
+        result_.confirmed.push_back(std::move(round));
+        continue;
+      }
+      result_.confirmed.clear();
+      rate *= kLowered;
+      if (rate < c_.first_rate / 16)
+        return failure(ErrorCode::unavailable, "no rate of the best setting met the SLO {} times in a row",
+                       kConfirmations);
+    }
+    result_.best.rate = rate;
+    for (const double share : kCurve) {
+      TRY(result_.curve.emplace_back(), measure(tuned, rate * share));
+    }
+    return {};
+  }
+
+  const TuneCommand& c_;
+  const traffic::Goodput slo_;
+  const std::int64_t deadline_us_;
+  KnobSearch search_;
+  TuneResult result_;
+  std::size_t rounds_ = 0;
+};
+
+std::vector<Knob> all_knobs(const TuneCommand& c) {
+  std::vector<Knob> knobs{
+      {.flag = "--max-num-seqs",
+       .values = {"8", "16", "32", "64", "128", "256", "512"},
+       .usual = 4,
+       .ordered = true,
+       .coarse = {1, 3, 5}},
+      {.flag = "--max-num-batched-tokens",
+       .values = {"256", "512", "1024", "2048", "4096", "8192"},
+       .usual = 3,
+       .ordered = true,
+       .coarse = {1, 3, 5}},
+      {.flag = "--block-size", .values = {"16", "32", "64"}, .ordered = true},
+      {.flag = "--speculative-config",
+       .values = {
+           "", R"({"method": "suffix"})",
+           R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2})"}}};
+  Knob threads{.flag = "--cpu-threads", .values = {""}, .usual = 0, .ordered = true};
+  for (int n = usable_processors() / 2; n >= 1 && threads.values.size() < 4; n /= 2)
+    threads.values.push_back(std::to_string(n));
+  if (c.parsed.device != "cuda" && threads.values.size() > 1) knobs.push_back(std::move(threads));
+  if (!c.quantizations.empty()) {
+    Knob weights{.flag = "--quantization", .values = {""}};
+    weights.values.insert(weights.values.end(), c.quantizations.begin(), c.quantizations.end());
+    knobs.push_back(std::move(weights));
+  }
+  return knobs;
+}
+
+Result<> tune(TuneCommand& c, const CLI::App& command) {
+  auto slo = traffic::Goodput::parse(c.slo);
+  if (!slo) {
+    slo.error().field = "slo";
+    return std::unexpected(slo.error());
+  }
+  if (!slo->limited()) return invalid("slo", "must be given: --slo ttft:500 tpot:50");
+  std::vector<GivenFlag> given = given_engine_flags(command);
+  if (c.parsed.rank_layout().size() * c.parsed.data_parallel_size > 1)
+    return field_failure("tensor_parallel_size", ErrorCode::unsupported,
+                         "octavo tune measures an engine of one process: remove the parallel sizes");
+  std::vector<Knob> knobs = all_knobs(c);
+  std::erase_if(knobs, [&](const Knob& knob) {
+    return std::ranges::find(given, knob.flag, &GivenFlag::flag) != given.end();
+  });
+  c.load.host = "127.0.0.1";
+  c.load.ignore_eos = c.load.dataset.name == "random";
+  TRY(const TuneResult result, Tuner(c, std::move(given), *slo, std::move(knobs)).run());
+  const std::string report = tune_report(result);
+  fmt::print("\n{}", report);
+  TRY_VOID(write_file("config", c.config, tuned_config(result)));
+  if (!c.report.empty()) TRY_VOID(write_file("report", c.report, report));
+  if (!c.plot.empty()) TRY_VOID(write_file("plot", c.plot, plot_rounds(result.model, result.curve)));
+  fmt::print("\noctavo serve --config {}\n", c.config);
+  return {};
+}
+
+void add_tune_flags(CLI::App& app, TuneCommand& c) {
+  constexpr const char* kGroup = "Tuning";
+  const auto number = [&](const char* flag, auto& to, double least, double most, const char* help) {
+    app.add_option(flag, to, help)->check(CLI::Range(least, most))->capture_default_str()->group(kGroup);
+  };
+  app.add_option("--slo", c.slo, "Limits of a good request in ms: ttft:500 tpot:50 e2el:5000")->group(kGroup);
+  number("--share", c.share, 0.01, 1, "Minimum share of good requests");
+  number("--minutes", c.minutes, 0.1, 1440, "Time for the search; no setting begins later");
+  number("--seconds", c.seconds, 1, 3600, "Seconds of load at each rate, with at least 20 requests");
+  number("--first-rate", c.first_rate, 0.001, 1e5, "First request rate of the first setting, per second");
+  number("--precision", c.precision, 0.01, 1, "Relative precision of the rate");
+  app.add_flag("--exhaustive", c.exhaustive,
+               "Afterwards search the rate of every setting of the grid, for comparison")
+      ->group(kGroup);
+  app.add_option("--quantizations", c.quantizations,
+                 "Quantisations that may be tried beside the model's own: int8, int4. They change answers")
+      ->group(kGroup);
+  app.add_option("--config-file", c.config, "File to write, for octavo serve --config")
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--report", c.report, "File for the report (Markdown)")->group(kGroup);
+  app.add_option("--plot", c.plot, "File for the curve as a picture (SVG)")->group(kGroup);
+  traffic::DatasetOptions& d = c.load.dataset;
+  app.add_option("--dataset-name", d.name, "What is asked")
+      ->check(CLI::IsMember({"random", "sharegpt", "custom"}))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--dataset-path", d.path, "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")")
+      ->group(kGroup);
+  number("--input-len", d.random_input_len, 1, 1 << 24, "random: prompt tokens");
+  number("--output-len", d.random_output_len, 1, 1 << 24, "random: generated tokens");
+  number("--range-ratio", d.random_range_ratio, 0, 0.999, "random: spread of both lengths");
+  number("--burstiness", c.load.burstiness, 0.001, 1e6, "1: Poisson arrivals; less is burstier");
+}
+
+}  // namespace
+
+void add_tune(CLI::App& program, Outcome& outcome) {
+  CLI::App* command = program.add_subcommand(
+      "tune", "Search the engine's flags for the highest rate of requests within an SLO");
+  auto c = std::make_shared<TuneCommand>();
+  add_engine_flags(*command, c->parsed);
+  add_hub_flags(*command, c->hub, environment);
+  add_tune_flags(*command, *c);
+  command->callback([c, command, &outcome] {
+    set_log_level(LogLevel::warning);
+    if (const auto done = tune(*c, *command); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+// Scales a Kubernetes workload by its scale subresource.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fleet/autoscale/connector.h"
+#include "fleet/discover/kube_api.h"
+
+namespace octavo::fleet {
+
+struct KubeScaleOptions {
+  KubeApi api = {};
+  std::string path = {};               // of the workload; see kube_workload_path()
+  std::int64_t retry_us = 10'000'000;  // after a failure
+  std::int64_t check_us = 30'000'000;  // between two reads, which notice that somebody else has scaled it
+};
+
+// The path of "deployment/NAME", "statefulset/NAME", "replicaset/NAME" or "GROUP/VERSION/PLURAL/NAME" in a
+// namespace. Errors: field "kube-workload".
+Result<std::string> kube_workload_path(const std::string& workload, const std::string& space);
+
+class KubernetesConnector final : public Connector {
+ public:
+  explicit KubernetesConnector(KubeScaleOptions options) : options_(std::move(options)) {}
+
+  void tick(int replicas, std::int64_t now_us) override;
+
+ private:
+  Result<int> read_scale(KubeConnection& connection) const;
+  Result<> scale(int replicas) const;
+
+  const KubeScaleOptions options_;
+  int wanted_ = -1;  // number of the last tick
+  std::int64_t next_us_ = 0;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,18 @@
+// Calls of an etcd's JSON gateway (v3).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/client.h"
+#include "http/url.h"
+
+namespace octavo::fleet {
+
+Result<http::Client> etcd_connect(const http::Url& url, int timeout_ms = 10'000);
+
+// The body of the answer to POST `path`. Errors: io, also if the status is not 200.
+Result<std::string> etcd_call(http::Client& client, std::string_view path, std::string body);
+
+}  // namespace octavo::fleet

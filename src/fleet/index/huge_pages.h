@@ -1,0 +1,29 @@
+// An allocator for large tables that are read at random: huge pages save most misses of address translation.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace octavo::fleet {
+
+template <class T>
+struct HugePages {
+  using value_type = T;
+
+  T* allocate(std::size_t count) {
+    constexpr std::size_t kPage = std::size_t{2} << 20;
+    const std::size_t bytes = count * sizeof(T);
+    const std::size_t align = bytes < 2 * kPage ? alignof(std::max_align_t) : kPage;
+    void* data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    if (!data) throw std::bad_alloc();
+    if (align == kPage) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint: the system may ignore it
+    return static_cast<T*>(data);
+  }
+  void deallocate(T* data, std::size_t) { std::free(data); }
+  bool operator==(const HugePages&) const = default;
+};
+
+}  // namespace octavo::fleet

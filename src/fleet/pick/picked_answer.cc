@@ -1,0 +1,58 @@
+#include "fleet/pick/picked_answer.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "fleet/pick/usage.h"
+
+namespace octavo::fleet {
+
+void PickedAnswer::sent(Choice choice) {
+  choice_ = std::move(choice);
+  sent_us_ = now_us();
+}
+
+void PickedAnswer::content_type(std::string_view type) {
+  event_stream_ = type.starts_with("text/event-stream");
+}
+
+void PickedAnswer::piece(std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (first_byte_us_ == 0) {
+    first_byte_us_ = now_us();
+    if (picked()) balancer_.first_token(choice_.booking);
+  }
+  bytes_ += bytes.size();
+  if (event_stream_ && picked()) balancer_.grow(choice_.booking, 1);
+  tail_ += bytes;
+  if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
+}
+
+void PickedAnswer::ended(std::int64_t arrived_us, PickedRequest& request) {
+  const Usage usage = find_usage(tail_);
+  request.input_tokens = usage.input_tokens;
+  request.output_tokens = usage.output_tokens;
+  request.cached_tokens = usage.cached_tokens;
+  request.response_bytes = bytes_;
+  request.streamed = event_stream_;
+  if (first_byte_us_ > 0)
+    request.first_byte_seconds = static_cast<double>(first_byte_us_ - arrived_us) * 1e-6;
+  if (!picked()) return;
+  if (choice_.inputs && request.status == 200) report_latency(request);
+  balancer_.ended(choice_.booking, Outcome::neither);
+  choice_.endpoint = nullptr;
+}
+
+// Streams: TTFT and the time between tokens; other answers: the time to the end.
+void PickedAnswer::report_latency(const PickedRequest& request) const {
+  const auto ms = [](std::int64_t from_us, std::int64_t to_us) {
+    return static_cast<double>(to_us - from_us) * 1e-3;
+  };
+  const std::int64_t now = now_us();
+  const std::int64_t more = request.output_tokens - 1;
+  if (first_byte_us_ == 0) return;
+  balancer_.took(choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_byte_us_ : now),
+                 event_stream_ && more > 0 ? ms(first_byte_us_, now) / static_cast<double>(more) : -1);
+}
+
+}  // namespace octavo::fleet

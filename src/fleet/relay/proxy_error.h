@@ -1,0 +1,20 @@
+// Errors of a proxy itself, in the shape of the request's protocol.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace octavo::fleet {
+
+http::Response proxy_error(std::string_view path, int status, std::string_view message,
+                           std::string_view param = {});
+http::Response proxy_error(std::string_view path, const Error& error);
+
+// The last event of a stream that breaks.
+std::string proxy_error_event(std::string_view path, int status, std::string_view message,
+                              std::string_view param = {});
+
+}  // namespace octavo::fleet

@@ -1,0 +1,39 @@
+// The spans of one request in a proxy: one of the request, and one of each call to an engine below it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "http/message.h"
+#include "trace/tracer.h"
+
+namespace octavo::fleet {
+
+class RequestTrace {
+ public:
+  struct Call {
+    std::string id = {};  // of its span; "": nothing is recorded
+    std::int64_t begun_us = 0;
+  };
+
+  // tracer: null records nothing, and calls keep the client's traceparent. name: of the request's span.
+  RequestTrace(std::shared_ptr<Tracer> tracer, std::string name, const http::Request& request);
+
+  // Begins the span of a call, and names it in the call's headers.
+  Call begin(http::Headers& headers) const;
+  // status: of the answer; 0: none came.
+  void end(const Call& call, std::string name, const std::string& url, int status) const;
+  // The request has ended. model: "" if unknown.
+  void end(int status, const std::string& model = {}) const;
+
+ private:
+  const std::shared_ptr<Tracer> tracer_;  // null if nobody records the trace
+  const std::string name_, method_, path_;
+  const std::int64_t begun_us_;
+  TraceContext context_ = {};
+  const std::string id_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,82 @@
+// SGLang's disaggregated prefill: each try sends the request to a prefill and to a decode worker at once. A
+// decode worker cannot compute a prompt itself, so a try fails when either of the two does.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fleet/relay/bootstrap.h"
+#include "fleet/relay/json_body.h"
+#include "fleet/relay/proxy_error.h"
+#include "fleet/relay/refusal.h"
+#include "fleet/route/forwarding.h"
+
+namespace octavo::fleet {
+
+bool Forwarding::is_bootstrapped() const {
+  if (!context_.options.pd.enabled || in_.request().method != "POST" || !is_divided(in_.request().path))
+    return false;
+  const auto view = balancer_.view();
+  return std::ranges::any_of(view->members, [](const Member& member) {
+    return member.endpoint->role == Role::prefill && member.endpoint->bootstrap_port > 0;
+  });
+}
+
+// Sends the request, with a new room, to the best prefill worker that has not failed it. False: no such
+// worker is left.
+bool Forwarding::send_prefill_half() {
+  if (const AttemptPointer before = std::exchange(prefill_half_, nullptr)) {
+    if (!before->failed) std::erase(history_.tried, before->choice.booking.endpoint);
+    settle(*before, Outcome::neither);
+  }
+  const auto source = client_body_ ? client_body_ : in_.body();
+  const auto request = json_object(*source);
+  if (!request) return false;
+  auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
+  if (!choice) return false;
+  const Endpoint& worker = *choice->endpoint;
+  auto body = bootstrap_body(
+      *source, *request, {http::parse_base_url(worker.url)->host, worker.bootstrap_port, balancer_.draw()});
+  if (!body) return false;  // begin_halves() has answered
+  body_ = std::make_shared<const std::string>(*std::move(body));
+  prefill_half_ =
+      open(*std::move(choice), body_, std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
+  return true;
+}
+
+void Forwarding::begin_halves() {
+  const auto request = json_object(in_.request().body);
+  if (!request) return refuse(400, "the body is no JSON object, or has too many values");
+  if (const auto checked = bootstrap_body(in_.request().body, *request, {}); !checked)
+    return answer(proxy_error(in_.request().path, checked.error()));
+  in_halves_ = true;
+  if (!send()) refuse(503, "no pair of a prefill and a decode worker is available");
+}
+
+void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
+  http::Response reply = std::move(attempt.answer);
+  const bool refused = result && worth_a_retry(reply.status);
+  const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
+  attempt.failed = !result || reply.status != 200;
+  settle(attempt, unreachable ? Outcome::failure : result && !refused ? Outcome::success : Outcome::neither);
+  context_.metrics.prefilled(attempt.failed ? "failed" : "handed_over");
+  if (!attempt.failed) return;
+  const std::string reason =
+      fmt::format("{}: {}", attempt.worker().url,
+                  result ? fmt::format("status {}", reply.status) : result.error().message);
+  log_info("a prompt was not computed by {}", reason);
+  if (!result) context_.metrics.worker_failed(attempt.worker().url);
+  if (!is<Sent>()) return;  // the answer has begun: its worker reports what it lacks
+  for (const AttemptPointer& decode : under_way()) {
+    std::erase(history_.tried, decode->choice.booking.endpoint);
+    settle(*decode, Outcome::neither);
+  }
+  state_ = Sent{};
+  if (result && !refused && !back_.begun()) return answer(for_client(attempt, std::move(reply)));
+  if (refused) history_.refusal = for_client(attempt, std::move(reply));
+  context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
+}
+
+}  // namespace octavo::fleet

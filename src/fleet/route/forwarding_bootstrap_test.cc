@@ -1,0 +1,141 @@
+// SGLang's pairs of a prefill and a decode worker.
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <set>
+
+#include "fleet/route/test_router.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+class BootstrapTest : public RouterTest {
+ protected:
+  void pair_up(std::vector<std::string> prefill, std::vector<std::string> decode, RetryOptions retry = {}) {
+    std::vector<int> ports(prefill.size(), 8998);
+    start({.pd = {.enabled = true,
+                  .prefill_urls = std::move(prefill),
+                  .bootstrap_ports = std::move(ports),
+                  .decode_urls = std::move(decode)},
+           .retry = retry});
+  }
+};
+
+// What a worker has got, safe from any thread.
+class Got {
+ public:
+  void add(const http::Request& request) {
+    const std::lock_guard lock(mutex_);
+    bodies_.push_back(json::parse(request.body));
+  }
+  std::vector<json::value> bodies() {
+    const std::lock_guard lock(mutex_);
+    return bodies_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<json::value> bodies_;
+};
+
+TEST_F(BootstrapTest, BothWorkersGetTheRequestAndMeetInARoom) {
+  Got at_prefill;
+  Replica prefill("p", [&](auto e) {
+    at_prefill.add(e->request());
+    e->respond({.body = "{}"});
+  });
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  pair_up({prefill.url()}, {decode.url()});
+  const json::value first = json::parse(post(R"({"prompt": "a", "max_tokens": 9})").body);
+  EXPECT_EQ(first.at("bootstrap_host"), "127.0.0.1");
+  EXPECT_EQ(first.at("bootstrap_port"), 8998);
+  EXPECT_EQ(first.at("max_tokens"), 9) << "the prefill worker ends by itself";
+  const json::value second = json::parse(post(R"({"prompt": ["a", "b"]})").body);
+  EXPECT_EQ(second.at("bootstrap_room").as_array().size(), 2);
+  wait([&] { return at_prefill.bodies().size() == 2; });
+  EXPECT_EQ(at_prefill.bodies()[0], first);
+  EXPECT_EQ(at_prefill.bodies()[1], second);
+  EXPECT_NE(second.at("bootstrap_room").at(0), first.at("bootstrap_room"));
+  EXPECT_EQ(post(R"({"prompt": "a", "bootstrap_room": 1})").status, 400) << "rooms are the router's to give";
+  EXPECT_EQ(json::parse(connect().post_json("/generate", R"({"text": "a"})")->body).at("bootstrap_port"),
+            8998);
+  EXPECT_EQ(connect().post_json("/v1/embeddings", R"({"input": "a"})")->body, R"({"input": "a"})");
+}
+
+TEST_F(BootstrapTest, StreamsComeFromTheDecodeWorker) {
+  Replica prefill("p", [](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: p\n\n");
+    e->finish();
+  });
+  Replica decode("d", [](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: d\n\ndata: [DONE]\n\n");
+    e->finish();
+  });
+  pair_up({prefill.url()}, {decode.url()});
+  EXPECT_EQ(post(R"({"prompt": "a", "stream": true})").body, "data: d\n\ndata: [DONE]\n\n");
+}
+
+// The decode worker waits for a prompt that never comes.
+TEST_F(BootstrapTest, APrefillWorkerThatFailsIsReplacedInANewRoom) {
+  Got at_decode;
+  Replica broken("b", [](auto e) { e->respond({.status = 503}); });
+  Keeper keeper;
+  std::atomic<bool> is_met = false;
+  Replica well("w", [&](auto e) {
+    is_met = true;
+    e->respond({.body = "{}"});
+  });
+  Replica decode("d", [&](auto e) {
+    at_decode.add(e->request());
+    if (!is_met) return keeper(e);
+    e->respond({.body = "met"});
+  });
+  pair_up({broken.url(), well.url()}, {decode.url()});
+  for (int i = 0; i < 4; ++i) {
+    is_met = false;
+    std::thread answering([&] {
+      wait([&] { return is_met.load(); });
+      for (std::size_t k = 0; k < keeper.size(); ++k) keeper.at(k)->respond({.body = "met"});
+    });
+    EXPECT_EQ(post(R"({"prompt": "a"})").body, "met");
+    answering.join();
+  }
+  EXPECT_GE(broken.requests, 1);
+  std::set<std::string> rooms;
+  for (const json::value& body : at_decode.bodies()) rooms.insert(json::serialize(body.at("bootstrap_room")));
+  EXPECT_EQ(rooms.size(), at_decode.bodies().size());
+}
+
+TEST_F(BootstrapTest, ADecodeWorkerThatFailsIsReplacedWithItsPrefillWorker) {
+  Got at_prefill;
+  Replica prefill("p", [&](auto e) {
+    at_prefill.add(e->request());
+    e->respond({.body = "{}"});
+  });
+  Replica broken("b", [](auto e) { e->respond({.status = 503}); });
+  Replica well("w", [](auto e) { e->respond({.body = e->request().body}); });
+  pair_up({prefill.url()}, {broken.url(), well.url()});
+  for (int i = 0; i < 4; ++i) {
+    const json::value answer = json::parse(post(R"({"prompt": "a"})").body);
+    wait([&] { return at_prefill.bodies().back() == answer; });
+  }
+  EXPECT_GE(broken.requests, 1);
+}
+
+TEST_F(BootstrapTest, WithoutAPairTheRequestIsRefused) {
+  Replica broken("b", [](auto e) { e->respond({.status = 500, .body = "broken"}); });
+  Replica wrong("w", [](auto e) { e->respond({.status = 400, .body = "wrong"}); });
+  Keeper keeper;
+  Replica decode("d", std::ref(keeper));
+  pair_up({broken.url()}, {decode.url()}, {.attempts_max = 2});
+  EXPECT_EQ(post(R"({"prompt": "a"})").body, "broken");
+  pair_up({wrong.url()}, {decode.url()});
+  EXPECT_EQ(post(R"({"prompt": "a"})").body, "wrong") << "the client's fault";
+  wait([&] { return keeper.closed == static_cast<int>(keeper.size()); });
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,53 @@
+// What clients get where a replica fails them.
+#include "fleet/route/test_router.h"
+
+namespace octavo::fleet {
+namespace {
+
+TEST_F(RouterTest, AStreamOfAReplicaWithoutMetricsThatGoesSilentEnds) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    kept.push_back(e);
+  });
+  a.has_metrics = false;
+  route({a.url()}, {.blind_wait_ms = 1});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
+  EXPECT_EQ(**client.read(), "data: 1\n\n");
+  EXPECT_NE((**client.read()).find("\"error\""), std::string::npos);
+  EXPECT_FALSE(client.read()) << "no proper end";
+}
+
+TEST_F(RouterTest, ErrorsHaveTheShapeOfTheProtocol) {
+  Replica a("a", [](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");  // and dropped
+  });
+  route({a.url()});
+  const auto ask = [&](const char* path, std::string body) {
+    http::Client client = connect();
+    const auto head = client.open("POST", path, std::move(body));
+    std::string all;
+    for (auto piece = client.read(); piece && *piece; piece = client.read()) all += **piece;
+    return all;
+  };
+  EXPECT_TRUE(ask("/v1/messages", R"({"model": "unknown"})").starts_with(R"({"type":"error","error":{)"));
+  EXPECT_TRUE(ask("/v1/messages", "{}").contains("\n\nevent: error\ndata: {\"type\":\"error\","));
+  EXPECT_TRUE(ask("/v1/responses", "{}").contains("\n\nevent: error\ndata: {\"type\":\"error\","));
+  EXPECT_TRUE(ask("/v1/chat/completions", "{}").contains("\n\ndata: {\"error\":"));
+}
+
+TEST_F(RouterTest, ARetryAfterOfNoTimeIsNoReasonToGiveUp) {
+  std::atomic<int> refusals = 0;
+  Replica a("a", [&](auto e) {
+    if (++refusals < 3) return e->respond({.status = 503, .headers = {{"Retry-After", "0"}}});
+    e->respond({.body = "a"});
+  });
+  route({a.url()});
+  EXPECT_EQ(post("{}").body, "a");
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,41 @@
+// How the sample operator draws the token of one row. Device code includes this header, so it has no
+// dependencies. Formulas here are the same in every backend, as those of sampling_math.h.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/on_device.h"
+
+namespace octavo {
+
+// A sampling parameter is a field, whose default changes nothing, and its formula: a function here, or code
+// in each backend.
+struct DrawRule {
+  std::int64_t random = 0;       // 64 random bits, the draw
+  float temperature = 1;         // 0, or at least 1e-5. 0: greedy, without filters
+  float top_p = 1;               // 1: off
+  float min_p = 0;               // 0: off
+  std::int32_t top_k = 0;        // 0: off
+  float repetition_penalty = 1;  // all three penalties require a history
+  float frequency_penalty = 0;
+  float presence_penalty = 0;
+  std::int32_t mask_row = -1;   // row of SampleArgs::mask; -1: all tokens are allowed
+  std::int32_t forced = -1;     // token to report from the raw logits, without sampling; -1: sample
+  std::int32_t top_count = -1;  // number of first tokens to report; -1: no log-probabilities
+
+  OCTAVO_HOST_DEVICE bool greedy() const { return temperature == 0; }
+  OCTAVO_HOST_DEVICE bool reports() const { return top_count >= 0; }
+  // min_p as a bound on the exponent, for tokens relative to the first one.
+  OCTAVO_HOST_DEVICE float least_exponent() const {
+    return min_p > 0 ? static_cast<float>(std::log(static_cast<double>(min_p))) : -INFINITY;
+  }
+  // Logit after the penalties. count: how often the token is in the output; 0: only in the prompt.
+  OCTAVO_HOST_DEVICE float penalised(float logit, std::int32_t count) const {
+    if (repetition_penalty != 1) logit = logit > 0 ? logit / repetition_penalty : logit * repetition_penalty;
+    if (count == 0) return logit;
+    return logit - frequency_penalty * static_cast<float>(count) - presence_penalty;
+  }
+};
+
+}  // namespace octavo

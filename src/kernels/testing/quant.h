@@ -1,0 +1,117 @@
+// Quantised matrices with random contents, for the tests of operators.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "kernels/backends.h"
+#include "kernels/testing/tensors.h"
+#include "tensor/dequantize.h"
+
+namespace octavo {
+
+// Tests of the CPU backend with each instruction set, against the reference.
+class CpuBesideReference : public testing::TestWithParam<CpuIsa> {
+ protected:
+  void SetUp() override {
+    auto made = make_cpu_backend({.threads = 3, .isa = GetParam()});
+    if (!made) GTEST_SKIP() << made.error().message;
+    cpu.emplace(*std::move(made));
+  }
+
+  std::optional<Backend> cpu;
+  Backend reference = make_reference_backend();
+};
+
+// A matrix part that owns its memory.
+struct TestPart {
+  Encoding encoding;
+  std::int64_t rows, cols;
+  std::int64_t row_bytes = 0;
+  std::int64_t groups = 0;
+  std::vector<std::uint8_t> bytes{};
+  std::vector<float> scales{};
+  std::vector<std::uint8_t> zeros{};
+
+  MatrixPart part() const {
+    const auto view = [&](const auto& v, DType type, std::int64_t width) {
+      return v.empty() ? View{}
+                       : View::of(const_cast<void*>(static_cast<const void*>(v.data())), type, {rows, width});
+    };
+    return {.encoding = encoding,
+            .values = view(bytes, DType::u8, row_bytes),
+            .scales = view(scales, DType::f32, groups),
+            .zeros = view(zeros, DType::u8, groups)};
+  }
+};
+
+inline constexpr Encoding kBlockEncodings[] = {
+    Encoding::q8_0, Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1,  Encoding::q2_k,
+    Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k, Encoding::iq4_nl};
+inline constexpr Encoding kQuantisedEncodings[] = {
+    Encoding::q8_0,   Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1,
+    Encoding::q2_k,   Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k,
+    Encoding::iq4_nl, Encoding::int4, Encoding::int8, Encoding::mxfp4};
+
+// Random bytes with scales such that numbers are near 1. `cols` must be a multiple of the block.
+inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
+  const BlockShape block = block_shape(encoding);
+  TestPart p{
+      .encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols / block.elements * block.bytes};
+  p.bytes.resize(static_cast<std::size_t>(rows * p.row_bytes));
+  for (std::uint8_t& byte : p.bytes) byte = static_cast<std::uint8_t>(random.integer(0, 255));
+  const std::vector<int> at =
+      encoding == Encoding::q2_k   ? std::vector{80, 82}
+      : encoding == Encoding::q3_k ? std::vector{108}
+      : encoding == Encoding::q6_k ? std::vector{208}
+      : block.elements == 256 || encoding == Encoding::q4_1 || encoding == Encoding::q5_1 ? std::vector{0, 2}
+                                                                                          : std::vector{0};
+  const float largest = block.elements == 256 ? 1e-3f : 1e-2f;
+  for (std::size_t first = 0; first < p.bytes.size(); first += static_cast<std::size_t>(block.bytes))
+    for (const int i : at) {
+      const Float16 scale = to_f16(random.real(-largest, largest));
+      std::memcpy(p.bytes.data() + first + static_cast<std::size_t>(i), &scale, sizeof scale);
+    }
+  return p;
+}
+
+// Random int4, int8, mxfp4 or fp8 codes with `groups` scales per row.
+inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols,
+                             std::int64_t groups, bool with_zeros) {
+  TestPart p{.encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols, .groups = groups};
+  const bool mxfp4 = encoding == Encoding::mxfp4;
+  const int codes = mxfp4 || encoding == Encoding::int4 ? 16 : 256;
+  for (std::int64_t i = 0; i < rows * cols; ++i)
+    p.bytes.push_back(static_cast<std::uint8_t>(random.integer(0, codes - 1)));
+  if (encoding == Encoding::fp8)
+    for (std::uint8_t& byte : p.bytes)
+      if ((byte & 0x7f) == 0x7f) byte = 0;
+  for (std::int64_t i = 0; i < rows * groups; ++i)
+    p.scales.push_back(mxfp4 ? std::ldexp(1.0f, static_cast<int>(random.integer(-8, -4)))
+                             : random.real(-0.02f, 0.02f));
+  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // one above the codes too, as in GPTQ
+    p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
+  return p;
+}
+
+// A random part of any encoding. cols are rounded up as the encoding requires, so all parts of a matrix must
+// use the same value.
+inline TestPart random_part(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
+  const int elements = block_shape(encoding).elements;
+  if (elements > 1)
+    return random_blocks(random, encoding, rows, std::max<std::int64_t>(1, cols / elements) * elements);
+  if (encoding == Encoding::mxfp4) {
+    const std::int64_t groups = std::max<std::int64_t>(1, cols / 32);
+    return random_codes(random, encoding, rows, groups * 32, groups, false);
+  }
+  if (random.coin()) return random_codes(random, encoding, rows, cols, 1, random.coin());
+  const std::int64_t group = random.pick({32, 64, 96, 128, 1088});
+  const std::int64_t groups = std::max<std::int64_t>(1, cols / group);
+  return random_codes(random, encoding, rows, groups * group, groups, random.coin());
+}
+
+}  // namespace octavo

@@ -1,0 +1,84 @@
+#include "local/data_parallel.h"
+
+#include "base/error.h"
+#include "local/flag_table.h"
+
+namespace octavo {
+
+namespace {
+
+using ParallelFlag = FlagRow<DataParallelOptions>;
+
+constexpr ParallelFlag kParallelFlags[] = {
+    {"--data-parallel-rank", flag::to<&DataParallelOptions::rank>,
+     "External load balancing: index of this server's only engine, of --data-parallel-size engines in all",
+     flag::range(0, 4095)},
+    {"--data-parallel-external-lb", flag::to<&DataParallelOptions::external>,
+     "External load balancing; needs --data-parallel-rank"},
+    {"--data-parallel-hybrid-lb", flag::to<&DataParallelOptions::hybrid>,
+     "Hybrid load balancing: this server runs --data-parallel-size-local engines, servers on other hosts "
+     "run the others"},
+    {"--data-parallel-size-local", flag::to<&DataParallelOptions::size_local>,
+     "Number of engines on this host (default: all); 0: the server has engines of other hosts only",
+     flag::range(0, 64)},
+    {"--enable-elastic-ep", flag::to<&DataParallelOptions::elastic>,
+     "Allow changing the number of engines at run time: POST /scale_elastic_ep "
+     "{\"new_data_parallel_size\": N}"},
+    {"--elastic-ep-max-dp-size", flag::to<&DataParallelOptions::engines_max>, "Maximum number of engines",
+     flag::range(1, 64)},
+    {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
+     "Address of the server's host, to which engines of --headless hosts connect"},
+    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address",
+     flag::range(1, 65'535)},
+    {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
+     "Index of this host's first engine", flag::range(0, 4095)},
+};
+
+}  // namespace
+
+void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
+  add_flags(app, options, "Device", kParallelFlags);
+}
+
+Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime) {
+  EngineOptions& engine = runtime.engine;
+  const int all = engine.data_parallel_size;
+  const bool has_all = !options.rank && !options.external && !options.hybrid && !headless &&
+                       options.size_local.value_or(all) == all;
+  if (engine.enable_expert_parallel && all > 1 && (options.elastic || !has_all))
+    return field_failure(
+        "enable_expert_parallel", ErrorCode::unsupported,
+        "with --data-parallel-size {} needs one server with a fixed number of engines on one "
+        "host: remove --enable-elastic-ep and the --data-parallel flags of several servers or "
+        "hosts, or remove --enable-expert-parallel",
+        all);
+  if (options.elastic && (options.rank || options.external || options.hybrid || options.size_local))
+    return invalid("enable_elastic_ep", "is for a server that has all engines of --data-parallel-size");
+  if (options.rank || options.external) {
+    if (options.hybrid)
+      return invalid("data_parallel_hybrid_lb", "cannot be combined with a --data-parallel-rank");
+    if (!options.rank) return invalid("data_parallel_rank", "must be given with --data-parallel-external-lb");
+    if (*options.rank >= all)
+      return invalid("data_parallel_rank", "must be below --data-parallel-size {}, got {}", all,
+                     *options.rank);
+    engine.first_index = *options.rank;
+    engine.data_parallel_size = 1;
+    return {};
+  }
+  const int local = options.size_local.value_or(all), first = options.start_rank.value_or(0);
+  const bool serves_all = !options.hybrid && !headless;
+  if (!serves_all && local == 0)
+    return invalid("data_parallel_size_local",
+                   "must be at least 1 on --headless hosts and with hybrid load balancing");
+  if (first + local > all)
+    return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
+                   first, first + local - 1, all);
+  engine.first_index = first;
+  engine.data_parallel_size = local;
+  runtime.engines.elsewhere = serves_all ? all - local : 0;
+  runtime.engines.meeting_address = options.address;
+  runtime.engines.meeting_port = options.port;
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,80 @@
+#include "local/kv_environment.h"
+
+#include <charconv>
+
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+// vLLM's variables for where blocks are handed over, unless --kv-transfer-config says it.
+Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& environment) {
+  if (options.host.empty()) options.host = environment("VLLM_NIXL_SIDE_CHANNEL_HOST");
+  const std::string port = environment("VLLM_NIXL_SIDE_CHANNEL_PORT");
+  if (port.empty() || options.port) return {};
+  int number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc{} || end != port.data() + port.size() || number < 0 || number > 65'535)
+    return invalid("VLLM_NIXL_SIDE_CHANNEL_PORT", "must be an integer in [0, 65535], got {}", port);
+  options.port = number;
+  return {};
+}
+
+// The variables of AWS's tools, for a store that takes signed requests.
+void take_store_keys(KvTransferOptions& options, const hub::Environment& environment) {
+  if (!options.tier) return;
+  StoreKeys& keys = options.tier->keys;
+  keys.access = environment("AWS_ACCESS_KEY_ID");
+  keys.secret = environment("AWS_SECRET_ACCESS_KEY");
+  keys.session = environment("AWS_SESSION_TOKEN");
+  keys.region = environment("AWS_REGION");
+  if (keys.region.empty()) keys.region = environment("AWS_DEFAULT_REGION");
+}
+
+// --kv-offloading-size: a tier in host memory, or where that is the cache's own, in the user's cache folder.
+Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& options,
+                         const hub::Environment& environment) {
+  if (offloading.gib == 0) return {};
+  if (options.enabled)
+    return invalid("--kv-offloading-size",
+                   "is another way to say what --kv-transfer-config says: give one of them");
+  const std::string home = environment("HOME");
+  std::string folder = environment("XDG_CACHE_HOME");
+  if (folder.empty() && home.empty())
+    return invalid("--kv-offloading-size",
+                   "neither XDG_CACHE_HOME nor HOME says where the user's cache folder is");
+  if (folder.empty()) folder = home + "/.cache";
+  options.enabled = true;
+  options.tier = {.place = folder + "/octavo/kv",
+                  .bytes = static_cast<std::int64_t>(offloading.gib * (std::int64_t{1} << 30)),
+                  .on_host_of_device = true};
+  return {};
+}
+
+// vLLM's GiB of the KV cache on CPUs.
+Result<> take_cpu_cache(EngineOptions& engine, const hub::Environment& environment) {
+  constexpr const char* kName = "VLLM_CPU_KVCACHE_SPACE";
+  constexpr int kMost = 1 << 20;
+  const std::string text = environment(kName);
+  int gib = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gib);
+  if (text.empty()) return {};
+  if (error != std::errc{} || end != text.data() + text.size() || gib < 0 || gib > kMost)
+    return invalid(kName, "must be an integer in [0, {}], got {}", kMost, text);
+  const bool on_gpu = engine.device == "cuda" || (engine.device == "auto" && make_cuda_backend());
+  if (!on_gpu && engine.kv_cache_memory_bytes == 0)
+    engine.kv_cache_memory_bytes = static_cast<std::int64_t>(gib) << 30;
+  return {};
+}
+
+}  // namespace
+
+Result<> take_kv_environment(RuntimeCommand& command, const hub::Environment& environment) {
+  KvTransferOptions& options = command.runtime.engine.kv_transfer;
+  TRY_VOID(take_cpu_cache(command.runtime.engine, environment));
+  TRY_VOID(take_side_channel(options, environment));
+  take_store_keys(options, environment);
+  return take_offloading(command.kv_offloading, options, environment);
+}
+
+}  // namespace octavo

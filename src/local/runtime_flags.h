@@ -1,0 +1,27 @@
+// Options of a model beyond those of its engine, and their flags: for `octavo serve` and for the bindings.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "local/data_parallel.h"
+#include "local/runtime.h"
+
+namespace octavo {
+
+struct KvOffloading {
+  double gib = 0;  // 0: no tier
+  std::string backend = "native";
+};
+
+struct RuntimeCommand {
+  RuntimeOptions runtime;
+  DataParallelOptions data_parallel;
+  KvOffloading kv_offloading;
+  std::string otlp_traces_endpoint;  // "": no spans
+};
+
+// Adds the flags to a command; parsing fills `command`, which must outlive the app.
+void add_runtime_flags(CLI::App& app, RuntimeCommand& command);
+
+}  // namespace octavo

@@ -1,0 +1,17 @@
+// An error in the form of the protocol that the client speaks.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/message.h"
+#include "openai/routes.h"
+
+namespace octavo::openai {
+
+http::Response error_response_in(Protocol protocol, const Error& error);
+// param: the field that the error is about, where the protocol has a place for it.
+std::string error_json_in(Protocol protocol, int status, std::string_view message, std::string_view param = {});
+
+}  // namespace octavo::openai

@@ -1,0 +1,25 @@
+// Replies of Ollama's /api/chat and /api/generate: a JSON object a line.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "serve/ollama/requests.h"
+#include "serve/openai/reply.h"
+
+namespace octavo::ollama {
+
+// Where a reply has its text: in `message`, or in `response`.
+enum class Shape : std::uint8_t { chat, generate };
+
+std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer, openai::ReplyOptions options);
+
+// The reply to a request without a prompt.
+std::string hold_reply(Shape shape, const Hold& hold);
+
+// Now, as Ollama writes times: RFC 3339 with microseconds.
+std::string time_now();
+std::string time_of(std::int64_t seconds_since_1970);
+
+}  // namespace octavo::ollama

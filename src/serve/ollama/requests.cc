@@ -1,0 +1,252 @@
+#include "serve/ollama/requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <utility>
+#include <vector>
+
+namespace octavo::ollama {
+
+namespace json = boost::json;
+using openai::Fields;
+
+namespace {
+
+// Names of `options` and the field of OpenAI's routes that means the same.
+constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+    {"num_predict", "max_tokens"},
+    {"temperature", "temperature"},
+    {"top_k", "top_k"},
+    {"top_p", "top_p"},
+    {"min_p", "min_p"},
+    {"seed", "seed"},
+    {"stop", "stop"},
+    {"repeat_penalty", "repetition_penalty"},
+    {"presence_penalty", "presence_penalty"},
+    {"frequency_penalty", "frequency_penalty"},
+};
+// Fields that the routes share and that mean the same in both APIs.
+constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
+// Fields that this file reads.
+constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",  "images", "suffix", "raw",
+                                     "stream", "format",   "options",  "think",   "context", "template",
+                                     "keep_alive"};
+
+// The error with the name that the client used.
+Error renamed(Error error) {
+  for (const auto& [theirs, ours] : kOptions)
+    if (error.field == ours) error.field = fmt::format("options.{}", theirs);
+  if (error.field.starts_with("response_format") || error.field.starts_with("structured_outputs"))
+    error.field = "format";
+  return error;
+}
+
+template <class T>
+Result<T> renamed(Result<T> result) {
+  if (result) return result;
+  return std::unexpected(renamed(std::move(result.error())));
+}
+
+// "json" asks for any JSON object, an object is a schema.
+Result<> convert_format(Fields& fields, json::object& out) {
+  const json::value* format = fields.any("format");
+  if (!format || (format->is_string() && format->get_string().empty())) return {};
+  if (format->is_object()) {
+    out["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"name", "format"}, {"schema", *format}}}};
+  } else if (*format == "json") {
+    out["response_format"] = {{"type", "json_object"}};
+  } else {
+    return invalid("format", "must be \"json\" or a JSON schema");
+  }
+  return {};
+}
+
+// `think`: true, false, or how much.
+Result<> convert_think(Fields& fields, json::object& out) {
+  const json::value* think = fields.any("think");
+  if (!think) return {};
+  if (think->is_string())
+    out["reasoning_effort"] = *think;
+  else if (!think->is_bool())
+    return invalid("think", "must be true, false, \"low\", \"medium\" or \"high\"");
+  else if (think->get_bool())
+    out["chat_template_kwargs"] = {{"enable_thinking", true}};
+  else
+    out["reasoning_effort"] = "none";
+  return {};
+}
+
+Result<> convert_options(Fields& fields, json::object& out, std::vector<std::string>& unknown) {
+  TRY(const json::object* options, fields.object("options"));
+  if (!options) return {};
+  for (const auto& [key, value] : *options) {
+    const auto known = std::ranges::find(kOptions, std::string_view(key), &std::pair<std::string_view, std::string_view>::first);
+    if (known == std::end(kOptions))
+      unknown.push_back(fmt::format("options.{}", std::string_view(key)));
+    else
+      out[known->second] = value;
+  }
+  // A negative number of tokens means no limit.
+  const json::value* most = out.if_contains("max_tokens");
+  if (most && most->is_int64() && most->get_int64() < 0) out.erase("max_tokens");
+  return {};
+}
+
+// Fields of both generating routes. Ollama streams unless told otherwise.
+Result<json::object> convert_shared(Fields& fields, const json::object& body, const openai::RequestRules& rules,
+                                    std::vector<std::string>& unknown) {
+  json::object out;
+  std::string model;
+  TRY_VOID(fields.text("model", model));
+  if (model.empty()) return invalid("model", "is missing");
+  out["model"] = served_name(model, rules);
+  bool stream = true;
+  TRY_VOID(fields.boolean("stream", stream));
+  out["stream"] = stream;
+  TRY_VOID(convert_format(fields, out));
+  TRY_VOID(convert_think(fields, out));
+  TRY_VOID(convert_options(fields, out, unknown));
+  for (const auto& [key, value] : body) {
+    const std::string_view name = key;
+    if (std::ranges::find(kShared, name) != std::end(kShared))
+      out[name] = value;
+    else if (std::ranges::find(kOwn, name) == std::end(kOwn))
+      unknown.emplace_back(name);
+  }
+  return out;
+}
+
+// A text with base64 images becomes a list of parts.
+Result<json::value> content_of(Fields& fields, std::string text) {
+  TRY(const json::array* images, fields.array("images"));
+  if (!images || images->empty()) return json::value(std::move(text));
+  json::array parts;
+  for (const json::value& image : *images) {
+    if (!image.is_string()) return invalid(fields.full_name("images"), "must be a list of base64 texts");
+    parts.push_back({{"type", "image_url"},
+                     {"image_url", {{"url", fmt::format("data:image;base64,{}", std::string_view(image.get_string()))}}}});
+  }
+  parts.push_back({{"type", "text"}, {"text", std::move(text)}});
+  return json::value(std::move(parts));
+}
+
+Result<json::object> convert_message(const json::value& value, const std::string& name) {
+  if (!value.is_object()) return invalid(name, "must be an object");
+  Fields fields(value.get_object(), name + ".");
+  std::string role, text, thinking, tool;
+  TRY_VOID(fields.text("role", role));
+  TRY_VOID(fields.text("content", text));
+  TRY_VOID(fields.text("thinking", thinking));
+  TRY_VOID(fields.text("tool_name", tool));
+  json::object out{{"role", role}};
+  TRY(out["content"], content_of(fields, std::move(text)));
+  if (!thinking.empty()) out["reasoning"] = thinking;
+  if (!tool.empty()) out["name"] = tool;
+  for (const std::string_view key : {"tool_calls", "tool_call_id"})
+    if (const json::value* given = fields.any(key)) out[key] = *given;
+  return out;
+}
+
+// `keep_alive` 0, as a number or as a duration ("0", "0s", "0m").
+bool unloads(Fields& fields) {
+  const json::value* time = fields.any("keep_alive");
+  if (!time) return false;
+  if (time->is_string()) return time->get_string().starts_with('0');
+  return (time->is_int64() && time->get_int64() == 0) || (time->is_double() && time->get_double() == 0);
+}
+
+Result<Hold> hold(Fields& fields, const json::object& shared, const openai::RequestRules& rules) {
+  Fields names(shared);
+  TRY_VOID(openai::read_model(names, rules));
+  Hold out{.model = {}, .load = !unloads(fields)};
+  TRY_VOID(fields.text("model", out.model));
+  return out;
+}
+
+Result<> refuse(Fields& fields) {
+  if (const json::value* text = fields.any("template"); text && *text != "")
+    return invalid("template", "must be absent: Ollama's templates are not read; the model's chat template is used");
+  if (const json::value* ids = fields.any("context"); ids && (!ids->is_array() || !ids->get_array().empty()))
+    return invalid("context", "must be absent or empty: send the conversation to /api/chat");
+  return {};
+}
+
+}  // namespace
+
+std::string served_name(std::string_view model, const openai::RequestRules& rules) {
+  constexpr std::string_view kTag = ":latest";
+  const bool served = std::ranges::find(rules.model_names, model) != rules.model_names.end();
+  if (!served && model.ends_with(kTag)) model.remove_suffix(kTag.size());
+  return std::string(model);
+}
+
+Result<Request> parse_chat(const json::object& body, const openai::RequestRules& rules) {
+  Fields fields(body);
+  std::vector<std::string> unknown;
+  TRY(json::object chat, convert_shared(fields, body, rules, unknown));
+  TRY(const json::array* given, fields.array("messages"));
+  if (!given || given->empty()) return hold(fields, chat, rules);
+  json::array messages;
+  for (std::size_t i = 0; i < given->size(); ++i) {
+    TRY(json::object message, convert_message((*given)[i], fmt::format("messages[{}]", i)));
+    messages.push_back(std::move(message));
+  }
+  chat["messages"] = std::move(messages);
+  TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(chat, rules)));
+  std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
+  return request;
+}
+
+Result<Request> parse_generate(const json::object& body, const openai::RequestRules& rules, bool has_template) {
+  Fields fields(body);
+  std::vector<std::string> unknown;
+  TRY(json::object shared, convert_shared(fields, body, rules, unknown));
+  TRY_VOID(refuse(fields));
+  std::string prompt, system, suffix;
+  bool raw = !has_template;
+  TRY_VOID(fields.text("prompt", prompt));
+  TRY_VOID(fields.text("system", system));
+  TRY_VOID(fields.text("suffix", suffix));
+  TRY_VOID(fields.boolean("raw", raw));
+  if (prompt.empty() && suffix.empty() && !fields.any("images")) return hold(fields, shared, rules);
+  if (raw || !suffix.empty()) {
+    shared["prompt"] = prompt;
+    if (!suffix.empty()) shared["suffix"] = suffix;
+    for (const std::string_view chat_only : {"tools", "chat_template_kwargs", "reasoning_effort", "top_logprobs"})
+      shared.erase(chat_only);
+    if (const json::value* wanted = shared.if_contains("logprobs"); wanted && wanted->is_bool())
+      shared["logprobs"] = wanted->get_bool() ? json::value(0) : json::value(nullptr);
+    if (!shared.contains("max_tokens")) shared["max_tokens"] = nullptr;
+    TRY(openai::CompletionRequest request, renamed(openai::parse_completion_request(shared, rules)));
+    std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
+    return request;
+  }
+  json::array messages;
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  json::object& said = messages.emplace_back(json::object{{"role", "user"}}).get_object();
+  TRY(said["content"], content_of(fields, std::move(prompt)));
+  shared["messages"] = std::move(messages);
+  TRY(openai::ChatRequest request, renamed(openai::parse_chat_request(shared, rules)));
+  std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
+  return request;
+}
+
+Result<json::object> embedding_body(const json::object& body, const openai::RequestRules& rules) {
+  Fields fields(body);
+  std::string model;
+  TRY_VOID(fields.text("model", model));
+  if (model.empty()) return invalid("model", "is missing");
+  const json::value* input = fields.any("input");
+  if (!input) input = fields.any("prompt");
+  if (!input) return invalid("input", "is missing");
+  bool truncate = true;
+  TRY_VOID(fields.boolean("truncate", truncate));
+  json::object out{{"model", served_name(model, rules)}, {"input", *input}, {"encoding_format", "float"}};
+  if (truncate) out["truncate_prompt_tokens"] = -1;
+  if (const json::value* dimensions = fields.any("dimensions")) out["dimensions"] = *dimensions;
+  return out;
+}
+
+}  // namespace octavo::ollama

@@ -1,0 +1,201 @@
+// Ollama's API: /api/chat, /api/generate, /api/embed, and what its clients ask of the server. The server holds one
+// model; routes that change the set of models are refused.
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+
+#include "base/hash.h"
+#include "openai/ollama_errors.h"
+#include "serve/ollama/reply.h"
+#include "serve/ollama/requests.h"
+#include "serve/pooling.h"
+#include "serve/pooling_plan.h"
+#include "serve/prepare.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+// The version of Ollama's API that these routes have; clients compare it with the first one that they work with.
+constexpr std::string_view kOllamaVersion = "0.13.0";
+
+ReplyMaker reply_maker(ollama::Shape shape) {
+  return [shape](const Tokenizer& tokenizer, openai::ReplyOptions options) {
+    return ollama::make_reply(shape, tokenizer, std::move(options));
+  };
+}
+
+Result<> start_generation(const ServicePtr& service, const ExchangePtr& exchange, Result<GenerationPlan> plan) {
+  if (!plan) return std::unexpected(plan.error());
+  plan->error_response = ollama::error_response;
+  generate(service, exchange, *std::move(plan));
+  return {};
+}
+
+Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, ollama::Shape shape,
+                ollama::Request request) {
+  if (const auto* hold = std::get_if<ollama::Hold>(&request)) {
+    exchange->respond({.body = ollama::hold_reply(shape, *hold)});
+    return {};
+  }
+  if (auto* text = std::get_if<openai::CompletionRequest>(&request)) {
+    TRY_VOID(read_headers(exchange->request(), text->generation));
+    return start_generation(service, exchange,
+                            prepare_completion_as(*service, std::move(*text), "ollama-", reply_maker(shape)));
+  }
+  const auto waiting = std::make_shared<openai::ChatRequest>(std::get<openai::ChatRequest>(std::move(request)));
+  TRY_VOID(read_headers(exchange->request(), waiting->generation));
+  return with_media(service, exchange, waiting->prompt.media, ollama::error_response, [=] {
+    return start_generation(service, exchange,
+                            prepare_chat_as(*service, std::move(*waiting), "ollama-", reply_maker(shape)));
+  });
+}
+
+// What the server's model is, as /api/tags, /api/ps and /api/show say it.
+json::object details(const Service& service) {
+  const std::string& family = service.engine_info.architecture;
+  return {{"parent_model", ""},  {"format", ""},         {"family", family},
+          {"families", {family}}, {"parameter_size", ""}, {"quantization_level", ""}};
+}
+
+json::object card(const Service& service, std::string_view name) {
+  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(service.options.model_root)), 0);
+  return {{"name", name},
+          {"model", name},
+          {"modified_at", ollama::time_of(service.started_at)},
+          {"size", service.engine_info.weight_bytes},
+          {"digest", fmt::format("{:016x}{:016x}", hash.high, hash.low)},
+          {"details", details(service)}};
+}
+
+json::array capabilities(const Service& service) {
+  const openai::RequestRules& rules = service.options.rules;
+  if (service.engine_info.task != Task::generate) return {"embedding"};
+  json::array all{"completion"};
+  if (rules.tool_dialect) all.push_back("tools");
+  if (rules.images_max > 0) all.push_back("vision");
+  if (rules.sounds_max > 0) all.push_back("audio");
+  if (rules.reasoning) all.push_back("thinking");
+  return all;
+}
+
+// Errors: not_found unless the body's `model` (or the older `name`) is served.
+Result<std::string> named_model(const json::object& body, const openai::RequestRules& rules) {
+  openai::Fields fields(body);
+  std::string model;
+  TRY_VOID(fields.text("name", model));
+  TRY_VOID(fields.text("model", model));
+  if (model.empty()) return invalid("model", "is missing");
+  const json::object served{{"model", ollama::served_name(model, rules)}};
+  openai::Fields names(served);
+  TRY_VOID(openai::read_model(names, rules));
+  return model;
+}
+
+Result<> embed(const ServicePtr& service, const ExchangePtr& exchange,
+               json::object (*convert)(const json::object& reply)) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
+  const http::Request& request = exchange->request();
+  TRY(PoolingPlan plan, plan_pooling(*service, PoolingRoute::embeddings, wanted, request_id_of(request)));
+  plan.client = client_of(*service, request);
+  plan.reply = [own = std::move(plan.reply), convert](Vectors&& vectors) {
+    return json::serialize(convert(json::parse(own(std::move(vectors))).as_object()));
+  };
+  return Pooling::start(service, std::move(plan), exchange);
+}
+
+}  // namespace
+
+Result<> ollama_chat(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(ollama::Request request, ollama::parse_chat(body, service->options.rules));
+  return answer(service, exchange, ollama::Shape::chat, std::move(request));
+}
+
+Result<> ollama_generate(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(ollama::Request request,
+      ollama::parse_generate(body, service->options.rules, service->chat_template != nullptr));
+  return answer(service, exchange, ollama::Shape::generate, std::move(request));
+}
+
+Result<> ollama_embed(const ServicePtr& service, const ExchangePtr& exchange) {
+  return embed(service, exchange, [](const json::object& reply) {
+    json::array vectors;
+    for (const json::value& one : reply.at("data").as_array()) vectors.push_back(one.at("embedding"));
+    return json::object{{"model", reply.at("model")},
+                        {"embeddings", std::move(vectors)},
+                        {"prompt_eval_count", reply.at("usage").at("prompt_tokens")}};
+  });
+}
+
+Result<> ollama_embeddings(const ServicePtr& service, const ExchangePtr& exchange) {
+  return embed(service, exchange, [](const json::object& reply) {
+    return json::object{{"embedding", reply.at("data").at(0).at("embedding")}};
+  });
+}
+
+http::Response ollama_tags(Service& service, std::string_view) {
+  json::array models;
+  for (const std::string& name : service.options.rules.model_names) models.push_back(card(service, name));
+  for (const AdapterCard& adapter : service.adapters->all()) models.push_back(card(service, adapter.name));
+  return {.body = json::serialize(json::object{{"models", std::move(models)}})};
+}
+
+http::Response ollama_ps(Service& service, std::string_view) {
+  json::object model = card(service, service.options.rules.model_names.front());
+  model["expires_at"] = "9999-12-31T23:59:59Z";  // it stays until the server stops
+  model["size_vram"] = 0;
+  model["context_length"] = service.options.rules.max_model_len;
+  return {.body = json::serialize(json::object{{"models", json::array{std::move(model)}}})};
+}
+
+Result<> ollama_show(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY_VOID(named_model(body, service->options.rules));
+  const std::string& architecture = service->engine_info.architecture;
+  exchange->respond(
+      {.body = json::serialize(json::object{
+           {"modelfile", ""},
+           {"parameters", ""},
+           {"template", ""},
+           {"details", details(*service)},
+           {"model_info",
+            {{"general.architecture", architecture},
+             {architecture + ".context_length", service->options.rules.max_model_len},
+             {architecture + ".vocab_size", service->engine_info.vocab_size}}},
+           {"capabilities", capabilities(*service)},
+           {"modified_at", ollama::time_of(service->started_at)}})});
+  return {};
+}
+
+http::Response ollama_version(Service& service, std::string_view) {
+  return {.body = json::serialize(json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
+}
+
+// The served model is there: success at once.
+Result<> ollama_pull(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY_VOID(named_model(body, service->options.rules));
+  exchange->respond({.content_type = "application/x-ndjson", .body = "{\"status\":\"success\"}\n"});
+  return {};
+}
+
+Result<> ollama_change(const ServicePtr&, const ExchangePtr&) {
+  return failure(ErrorCode::unsupported,
+                 "a server has the models that it was started with: use `octavo pull`, `octavo rm`, and start a server "
+                 "for each model");
+}
+
+http::Response ollama_delete(Service&, std::string_view) {
+  return ollama::error_response({ErrorCode::unsupported,
+                                 "a server does not delete its model: use `octavo rm`", ""});
+}
+
+}  // namespace octavo::routes

@@ -1,0 +1,45 @@
+// Spans of OpenTelemetry, and the body that exports them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace octavo {
+
+// Trace and parent of a span, from the W3C header `traceparent`.
+struct TraceContext {
+  std::string trace_id;     // 32 hexadecimal digits
+  std::string parent_span;  // 16 of them; "": the span is the first of its trace
+  bool sampled = true;      // somebody records the trace
+};
+
+// nullopt: no valid header; the request begins a new trace.
+std::optional<TraceContext> parse_traceparent(std::string_view header);
+std::string traceparent(const TraceContext& context);
+
+enum class SpanKind : std::uint8_t { server = 2, client = 3 };  // OTLP's numbers
+
+using SpanValue = std::variant<std::string, std::int64_t, double>;
+
+struct Span {
+  std::optional<TraceContext> context = {};  // nullopt: a new trace
+  std::string id = {};                       // 16 hexadecimal digits; "": a new one
+  std::string name = {};
+  SpanKind kind = SpanKind::server;
+  std::vector<std::pair<std::string, SpanValue>> attributes = {};
+  std::int64_t begun_us = 0, ended_us = 0;  // of now_us()
+};
+
+std::string new_trace_id();
+std::string new_span_id();
+
+// The body of an OTLP export over HTTP, as JSON. us_since_1970: offset from now_us() to Unix time.
+std::string otlp_body(const std::vector<Span>& spans, std::string_view service_name,
+                      std::int64_t us_since_1970);
+
+}  // namespace octavo

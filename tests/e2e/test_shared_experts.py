@@ -1,0 +1,91 @@
+"""Engines behind one server that share the experts of a mixture: answers as of engines with all experts."""
+
+import concurrent.futures
+import os
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import eventually, fetch, serve, serve_command
+from test_data_parallel import ended
+from test_engine_process import processes
+from test_tensor_parallel import PROMPTS, answers, client_of, ranks
+
+MODEL = ("models/demo-moe", "--served-model-name", "demo", "--device", "cpu", "--dtype", "float32")
+SHARED = ("--data-parallel-size", "2", "--enable-expert-parallel")
+MANY = [f"{prompt} {i}" for i in range(3) for prompt in PROMPTS]
+
+
+def engines(base):
+    return processes("--engine-index", base.rsplit(":", 1)[1])
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask(base, engine, prompt):
+    choice = client_of(base).completions.create(
+        model="demo", prompt=prompt, max_tokens=24, temperature=0, logprobs=2, extra_headers={"X-data-parallel-rank": str(engine)}
+    ).choices[0]
+    return choice.text, choice.logprobs.token_logprobs
+
+
+@pytest.mark.parametrize("tensor", [1, 2])
+def test_engines_answer_to_the_bit_as_one_with_all_experts(tensor):
+    layout = ("--tensor-parallel-size", str(tensor))
+    with serve(*MODEL, *layout, "--enable-expert-parallel") as base:
+        expected = answers(base, MANY)
+        alone = ask(base, 0, PROMPTS[0])
+    with serve(*MODEL, *layout, *SHARED) as base:
+        assert len(ranks(base)) == 2 * (tensor - 1)
+        assert answers(base, MANY) == expected
+        assert eventually(lambda: sorted(ended(base)) == ["0", "1"]), "both engines have worked"
+        for engine in (0, 1):  # one computes, the other assists
+            assert ask(base, engine, PROMPTS[0]) == alone
+
+        pids = engines(base)
+        before, began = sum(map(cpu_seconds, pids)), time.monotonic()
+        time.sleep(2)  # the interval that is measured
+        assert sum(map(cpu_seconds, pids)) - before < 0.01 * len(pids) * (time.monotonic() - began)
+    assert eventually(lambda: not engines(base))
+
+
+def running(base):
+    lines = fetch(base + "/metrics").splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("vllm:num_requests_running{"))
+
+
+@pytest.mark.parametrize("victim", ["an engine", "a rank"])
+def test_a_rank_dies_and_no_stream_ends(victim):
+    with serve(*MODEL, "--tensor-parallel-size", "2", *SHARED) as base:
+        expected = [text for text, _ in answers(base, MANY)]
+        before = set(engines(base))
+        assert len(before) == 4
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(answers, base, MANY)
+            assert eventually(lambda: running(base) > 0 or asked.done())
+            os.kill(ranks(base)[0] if victim == "a rank" else min(before - set(ranks(base))), signal.SIGKILL)
+            assert [text for text, _ in asked.result()] == expected
+        assert eventually(lambda: len(engines(base)) == 4 and not before & set(engines(base))), "all ranks are new"
+        for engine in (0, 1):
+            assert ask(base, engine, PROMPTS[0])[0]
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("models/demo", *SHARED), "enable_expert_parallel: Qwen3ForCausalLM has no experts to share among 2 engines: remove the flag"),
+    (("models/demo-moe", *SHARED, "--enable-lora"), "enable_lora: adapters are not with --enable-expert-parallel"),
+    (("models/demo-moe", *SHARED, "--pipeline-parallel-size", "2"), "pipeline_parallel_size: is 2, not with --enable-expert-parallel"),
+    (("models/demo-moe", *SHARED, "--data-parallel-rank", "1"), "needs one server with a fixed number of engines on one host"),
+    (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "needs one server with a fixed number of engines on one host"),
+    (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "data_parallel_size: times tensor_parallel_size is 16, the model has 8 experts"),
+])
+def test_what_cannot_share_experts_is_refused(flags, message):
+    command = [*shlex.split(serve_command(*flags, "--device", "cpu").replace("{port}", "0"))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode != 0
+    assert message in ended.stderr

@@ -1,0 +1,34 @@
+"""octavo tune: the file that it writes serves within the SLO."""
+
+import re
+import subprocess
+
+from conftest import running
+from test_command_line import OCTAVO, run
+
+LOAD = ["--input-len", "24", "--output-len", "8", "--kv-cache-memory-bytes", "32M", "--max-model-len", "256"]
+
+
+def test_the_file_it_writes_is_one_that_serve_reads(tmp_path):
+    config, report, plot = tmp_path / "tuned.yaml", tmp_path / "report.md", tmp_path / "curve.svg"
+    done = run("tune", "models/demo", "--slo", "ttft:5000", "tpot:2000", *LOAD, "--minutes", "0.1", "--seconds", "1", "--first-rate", "8",
+               "--precision", "1", "--config-file", str(config), "--report", str(report), "--plot", str(plot))
+    assert done.returncode == 0, done.stderr
+    text = report.read_text()
+    assert text in done.stdout + "\n" and plot.read_text().startswith("<svg")
+    held, curve = (text.split(title)[1].split("##")[0] for title in ("## The best setting at its rate", "## Throughput and latency"))
+    shares = [float(share) for share in re.findall(r"\| ([\d.]+) % \|", held)]
+    assert len(shares) == 3 and min(shares) >= 99, "three runs in a row met the SLO"
+    assert len(re.findall(r"\| [\d.]+ % \|", curve)) == 5
+    settings = dict(line.split(": ", 1) for line in config.read_text().splitlines() if not line.startswith("#"))
+    assert settings["model"] == '"models/demo"' and settings["max-model-len"] == '"256"' and "max-num-seqs" in settings
+    with running(f"{OCTAVO} serve --config {config} --port {{port}}"):
+        pass
+
+
+def test_what_it_cannot_do_is_said():
+    for words, message in ((["models/demo"], "slo: must be given"), (["models/demo", "--slo", "speed:1"], "slo"),
+                           (["models/demo", "--slo", "ttft:1", "--tensor-parallel-size", "2"], "one process"),
+                           (["/no/model", "--slo", "ttft:1"], "/no/model")):
+        done = subprocess.run([OCTAVO, "tune", *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and message in done.stderr, done.stderr

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Workers that read a request and answer at once with a stream of two tokens: stand-ins for measuring a router.
+
+    tools/fleet_report/canned_workers.py COUNT --port FIRST    # listens on FIRST .. FIRST + COUNT - 1
+
+--metrics FILE: a JSON list with a page for /metrics of each worker, read again at SIGHUP.
+"""
+
+import argparse
+import asyncio
+import functools
+import json
+import pathlib
+import re
+import signal
+
+LENGTH = re.compile(rb"content-length: *(\d+)", re.I)
+MODELS = {"object": "list", "data": [{"id": "canned", "object": "model", "created": 0, "owned_by": "octavo", "max_model_len": 1 << 20}]}
+PAGES = {
+    b"/health": {},
+    b"/v1/models": MODELS,
+    b"/get_model_info": {"model_path": "canned", "is_generation": True},
+    b"/get_server_info": {"model_path": "canned", "served_model_name": "canned"},
+    b"/server_info": {"model_path": "canned", "served_model_name": "canned"},
+    b"/model_info": {"model_path": "canned", "is_generation": True},
+}
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def event(text, finish):
+    return {"id": "cmpl-0", "object": "text_completion", "created": 0, "model": "canned",
+            "choices": [{"index": 0, "text": text, "logprobs": None, "finish_reason": finish}]}
+
+
+STREAM = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+          + b"".join(chunk(b"data: " + json.dumps(event(*token)).encode() + b"\n\n") for token in (("a", None), ("b", "length")))
+          + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+
+
+def page(body, status=b"200 OK"):
+    data = json.dumps(body).encode()
+    return b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (status, len(data), data)
+
+
+class Worker(asyncio.Protocol):
+    pages = []  # of metrics
+
+    def __init__(self, number):
+        self.number = number
+        self.head, self.missing = b"", 0  # bytes of a body
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def data_received(self, data):
+        while data:
+            if self.missing:
+                taken = min(self.missing, len(data))
+                self.missing -= taken
+                data = data[taken:]
+                if not self.missing:
+                    self.transport.write(STREAM)
+                continue
+            self.head += data
+            head, end, data = self.head.partition(b"\r\n\r\n")
+            if not end:
+                return
+            self.head = b""
+            self.begin(head)
+
+    def begin(self, head):
+        method, path, _ = head.split(b" ", 2)
+        length = LENGTH.search(head)
+        if method == b"POST" and length:
+            if re.search(rb"expect: *100-continue", head, re.I):
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.missing = int(length[1])
+            return
+        if path == b"/metrics" and self.number < len(self.pages):
+            body = self.pages[self.number].encode()
+            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            return
+        known = PAGES.get(path.partition(b"?")[0])
+        self.transport.write(page({}, b"404 Not Found") if known is None else page(known))
+
+
+async def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("count", type=int)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--metrics", type=pathlib.Path)
+    options = parser.parse_args()
+    loop = asyncio.get_running_loop()
+
+    def read_pages():
+        Worker.pages = json.loads(options.metrics.read_text())
+
+    if options.metrics:
+        read_pages()
+        loop.add_signal_handler(signal.SIGHUP, read_pages)
+    for i in range(options.count):
+        await loop.create_server(functools.partial(Worker, i), "127.0.0.1", options.port + i, backlog=512)
+    await asyncio.Event().wait()
+
+
+asyncio.run(main())
