@@ -287,7 +287,6 @@ void Generation::keep_alive(std::string& out) {
   service_->deadlines.add((silent ? now : written_us_) + silence_us, weak_from_this());
 }
 
-// True: the output is nothing but progress.
 bool Generation::report_progress(const Mail& mail, std::string& out) {
   if (const auto progress = progress_->take(mail.prompt, mail.output, mail.at_us); progress && !concluded_) {
     open_stream();

@@ -78,7 +78,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void end_with(Error error);
   void keep_alive(std::string& out);
   std::optional<Error> told_to_end();
-  bool report_progress(const Mail& mail, std::string& out);
+  bool report_progress(const Mail& mail, std::string& out);  // true: the output is nothing else
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);

@@ -133,6 +133,9 @@ Result<> conversations(const ServicePtr&, const ExchangePtr&);
 Result<> messages(const ServicePtr&, const ExchangePtr&);
 Result<> count_tokens(const ServicePtr&, const ExchangePtr&);
 
+// batches.cc: /v1/files, /v1/batches and /v1/messages/batches, with all their methods
+Result<> batches(const ServicePtr&, const ExchangePtr&);
+
 // ollama.cc
 Result<> ollama_chat(const ServicePtr&, const ExchangePtr&);
 Result<> ollama_generate(const ServicePtr&, const ExchangePtr&);
@@ -145,9 +148,6 @@ http::Response ollama_delete(Service&, std::string_view);
 http::Response ollama_tags(Service&, std::string_view);
 http::Response ollama_ps(Service&, std::string_view);
 http::Response ollama_version(Service&, std::string_view);
-
-// batches.cc: /v1/files, /v1/batches and /v1/messages/batches, with all their methods
-Result<> batches(const ServicePtr&, const ExchangePtr&);
 
 // adapters.cc
 Result<> load_adapter(const ServicePtr&, const ExchangePtr&);
