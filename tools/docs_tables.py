@@ -72,6 +72,8 @@ def routes_page(program):
     for row in re.findall(r"\{\.path = [^}]*\}", table):
         if by := re.search(r"enabled_by = &ServeFeatures::(\w+)", row):
             switch[re.search(r'\.path = "([^"]+)"', row)[1]] = needs.get(by[1], f"`{by[1]}`")
+        elif "routes::batches" in row:
+            switch[re.search(r'\.path = "([^"]+)"', row)[1].rstrip("/")] = "`--batch-dir`"
     page = ["# Routes and fields of octavo serve", "",
             "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. Their meaning: [HTTP API](api.md).", "",
             "| route | | needs |", "|---|---|---|"]
@@ -80,10 +82,13 @@ def routes_page(program):
         for method, operation in item.items():
             if method == "parameters":
                 continue
-            page.append(f"| `{method.upper()} {path}` | {operation['summary'].rstrip('.')} | {switch.get(path, '')} |")
+            needed = switch.get(path.partition("/{")[0], "")
+            page.append(f"| `{method.upper()} {path}` | {operation['summary'].rstrip('.')} | {needed} |")
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 if "$ref" in content["schema"]:
                     bodies.setdefault(content["schema"]["$ref"].rsplit("/", 1)[1], []).append(path)
+    page += ["", "## Routes of vLLM that are refused", "", "Each answers 404 with its reason.", "", "| route | reason |", "|---|---|"]
+    page += [f"| `{path}` | {reason} |" for path, reason in document["x-refused-routes"].items()]
     for name, paths in bodies.items():
         page += ["", f"## {name}", "", "Body of " + ", ".join(f"`{path}`" for path in paths) + ".", "", "| field | type | meaning |", "|---|---|---|"]
         required = set(schemas[name].get("required", []))

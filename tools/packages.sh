@@ -63,7 +63,7 @@ apt_packages() {
     libboost"$boost"-dev libboost-json"$boost"-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev libssl-dev libedit-dev
     libmsgpuck-dev libyaml-cpp-dev libzmq3-dev cppzmq-dev "$jpeg" libpng-dev libwebp-dev zlib1g-dev
     libsndfile1-dev libsoxr-dev
-    libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler libnghttp2-dev
+    libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler libnghttp2-dev libsqlite3-dev
     libgtest-dev libgmock-dev libbenchmark-dev
   )
   case $goal in
@@ -73,7 +73,7 @@ apt_packages() {
     aarch64)
       dpkg --print-foreign-architectures | grep -qx arm64 || { $sudo dpkg --add-architecture arm64 && $sudo apt-get update -qq; }
       packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
-      packages+=(lib{boost"$boost",boost-json"$boost",fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,gtest,gmock,benchmark}-dev:arm64 "$jpeg":arm64 zlib1g-dev:arm64)
+      packages+=(lib{boost"$boost",boost-json"$boost",fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,sqlite3,gtest,gmock,benchmark}-dev:arm64 "$jpeg":arm64 zlib1g-dev:arm64)
       ;;
   esac
   if ! has_rust; then
@@ -93,7 +93,7 @@ dnf_packages() {
     boost-devel cli11-devel fmt-devel spdlog-devel xxhash-devel openssl-devel libedit-devel
     msgpuck-devel yaml-cpp-devel zeromq-devel cppzmq-devel libjpeg-turbo-devel libpng-devel libwebp-devel zlib-devel
     libsndfile-devel soxr-devel
-    c-ares-devel grpc-devel protobuf-devel protobuf-compiler libnghttp2-devel
+    c-ares-devel grpc-devel protobuf-devel protobuf-compiler libnghttp2-devel sqlite-devel
     gtest-devel gmock-devel google-benchmark-devel
   )
   case $1 in

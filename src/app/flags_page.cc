@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Flags of `vllm serve`
 
-`octavo serve --list-flags` prints this page. Every flag of vLLM 0.32's `vllm serve`, and some of earlier versions:
+`octavo serve --list-flags` prints this page. Every flag of vLLM 0.33's `vllm serve`, and some of earlier versions:
 
 - **works**: the note says what it does.
 - **no effect**: accepted, with a line in the log, because it is already so or means nothing here; where values are listed, only
@@ -82,9 +82,9 @@ std::string environment_page() {
   std::string page(kEnvironmentHead);
   for (const VllmVariable& variable : kOwnVariables) page += row(variable);
   for (const VllmVariable& variable : read_vllm_variables()) page += row(variable);
-  page += "\n## Without effect\n\n";
-  for (const std::string_view name : other_vllm_variables()) page += fmt::format("`{}`\n", name);
-  return page;
+  page += "\n## Without effect\n\n```text\n";
+  for (const std::string_view name : other_vllm_variables()) page += fmt::format("{}\n", name);
+  return page + "```\n";
 }
 
 std::string flags_page(const CLI::App& serve) {

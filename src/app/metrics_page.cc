@@ -44,6 +44,7 @@ std::string metrics_page() {
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
   engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;
+  engines.front().kv_residency.enabled = engines.front().work.enabled = true;
   EngineInfo info;
   info.max_loras = 1;
   return fmt::format(

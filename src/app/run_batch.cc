@@ -1,16 +1,10 @@
 // octavo run-batch: reads a file of requests and writes a file of replies, like `vllm run-batch` (OpenAI's
-// batch format). Sends the requests to an HTTP server in this process, so that every route is available.
+// batch format). Hands the requests to a server in this process, so that every route is available.
 #include <fmt/format.h>
 
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
-#include <filesystem>
 #include <fstream>
-#include <future>
 #include <map>
 #include <memory>
-#include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,17 +13,12 @@
 #include "app/engine_command.h"
 #include "app/serve_flags.h"
 #include "app/serving.h"
-#include "http/async_client.h"
+#include "batches/line.h"
+#include "batches/line_runner.h"
 #include "local/progress.h"
 
 namespace octavo {
 namespace {
-
-namespace json = boost::json;
-
-constexpr int kTimeoutMs = 24 * 3'600'000;  // of one reply
-constexpr int kTriesAlone = 100;            // while no other request is in flight
-constexpr int kRetryMs = 50;                // after a reply that the server is full
 
 struct RunBatchCommand {
   ServeCommand serve;
@@ -37,188 +26,65 @@ struct RunBatchCommand {
   std::string output;
 };
 
-struct Line {
-  std::string custom_id;
-  std::string url;
-  std::shared_ptr<const std::string> body;
-};
-
-std::string random_hex() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
-Result<Line> read_line(const std::string& text, std::size_t number) {
-  const auto wrong = [&](std::string_view what) {
-    return field_failure("input-file", ErrorCode::invalid_argument, "line {}: {}", number, what);
-  };
-  boost::system::error_code bad;
-  const json::value parsed = json::parse(text, bad);
-  if (bad || !parsed.is_object()) return wrong("is no JSON object");
-  const json::object& object = parsed.get_object();
-  const auto field = [&](std::string_view name) -> const json::string* {
-    const json::value* value = object.if_contains(name);
-    return value == nullptr ? nullptr : value->if_string();
-  };
-  const json::string *id = field("custom_id"), *method = field("method"), *url = field("url");
-  const json::value* body = object.if_contains("body");
-  if (id == nullptr) return wrong("custom_id must be a string");
-  if (method == nullptr || *method != "POST") return wrong("method must be \"POST\"");
-  if (url == nullptr || !url->starts_with('/'))
-    return wrong("url must be a path such as /v1/chat/completions");
-  if (body == nullptr || !body->is_object()) return wrong("body must be a JSON object");
-  const json::value* stream = body->get_object().if_contains("stream");
-  if (stream != nullptr && *stream != false)
-    return wrong("body.stream must be false: answers go into a file");
-  return Line{std::string(*id), std::string(*url),
-              std::make_shared<const std::string>(json::serialize(*body))};
-}
-
-Result<std::vector<Line>> read_input(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return field_failure("input-file", ErrorCode::not_found, "cannot read {}", path);
-  std::vector<Line> lines;
+Result<std::vector<batches::Line>> read_input(const std::string& path) {
+  batches::LineReader file(path);
+  if (!file.is_open()) return field_failure("input-file", ErrorCode::not_found, "cannot read {}", path);
+  std::vector<batches::Line> lines;
   std::set<std::string> ids;
-  std::string text;
-  for (std::size_t number = 1; std::getline(file, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    TRY(Line line, read_line(text, number));
-    if (!ids.insert(line.custom_id).second)
-      return invalid("input-file", "line {}: custom_id \"{}\" was there before", number, line.custom_id);
-    lines.push_back(std::move(line));
+  while (const auto text = file.next()) {
+    std::string custom_id;
+    auto line = batches::read_line(text->text, custom_id);
+    if (!line)
+      return invalid("input-file", "line {}: {}{}{}", text->number, line.error().field,
+                     line.error().field.empty() ? "" : " ", line.error().message);
+    if (!ids.insert(custom_id).second)
+      return invalid("input-file", "line {}: custom_id \"{}\" was there before", text->number, custom_id);
+    lines.push_back(*std::move(line));
   }
-  if (!file.eof()) return field_failure("input-file", ErrorCode::io, "cannot read all of {}", path);
+  if (!file.complete()) return field_failure("input-file", ErrorCode::io, "cannot read all of {}", path);
   return lines;
 }
 
-// Result of one request, as a line of the output.
-struct OutputLine {
-  int status = 0;
-  std::string body;
-  std::string error;  // there was no reply
-
-  std::string line(const std::string& custom_id) const {
-    boost::system::error_code bad;
-    json::value parsed = json::parse(body, bad);
-    if (bad) parsed = json::string(body);
-    const bool good = error.empty() && status == 200;
-    json::value failed;
-    if (!good) failed = error.empty() ? parsed : json::value{{"message", error}};
-    json::value response;
-    if (error.empty())
-      response = {{"status_code", status},
-                  {"request_id", "octavo-batch-" + random_hex()},
-                  {"body", good ? parsed : json::value()}};
-    return json::serialize(json::object{{"id", "octavo-" + random_hex()},
-                                        {"custom_id", custom_id},
-                                        {"response", std::move(response)},
-                                        {"error", std::move(failed)}});
-  }
-};
-
-// Writes replies in the order of the requests, each once all earlier ones are written. Runs on the client's
-// thread.
-class Batch {
- public:
-  Batch(const std::vector<Line>& lines, http::Address server, const std::string& key, int concurrency,
-        std::ofstream& output)
-      : lines_(lines), server_(std::move(server)), key_(key), concurrency_(concurrency), output_(output) {}
-
-  // Returns the number of requests without status 200.
-  std::size_t run() {
-    if (lines_.empty()) return 0;
-    loop_.post([this] { send_more(); });
-    over_.get_future().wait();
-    bar_.finish();
-    return failed_;
-  }
-
- private:
-  void send_more() {
-    while (next_ < lines_.size() && open_ < concurrency_) {
-      ++open_;
-      send(next_++);
+// Writes answers in the order of the lines, each once all earlier ones are written. Returns the number of
+// answers without status 200.
+std::size_t run_lines(const std::vector<batches::Line>& lines, const std::shared_ptr<Service>& service,
+                      int concurrency, std::ofstream& output) {
+  constexpr int kWaitMs = 60'000;
+  batches::LineRunner runner(service, http::Request::Origin::process);
+  ProgressBar bar("batch", "requests", 1);
+  std::map<std::size_t, std::string> ended;  // not yet written
+  std::size_t next = 0, written = 0, failed = 0;
+  while (written < lines.size()) {
+    for (; next < lines.size() && runner.open() < concurrency; ++next)
+      runner.start({.batch = "", .number = static_cast<std::int64_t>(next), .line = lines[next]}, "");
+    for (const auto& [job, response] : runner.wait(kWaitMs)) {
+      failed += response.status != 200;
+      ended[static_cast<std::size_t>(job.number)] =
+          batches::output_line(job.line.custom_id, response.status, response.body);
     }
-  }
-
-  void send(std::size_t i) {
-    auto answer = std::make_shared<OutputLine>();
-    http::CallRequest request{.address = server_,
-                              .method = "POST",
-                              .target = lines_[i].url,
-                              .headers = {},
-                              .body = lines_[i].body,
-                              .timeout_ms = kTimeoutMs};
-    request.headers.add("Content-Type", "application/json");
-    request.headers.add("Authorization", "Bearer " + key_);
-    loop_.call(std::move(request), {.head = [answer](http::Response head) { answer->status = head.status; },
-                                    .body = [answer](std::string_view piece) { answer->body += piece; },
-                                    .end =
-                                        [this, i, answer](Result<> result) {
-                                          if (!result) answer->error = result.error().message;
-                                          end(i, *answer);
-                                        }});
-  }
-
-  void end(std::size_t i, OutputLine& answer) {
-    if (answer.status == 429 && may_try_again()) {
-      ++retrying_;
-      loop_.after(kRetryMs, [this, i] {
-        --retrying_;
-        send(i);
-      });
-      return;
+    for (; !ended.empty() && ended.begin()->first == written; ++written) {
+      output << ended.begin()->second << '\n';
+      ended.erase(ended.begin());
     }
-    tries_alone_ = 0;
-    --open_;
-    failed_ += !answer.error.empty() || answer.status != 200;
-    ended_[i] = answer.line(lines_[i].custom_id);
-    for (; !ended_.empty() && ended_.begin()->first == written_; ++written_) {
-      output_ << ended_.begin()->second << '\n';
-      ended_.erase(ended_.begin());
-    }
-    output_.flush();
-    bar_.show(written_ + ended_.size(), lines_.size());
-    if (written_ == lines_.size()) {
-      over_.set_value();
-    } else {
-      send_more();
-    }
+    output.flush();
+    bar.show(written + ended.size(), lines.size());
   }
-
-  // Other requests of this batch fill the server, so a retry can succeed. If none is in flight, the server
-  // stays full.
-  bool may_try_again() { return open_ - retrying_ > 1 || ++tries_alone_ < kTriesAlone; }
-
-  const std::vector<Line>& lines_;
-  http::Address server_;
-  std::string key_;
-  int concurrency_;
-  std::ofstream& output_;
-  ProgressBar bar_{"batch", "requests", 1};
-  std::promise<void> over_;
-  std::size_t next_ = 0, written_ = 0, failed_ = 0;
-  int open_ = 0, retrying_ = 0;  // retrying_ counts a part of open_
-  int tries_alone_ = 0;
-  std::map<std::size_t, std::string> ended_;  // finished, not yet written
-  http::AsyncClient client_{{}};  // declared last, so destroyed first: its thread calls the other members
-  http::ClientLoop& loop_ = client_.next_loop();
-};
+  bar.finish();
+  return failed;
+}
 
 Result<> run_batch(RunBatchCommand& c) {
   TRY_VOID(take_data_parallel(c.serve.data_parallel, false, c.serve.runtime));
   if (c.serve.child.runs_engine) return run_engine(std::move(c.serve.runtime), c.serve.child.rank, false);
-  TRY(const std::vector<Line> lines, read_input(c.input));
+  TRY(const std::vector<batches::Line> lines, read_input(c.input));
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
-  const std::string key = random_hex();
-  c.serve.runtime.serve.access.api_keys.push_back(key);
+  c.serve.runtime.serve.access.api_keys.push_back(batches::random_hex());  // no other client may use it
   const int concurrency = 2 * c.serve.runtime.engine.max_num_seqs;
   c.serve.http.tls = {};  // its only client is this process
   c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));
-  const std::size_t failed =
-      Batch(lines, {"127.0.0.1", serving.server->port()}, key, concurrency, output).run();
+  const std::size_t failed = run_lines(lines, serving.runtime->service, concurrency, output);
   serving.server->stop(c.serve.shutdown_timeout_s * 1000);
   if (!output.flush()) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
   fmt::print(stderr, "{} requests, {} of them failed; answers in {}\n", lines.size(), failed, c.output);

@@ -142,7 +142,9 @@ Result<> serve(ServeCommand& c) {
                    "--data-parallel-size-local");
   StopSignals signals;
   TRY(std::vector<Serving> servings, start_servers(c));
-  signals.wait();
+  signals.wait([&] {
+    for (const Serving& serving : servings) serving.runtime->engine->log_state();
+  });
   for (Serving& serving : servings) serving.registration.reset();  // routers send no more requests
   log_info("stopping: answers in flight get up to {} s", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);

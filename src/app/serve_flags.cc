@@ -56,6 +56,15 @@ Result<> take_log_format(const std::string& name, ServeCommand&) {
   return {};
 }
 
+// Batches yield to other requests by their priority.
+Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
+  if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
+  c.batch_dir = folder;
+  Policy& policy = c.runtime.engine.policy;
+  if (policy == Policy::fcfs) policy = Policy::priority;
+  return {};
+}
+
 using ServeFlag = FlagRow<ServeCommand>;
 RuntimeOptions& runtime_of(ServeCommand& c) { return c.runtime; }
 ServeOptions& serving_of(ServeCommand& c) { return c.runtime.serve; }
@@ -209,6 +218,10 @@ constexpr ServeFlag kLogFlags[] = {
 };
 
 constexpr ServeFlag kOtherFlags[] = {
+    {"--batch-dir", flag::parsed<take_batch_dir>,
+     "Folder for /v1/files, /v1/batches and /v1/messages/batches, which continue after a restart; created if "
+     "missing, for one server. Sets --scheduling-policy priority unless it is lpm: batches yield to other "
+     "requests"},
     {"--enable-sleep-mode", flag::to<features_of, &ServeFeatures::sleep_mode>,
      "Let POST /sleep free the KV cache (level 1) or also the weights (level 2); needs --server-dev-mode"},
     {"--shutdown-timeout", flag::to<&ServeCommand::shutdown_timeout_s>,

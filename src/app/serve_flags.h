@@ -47,6 +47,7 @@ struct ServeCommand : RuntimeCommand {
   ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
+  std::string batch_dir;  // "": no files and batches
   LogStats log_stats;
   RegistrationFlags registration;
   Lists lists;

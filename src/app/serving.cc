@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/size_text.h"
+#include "batches/service.h"
 #include "local/version.h"
 #include "local/vllm_variables.h"
 
@@ -39,6 +41,10 @@ Result<Serving> start_serving(ServeCommand& c) {
   log_vllm_variables(environ);
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
+  std::unique_ptr<batches::Store> store;
+  if (!c.batch_dir.empty()) {
+    TRY(store, batches::Store::open(c.batch_dir));
+  }
   if (c.fingerprint.mode == "custom" && c.fingerprint.value.empty())
     return invalid("fingerprint-value", "must be given with --fingerprint-mode custom");
   c.runtime.serve.system_fingerprint = fingerprint(c);
@@ -59,6 +65,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
+  if (store) batches::start(std::move(store), serving.runtime->service);
   if (c.http.reuse_port) TRY_VOID(listen());
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();

@@ -1,9 +1,11 @@
-// The signals that stop a server: SIGINT and SIGTERM.
+// The signals of a server: SIGINT and SIGTERM stop it, SIGUSR1 asks for its state.
 #pragma once
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <semaphore>
 
 namespace octavo {
@@ -15,13 +17,15 @@ class StopSignals {
   // Call it before any other thread starts.
   StopSignals();
 
-  // Returns when the program should stop.
-  void wait();
+  // Returns when the program should stop. Until then, calls `on_usr1` on another thread for each SIGUSR1.
+  void wait(std::function<void()> on_usr1 = {});
 
  private:
   struct State {
     std::atomic<bool> may_wait = false;
     std::binary_semaphore came{0};
+    std::mutex mutex;  // guards on_usr1
+    std::function<void()> on_usr1;
   };
   sigset_t signals_{};
   std::shared_ptr<State> state_ = std::make_shared<State>();

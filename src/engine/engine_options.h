@@ -44,6 +44,13 @@ struct MpiPlace {
   int of_host = 1;  // number of them on this host
 };
 
+// Figures that cost a little time in each step.
+struct MetricsOptions {
+  bool kv_cache = false;          // KvResidencyStats
+  double kv_cache_sample = 0.01;  // share of the blocks, in (0, 1]
+  bool work = false;              // WorkStats
+};
+
 struct EngineOptions {
   int index = 0;               // index among the engines of one server
   int first_index = 0;         // number of engines of earlier servers; EngineInfo::index counts them
@@ -108,6 +115,7 @@ struct EngineOptions {
 
   std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding
   LoraOptions lora;
+  MetricsOptions metrics;
 
   int max_queued = 4096;  // answers accepted in addition to the running max_num_seqs
   int max_logprobs = 20;  // limit for one request; -1: the whole vocabulary

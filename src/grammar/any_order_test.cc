@@ -174,9 +174,7 @@ TEST(AnyOrder, ObjectsThatCannotBe) {
         R"({"type":"object","properties":{"a":{},"b":{}},"required":["a","b"],"maxProperties":1})",
         R"({"type":"object","properties":{"a":{},"b":{}},"minProperties":3,"additionalProperties":false})",
         R"({"type":"object","properties":{"a":{},"b":{}},"minProperties":2,"maxProperties":1})"}) {
-    const auto grammar = json_schema_grammar(schema);
-    ASSERT_TRUE(grammar);
-    EXPECT_FALSE(CompiledGrammar::compile(*grammar, testing::byte_vocabulary())) << schema;
+    EXPECT_FALSE(json_schema_grammar(schema)) << schema;
   }
 }
 

@@ -55,6 +55,7 @@ Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
       if (std::ranges::find(branch.done, goal) != branch.done.end()) continue;
       branch.done.push_back(goal);
       TRY_VOID(take(branch, goal));
+      if (!death_ && (branch.dead || branch.facts.types == 0)) death_ = goal;
     }
     if (branch.dead || branch.facts.types == 0) continue;
     TRY_VOID(finish_unevaluated(branch));
@@ -111,7 +112,10 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
   for (const auto part :
        {&FactsBuilder::scalar_holds, &FactsBuilder::array_holds, &FactsBuilder::object_holds}) {
     TRY(const bool known, (this->*part)(branch.facts, schema, keyword, value));
-    if (known) return {};
+    if (known) {
+      branch.facts.said.emplace_back(keyword, &schema);
+      return {};
+    }
   }
   return combinator_holds(branch, schema, keyword, value);
 }
@@ -166,7 +170,6 @@ Result<bool> FactsBuilder::scalar_holds(Facts& facts, const Json& schema, std::s
   } else if (keyword == "multipleOf") {
     TRY(Decimal d, divisor(schema));
     facts.number.multiples.push_back(std::move(d));
-    facts.multiple_of = &schema;
   } else if (keyword == "minLength") {
     return at_least(facts.length_min, schema, keyword);
   } else if (keyword == "maxLength") {

@@ -15,6 +15,9 @@ class FactsBuilder {
 
   Result<std::vector<Facts>> build(const Goals& goals);
 
+  // The goal that the first branch without values could not meet.
+  const std::optional<Goal>& death() const { return death_; }
+
  private:
   using Kind = Goal::Kind;
   struct Branch {
@@ -66,6 +69,7 @@ class FactsBuilder {
   Result<unsigned> types(const Json& schema) const;
 
   SchemaReader& reader_;
+  std::optional<Goal> death_;
   std::vector<Branch> open_;
   std::vector<const Json*> whole_;  // the schemas of which all others here are parts
   std::size_t branches_ = 1;

@@ -162,7 +162,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     TRY(Decimal d, divisor(schema));
     facts.types &= kInteger | kFraction;
     facts.number.non_multiples.push_back(std::move(d));
-    facts.multiple_of = &schema;
+    facts.said.emplace_back(keyword, &schema);
   } else if (keyword == "minLength") {
     return below(kString, facts.length_max);
   } else if (keyword == "maxLength") {

@@ -55,7 +55,12 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     facts.objects.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
-  if (facts.unevaluated_items && !speaks(facts.arrays, "items")) {
+  // A list of `items`, as up to 2019-09, leaves the items after it to additionalItems.
+  const bool all_items = std::ranges::any_of(facts.arrays, [](const Json* s) {
+    const Json* items = s->find("items");
+    return items && (!items->is(Json::Kind::array) || s->find("additionalItems"));
+  });
+  if (facts.unevaluated_items && !all_items) {
     Json rest = object(), prefix;
     prefix.kind = Json::Kind::array;
     prefix.items.resize(reader_.prefix_size(facts), yes);

@@ -1,7 +1,6 @@
 #include "grammar/grammar_cache.h"
 
 #include "grammar/choice.h"
-#include "grammar/contradiction.h"
 #include "grammar/json_value.h"
 #include "grammar/lark.h"
 #include "grammar/matcher.h"
@@ -40,15 +39,6 @@ std::string key_of(const GrammarSource& source) {
   const JsonOptions& o = source.options;
   return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(source.kind), static_cast<int>(o.whitespace),
                      o.strict, o.any_order, o.refuse_unknown, o.refuse_unique, source.text);
-}
-
-// Names the bounds that leave no text.
-Error explained(Error error, const GrammarSource& source) {
-  const bool schema = source.kind == GrammarKind::json_schema || source.kind == GrammarKind::structural_tag;
-  if (!schema || error.code != ErrorCode::invalid_argument) return error;
-  if (const std::string why = contradiction(source.text); !why.empty())
-    error.message = fmt::format("JSON Schema: {}: {}", why, error.message);
-  return error;
 }
 
 }  // namespace
@@ -93,9 +83,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     }
   } const under_way{*this, key};
   TRY(Grammar grammar, make_grammar(source));
-  auto made = CompiledGrammar::compile(std::move(grammar), vocabulary_, parser_bytes_max_);
-  if (!made) return std::unexpected(explained(std::move(made.error()), source));
-  const auto compiled = *std::move(made);
+  TRY(auto compiled, CompiledGrammar::compile(std::move(grammar), vocabulary_, parser_bytes_max_));
   const std::scoped_lock lock(mutex_);
   entries_.push_front({key, compiled});
   by_key_[key] = entries_.begin();

@@ -11,9 +11,10 @@ namespace {
 
 // Builds languages of unsigned decimal texts int[.fraction] that compare with a bound.
 class NumberTexts {
-  static constexpr std::uint32_t kZerosMax = 8, kFractionMax = 20;
+  static constexpr std::uint32_t kFractionMax = 20;
 
  public:
+  static constexpr std::uint32_t kZerosMax = 8;
   // bounded: fractions have a limit, so that a number cannot continue with zeros or a repeating period up to
   // max_tokens.
   NumberTexts(Grammar& grammar, bool fractions, bool bounded)
@@ -21,7 +22,13 @@ class NumberTexts {
 
   ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
   ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
+  // Where no other digit can follow, or none counts.
+  ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
   ExprId fraction_digits() { return g_.repeat(digit(), 0, fraction_max_); }
+  // Digits between the point and a digit that is not 0. A run of zeros ends.
+  ExprId fraction_before_digit() {
+    return g_.sequence({zeros(), g_.repeat(g_.sequence({digit(1), zeros()}), 0, kUnbounded)});
+  }
   ExprId any_fraction() {
     return fractions_ ? g_.optional(g_.sequence({g_.literal("."), digit(), fraction_digits()})) : g_.empty();
   }
@@ -65,9 +72,6 @@ class NumberTexts {
   ExprId rest(std::size_t count) {
     return g_.repeat(digit(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
   }
-
-  // At a bound, where no other digit can follow.
-  ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
 
   // The fractions that may follow the bound's own integer part.
   ExprId fraction_at_most(const std::string& bound, bool exclusive) {
@@ -142,8 +146,9 @@ std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers
   return g.sequence({g.leaf(*std::move(mantissas)), g.leaf(automaton_of(std::move(powers)))});
 }
 
-// Unsigned decimal texts whose value is a multiple of divisor / 10^scale.
-Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions) {
+// Unsigned decimal texts whose value is a multiple of divisor / 10^scale. all: with any number of zeros at
+// the end, for texts that are excluded.
+Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions, bool all) {
   Automaton out;
   const auto add_block = [&] {
     const auto first = static_cast<StateId>(out.states.size());
@@ -163,7 +168,13 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions)
   const StateId zero = 1, whole = add_block();
   std::vector<StateId> after_digits;  // blocks: the point and this many digits have been read
   if (fractions)
-    for (std::size_t j = 0; j <= scale + 1; ++j) after_digits.push_back(add_block());
+    for (std::size_t j = 0; j <= scale; ++j) after_digits.push_back(add_block());
+  const auto zeros = static_cast<StateId>(out.states.size());  // further zeros, which change nothing
+  out.states.resize(zeros + (fractions ? NumberTexts::kZerosMax : 0));
+  for (StateId z = zeros; z < out.states.size(); ++z) {
+    out.states[z].accepting = true;
+    if (z + 1 < out.states.size() || all) link(z, '0', z + 1 < out.states.size() ? z + 1 : z);
+  }
   out.states[zero].accepting = true;
   link(0, '0', zero);
   for (unsigned d = 1; d < 10; ++d) link(0, '0' + d, whole + d % divisor);
@@ -174,11 +185,9 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions)
     for (unsigned d = 0; d < 10; ++d) link(whole + r, '0' + d, whole + (r * 10 + d) % divisor);
     for (std::size_t j = 0; j < after_digits.size(); ++j) {
       const StateId state = after_digits[j] + r;
-      const std::size_t read = std::min(j, scale);
-      out.states[state].accepting = j > 0 && divides(r, scale - read);
-      if (j >= scale)
-        link(state, '0', after_digits[scale + 1] + r);
-      else
+      out.states[state].accepting = j > 0 && divides(r, scale - j);
+      if (j == scale && r == 0) link(state, '0', zeros);
+      if (j < scale)
         for (unsigned d = 0; d < 10; ++d) link(state, '0' + d, after_digits[j + 1] + (r * 10 + d) % divisor);
     }
   }
@@ -195,6 +204,22 @@ std::optional<std::uint64_t> small(const std::string& digits) {
   return value;
 }
 
+// The largest text of multiples that appended zeros may never reach: of 7, but not of 25. "" if zeros always
+// reach one. Large divisors get fewer digits: the automaton has a state for each remainder at each digit.
+std::string largest_multiple(const std::vector<Decimal>& multiples) {
+  constexpr std::uint64_t kLargeDivisor = 500;
+  std::string largest;
+  for (const Decimal& multiple : multiples) {
+    const std::uint64_t divisor = small(*multiple.scaled(multiple.fraction.size())).value_or(1);
+    std::uint64_t rest = divisor;
+    for (const std::uint64_t factor : {2, 5})
+      while (rest % factor == 0) rest /= factor;
+    if (rest > 1 && (largest.empty() || divisor > kLargeDivisor))
+      largest = std::string(divisor > kLargeDivisor ? 8 : 12, '9');
+  }
+  return largest;
+}
+
 // The unsigned texts between two bounds on the absolute value.
 std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
                                                    const std::optional<NumberLimits::Bound>& least,
@@ -204,11 +229,17 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
   std::vector<ExprId> factors;
   if (least && (!least->value.is_zero() || least->exclusive))
     factors.push_back(texts.at_least(least->value, least->exclusive));
-  if (most) factors.push_back(texts.at_most(most->value, most->exclusive));
+  if (most) {
+    factors.push_back(texts.at_most(most->value, most->exclusive));
+  } else if (const std::string largest = largest_multiple(limits.multiples); !largest.empty()) {
+    // A minimum near the largest text, or above it, leaves no room: then there is no largest one.
+    if (!least || least->value < *Decimal::parse(largest.substr(1)))
+      factors.push_back(texts.at_most(*Decimal::parse(largest), false));
+  }
   if (factors.empty()) factors.push_back(texts.any());
   if (!limits.integers)
-    factors.push_back(
-        g.sequence({texts.any_integer(), g.literal("."), texts.digits(), texts.digit(1), texts.digits()}));
+    factors.push_back(g.sequence({texts.any_integer(), g.literal("."), texts.fraction_before_digit(),
+                                  texts.digit(1), texts.digits()}));
   std::optional<Automaton> all;
   for (const ExprId factor : factors) {
     auto next = regular_automaton(g, factor, kDfaStatesMax);
@@ -221,9 +252,9 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
       const std::size_t scale = divisor.fraction.size();
       const auto scaled = small(*divisor.scaled(scale));
       if (!scaled || scale > 20) return std::unexpected(NumberProblem::multiple_of);
-      all =
-          combine(*all, multiples_of(static_cast<std::uint32_t>(*scaled), scale, limits.fractions),
-                  divisors == &limits.multiples ? Combine::intersection : Combine::difference, kDfaStatesMax);
+      const bool wanted = divisors == &limits.multiples;
+      all = combine(*all, multiples_of(static_cast<std::uint32_t>(*scaled), scale, limits.fractions, !wanted),
+                    wanted ? Combine::intersection : Combine::difference, kDfaStatesMax);
       if (!all) return std::unexpected(NumberProblem::too_large);
     }
   return *std::move(all);

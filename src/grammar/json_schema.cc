@@ -9,7 +9,10 @@ Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const 
                                std::string_view field) {
   TRY(const Json document, parse_json(schema, field));
   SchemaReader reader(document, field, options.refuse_unknown);
-  return SchemaWriter(grammar, reader, options).write({{&document}});
+  SchemaWriter writer(grammar, reader, options);
+  TRY(const RuleId root, writer.write({{&document}}));
+  TRY_VOID(writer.refuse_if_empty(root));
+  return root;
 }
 
 Result<Grammar> json_schema_grammar(std::string_view schema, const JsonOptions& options) {

@@ -185,6 +185,7 @@ TEST(SchemaKeywords, Formats) {
       {"iri-reference", "ü#x", "ü x"},
       {"uri-template", "/a/{id}{?x,y*}", "/a/{id"},
       {"regex", "^[a-z]+(foo|(?:b|c){0,3})?$", "(a"},
+      {"regex", "^[a-zA-Z0-9_]{3,16}x{2,2}y{12,17}z{8,120}$", "a{3,2}"},
       {"duration", "P1DT2H", "P"},
       {"json-pointer", "/a/~0b", "/a~2"},
   };

@@ -2,6 +2,7 @@
 // list of alternatives (Facts), each a plain conjunction.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -60,13 +61,14 @@ enum TypeBit : unsigned {
 
 struct Facts {
   const Json* about = nullptr;  // the first schema that says something itself, for error messages
+  std::vector<std::pair<std::string_view, const Json*>>
+      said;                     // keywords and their schemas, for error messages
   unsigned types = kAnyType;    // distinguishes integers from other numbers
 
   std::optional<std::vector<const Json*>> values;  // enum and const: one of these
   std::vector<const Json*> excluded;               // none of these
 
   NumberLimits number;
-  const Json* multiple_of = nullptr;  // a schema that asked for multiples, for error messages
 
   struct Pattern {
     const Json* schema;  // its `pattern`
@@ -96,6 +98,13 @@ struct Facts {
   // `arrays`.
   const Json* unevaluated_properties = nullptr;
   const Json* unevaluated_items = nullptr;
+
+  // The last schema with the keyword, for error messages.
+  const Json* says(std::string_view keyword) const {
+    const auto it =
+        std::find_if(said.rbegin(), said.rend(), [&](const auto& entry) { return entry.first == keyword; });
+    return it == said.rend() ? about : it->second;
+  }
 };
 
 class SchemaReader {
@@ -144,6 +153,9 @@ class SchemaReader {
                    fmt::format(text, std::forward<Args>(args)...));
   }
 
+  // Why no value satisfies the goals.
+  Result<Error> explain(const Goals& goals);
+
   static bool is_false(const Goals& goals);
   // The JSON pointer of a keyword of a schema of this document.
   std::string path(const Json* schema, std::string_view keyword) const;
@@ -160,6 +172,10 @@ class SchemaReader {
   Result<void> check_loops(const Json* schema);
   // A keyword or format that is not known: an error, or a line in the log.
   Result<void> unknown(const Json* schema, std::string_view what, std::string_view name) const;
+  Result<Error> contradiction(const Facts& facts);
+  std::optional<Error> crossed(const Facts& facts, std::string_view thing) const;
+  Result<Error> no_listed_value(const Facts& facts) const;
+  Result<std::optional<Error>> missing_member(const Facts& facts);
   Result<bool> disjoint(const Facts& a, const Facts& b, int depth);
   Result<bool> disjoint(const Goals& a, const Goals& b, int depth);
   const Json* member(const Json& object, std::string_view name);

@@ -220,14 +220,14 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
     const auto divisor = Decimal::parse(multiple.integer + multiple.fraction);
     TRY_VOID(reader_.work(
         100 * std::min(kMultipleOfMax, divisor ? divisor->count().value_or(kMultipleOfMax) : kMultipleOfMax),
-        facts.multiple_of, "multipleOf"));
+        facts.says("multipleOf"), "multipleOf"));
   }
   const auto text = number_text(g_, limits);
   if (!text && text.error() == NumberProblem::multiple_of)
-    return reader_.refuse(facts.multiple_of, "multipleOf",
+    return reader_.refuse(facts.says("multipleOf"), "multipleOf",
                           "is supported up to {} (without its decimal point)", kMultipleOfMax);
   if (!text)
-    return reader_.refuse(facts.multiple_of, "multipleOf",
+    return reader_.refuse(facts.says("multipleOf"), "multipleOf",
                           "with its limits the automaton has more than {} states", kDfaStatesMax);
   return without_numbers(*text, excluded, limits.fractions);
 }
@@ -250,6 +250,11 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
                                 ? scratch.optional(scratch.sequence({scratch.literal(".0"), zeros}))
                                 : scratch.sequence({scratch.literal("." + d->fraction), zeros});
     equal_texts.push_back(scratch.sequence({sign, whole, fraction}));
+    if (!fractions) continue;
+    // Zeros end before another digit makes a difference.
+    const std::string point = d->is_integer() ? "." : fmt::format(".{}", d->fraction);
+    equal_texts.push_back(scratch.sequence({sign, whole, scratch.literal(point + "000000000"),
+                                            scratch.repeat(scratch.byte_range('0', '9'), 0, kUnbounded)}));
   }
   if (!first) return text;
   auto left = regular_automaton(g_, text, kDfaStatesMax);

@@ -25,6 +25,8 @@ class SchemaWriter {
   // The rule of all values that satisfy the goals, with all rules it needs.
   Result<RuleId> write(const Goals& goals);
   RuleId any_object();
+  // An error that says why, if no text matches the rule that write() returned.
+  Result<void> refuse_if_empty(RuleId root);
 
  private:
   // A property that an object may have, in the order of the schema.
@@ -95,6 +97,7 @@ class SchemaWriter {
   ExprId array_of(ExprId item, std::uint32_t min, std::uint32_t max);
 
   Grammar& g_;
+  const RuleId first_rule_ = static_cast<RuleId>(g_.rules.size());
   SchemaReader& reader_;
   const JsonOptions& options_;
   std::map<Goals, RuleId> rules_;

@@ -64,14 +64,23 @@ namespace {
   "(?:[A-Za-z0-9_]|" OCTAVO_PERCENT ")(?:\\.?(?:[A-Za-z0-9_]|" OCTAVO_PERCENT "))*(?::[1-9]\\d{0,3}|\\*)?"
 
 // Regular expressions of a plain kind, which all dialects read: groups up to three deep, no look-around, no
-// names, no references; classes of single characters, \d \w \s and the usual ranges; {n}, {n,}, {0,n}.
+// names, no references; classes of single characters, \d \w \s and the usual ranges; {n}, {n,}, {m,n}.
 #define OCTAVO_ESCAPE "\\\\[dDwWsSbnrtfv\\\\/^$*+?.()\\[\\]{}|-]"
 #define OCTAVO_CLASS                                                  \
   "\\[\\^?(?:[^\\u0000-\\u001f\\\\\\[\\]^&~|-]|\\\\[dDwWsSnrtfv\\\\/" \
   "^$*+?.()\\[\\]{}|-]|a-z|A-Z|0-9|a-f|A-F)+-?\\]"
 #define OCTAVO_ATOM "(?:[^\\u0000-\\u001f\\\\()\\[\\]{}*+?^$|]|" OCTAVO_ESCAPE "|" OCTAVO_CLASS
-#define OCTAVO_TIMES                                   \
-  ")(?:(?:[*+?]|\\{\\d{1,3},?\\}|\\{0,\\d{1,3}\\})\\?" \
+// {m,n} with m <= n: of one digit; of different numbers of digits; of two with different tens, or between 10
+// and 19, or from a full ten on.
+#define OCTAVO_RANGE                                                                                       \
+  "0,\\d|1,[1-9]|2,[2-9]|3,[3-9]|4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|\\d,[1-9]\\d{1,2}"             \
+  "|[1-9]\\d,[1-9]\\d\\d|1\\d,[2-9]\\d|2\\d,[3-9]\\d|3\\d,[4-9]\\d|4\\d,[5-9]\\d|5\\d,[6-9]\\d|6\\d,[7-9]" \
+  "\\d"                                                                                                    \
+  "|7\\d,[89]\\d|8\\d,9\\d|10,1\\d|11,1[1-9]|12,1[2-9]|13,1[3-9]|14,1[4-9]|15,1[5-9]|16,1[6-9]|17,1[7-9]"  \
+  "|18,1[89]|19,19|20,2\\d|30,3\\d|40,4\\d|50,5\\d|60,6\\d|70,7\\d|80,8\\d|90,9\\d"
+#define OCTAVO_TIMES                            \
+  ")(?:(?:[*+?]|\\{(?:\\d{1,3},?|" OCTAVO_RANGE \
+  ")\\})\\?"                                    \
   "?)?|[\\^$])*"
 #define OCTAVO_GROUP(INNER) "|\\((?:\\?:)?" INNER "(?:\\|" INNER ")*\\)"
 #define OCTAVO_REGEX_0 "(?:" OCTAVO_ATOM OCTAVO_TIMES

@@ -18,7 +18,10 @@ Exchange::Exchange(Request request, BodyShare body_share, std::shared_ptr<Connec
       begun_us_(now_us()),
       connection_(std::move(connection)),
       serial_(serial) {}
+Exchange::Exchange(Request request) : Exchange(std::move(request), BodyShare(), nullptr, 0) {}
+
 Exchange::~Exchange() {
+  if (!connection_) return;
   count(status_ == 0 ? 500 : status_.load(), 0);
   connection_->abandon(serial_);
 }

@@ -39,13 +39,13 @@ class Exchange {
  public:
   Exchange(Request request, BodyShare body_share, std::shared_ptr<Connection> connection,
            std::uint64_t serial);
-  ~Exchange();
+  virtual ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
   const Request& request() const { return request_; }
   // Index of the connection's event loop.
-  std::size_t loop_number() const;
+  virtual std::size_t loop_number() const;
   // Moves the body out. It still counts in the server's budget until the exchange ends or release_body() is
   // called. Only for the thread that handles the request.
   std::string take_body() { return std::exchange(request_.body, {}); }
@@ -57,26 +57,30 @@ class Exchange {
   // Adds a header field to the response, wherever it is made.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
 
-  void respond(Response response);
+  virtual void respond(Response response);
 
   // Sends the header; response.body is the first piece (may be empty). HTTP/1.1 clients receive chunks,
   // HTTP/1.0 clients plain bytes.
-  void start_stream(Response response);
+  virtual void start_stream(Response response);
   // A piece of any size. False: the client is gone, or more than ServerOptions::stream_buffer_bytes_max of
   // earlier pieces is unsent and the connection is being closed. The owner can stop.
-  bool write(std::string_view piece);
+  virtual bool write(std::string_view piece);
   // For owners that can wait. True: the buffer is full; write the next piece after `resume` was called. It is
   // called once, on the server's thread, when there is room or the connection has closed.
-  bool wait_writable(std::function<void()> resume);
-  void finish();
+  virtual bool wait_writable(std::function<void()> resume);
+  virtual void finish();
   // Bytes that the client has not received yet; a fast producer can wait until the number falls.
-  std::size_t unsent_bytes() const;
+  virtual std::size_t unsent_bytes() const;
   // Closes the connection of a client that does not read (CloseReason::too_slow).
-  void cut();
+  virtual void cut();
 
   // Called once, on the server's thread (or at once if it has already happened), if the connection closes
   // before the response is complete. Not called after a complete response.
-  void on_close(std::function<void(CloseReason)> callback);
+  virtual void on_close(std::function<void(CloseReason)> callback);
+
+ protected:
+  // Without a connection: a class that overrides all virtual functions.
+  explicit Exchange(Request request);
 
  private:
   void count(int status, std::uint64_t response_bytes);
@@ -87,7 +91,7 @@ class Exchange {
   std::atomic<int> status_ = 0;  // status of a stream
   std::atomic_flag counted_;
   Headers extra_;
-  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<Connection> connection_;  // null: see the protected constructor
   std::uint64_t serial_;  // number of the request on its connection
 };
 

@@ -1,6 +1,7 @@
 // HTTP messages as plain data.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ struct Request {
   Headers headers;
   std::string body;
   std::string peer;  // the client's address
+  // Who sent it: a client; this process (LocalExchange), with a name of its choice as `peer`; or this process
+  // in the background, so that it yields to all other requests.
+  enum class Origin : std::uint8_t { client, process, background };
+  Origin origin = Origin::client;
 };
 
 struct Response {

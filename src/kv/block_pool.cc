@@ -63,15 +63,18 @@ BlockId BlockPool::allocate(int group) {
   CHECK(free_ > 0);
   const BlockId block = blocks_[at(total_)].newer;
   unlink(block);
+  if (observer_ && blocks_[at(block)].prefix != kEmptyPrefix) observer_->evicted(block);
   forget(block);
   --free_;
   blocks_[at(block)].references = 1;
   blocks_[at(block)].group = group;
+  if (observer_) observer_->allocated(block);
   return block;
 }
 
 void BlockPool::acquire(BlockId block) {
   Block& b = blocks_[at(block)];
+  if (observer_) observer_->acquired(block);
   if (b.references++ > 0) {
     ++extra_references_[at(b.group)];
     return;
@@ -137,6 +140,7 @@ void BlockPool::reset() {
   for (BlockId block = 0; block < total_; ++block) forget(block);
   log_ = log;
   if (log_) log_->write({.kind = KvEvent::Kind::cleared});
+  if (observer_) observer_->cleared();
 }
 
 // Whether another block of the group has the same key.

@@ -36,6 +36,18 @@ struct BlockContent {
   Hash128 parent_key = {};  // key of the block before, zero for the first; only reported, never compared
 };
 
+// Learns what happens to blocks.
+class BlockObserver {
+ public:
+  virtual void allocated(BlockId block) = 0;
+  virtual void acquired(BlockId block) = 0;  // the block has one more user
+  virtual void evicted(BlockId block) = 0;   // its cached content is dropped for another; allocated() follows
+  virtual void cleared() = 0;                // all contents are dropped
+
+ protected:
+  ~BlockObserver() = default;
+};
+
 class BlockPool {
  public:
   // group_count: number of cache groups that use the pool, for extra_references().
@@ -81,6 +93,9 @@ class BlockPool {
   // The log must outlive this.
   void tell(KvEventLog& log) { log_ = &log; }
 
+  // From now on, calls the observer, which must outlive this.
+  void observe(BlockObserver& observer) { observer_ = &observer; }
+
   // If the log has lost events, logs all contents again once it has room.
   void tell_all();
 
@@ -121,6 +136,7 @@ class BlockPool {
   std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // [group]
   KvEventLog* log_ = nullptr;
+  BlockObserver* observer_ = nullptr;
 };
 
 }  // namespace octavo

@@ -255,6 +255,17 @@ constexpr EngineFlag kSampling[] = {
      {.no_default = true}},
 };
 
+constexpr EngineFlag kMetrics[] = {
+    {"--kv-cache-metrics", flag::to<&E::metrics, &MetricsOptions::kv_cache>,
+     "Measure how long KV blocks stay in the cache: vllm:kv_block_lifetime_seconds, "
+     "vllm:kv_block_idle_before_evict_seconds, vllm:kv_block_reuse_gap_seconds"},
+    {"--kv-cache-metrics-sample", flag::to<&E::metrics, &MetricsOptions::kv_cache_sample>,
+     "Share of the KV blocks that --kv-cache-metrics measures", flag::range(1e-6, 1.0)},
+    {"--enable-mfu-metrics", flag::to<&E::metrics, &MetricsOptions::work>,
+     "Estimate the operations and bytes of all steps: vllm:estimated_flops_per_gpu_total, "
+     "vllm:estimated_read_bytes_per_gpu_total, vllm:estimated_write_bytes_per_gpu_total"},
+};
+
 }  // namespace
 
 void add_engine_flags(CLI::App& command, EngineOptions& options) {
@@ -267,6 +278,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& options) {
   add_flags(command, options, "LoRA", kLora);
   add_flags(command, options, "Multimodal", kMultimodal);
   add_flags(command, options, "Sampling", kSampling);
+  add_flags(command, options, "Metrics", kMetrics);
 }
 
 namespace {

@@ -138,7 +138,8 @@ Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>&
                    engine.nodes.rank);
   if (engine.rank_layout().size() * engine.data_parallel_size + options.engines.elsewhere == 1) return {};
   TRY(std::string program, octavo_program());
-  options.engine_command = {std::move(program), "serve"};
+  options.engine_program = std::move(program);
+  options.engine_command = {"octavo", "serve"};
   options.engine_command.insert(options.engine_command.end(), words.begin(), words.end());
   if (!engine.processors.empty())
     options.engine_command.insert(options.engine_command.end(), {kProcessorsFlag, engine.processors});
@@ -161,6 +162,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   } catch (const CLI::ParseError& error) {
     return invalid("", "{}", error.what());
   }
+  if (command.data_parallel.elastic)
+    return field_failure("enable_elastic_ep", ErrorCode::unsupported, "is for `octavo serve`");
   TRY_VOID(take_data_parallel(command.data_parallel, false, command.runtime));
   TRY_VOID(take_kv_environment(command, environment));
   if (!command.otlp_traces_endpoint.empty()) {

@@ -30,6 +30,10 @@ void ReloadableEngine::reset_prefix_cache() {
   if (const auto awake = engine()) awake->reset_prefix_cache();
 }
 
+void ReloadableEngine::log_state() {
+  if (const auto awake = engine()) awake->log_state();
+}
+
 void ReloadableEngine::look_at_prefixes() {
   if (const auto awake = engine()) awake->look_at_prefixes();
 }

@@ -24,6 +24,7 @@ class ReloadableEngine final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void log_state() override;
   // Both return when it is done. Level 1 is the engine's own.
   void sleep(int level, Done done) override;
   // Errors: what load() says; a model of another size.

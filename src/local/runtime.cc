@@ -226,6 +226,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index - first_here);
+      one.program = options.engine_program;
       if (index == first_here) one.progress = progress;
       one.on_several_hosts = options.engine.nodes.count > 1 || options.engine.mpi;
       take_other_weights(options, one);

@@ -53,6 +53,7 @@ struct RuntimeOptions {
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
   std::vector<std::string> engine_command;  // of an engine's separate process; if empty, it runs in this one
+  std::string engine_program = "/proc/self/exe";  // the program of that command
   EngineGroup engines;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor

@@ -144,6 +144,10 @@ void DataParallelClient::reset_prefix_cache() {
   for (const auto& engine : engines()) engine->reset_prefix_cache();
 }
 
+void DataParallelClient::log_state() {
+  for (const auto& engine : engines()) engine->log_state();
+}
+
 void DataParallelClient::look_at_prefixes() {
   for (const auto& engine : engines()) engine->look_at_prefixes();
 }

@@ -44,6 +44,7 @@ class DataParallelClient final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void log_state() override;
   // Applies to all engines, and to those added later. Reports the first error after all engines have
   // responded.
   void load_adapter(AdapterSource source, AdapterDone done) override;

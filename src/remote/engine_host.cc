@@ -148,6 +148,8 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
     engine.reset_prefix_cache();
   } else if (std::holds_alternative<LookAtPrefixes>(message)) {
     engine.look_at_prefixes();
+  } else if (std::holds_alternative<LogState>(message)) {
+    engine.log_state();
   } else if (std::holds_alternative<Sleep>(message)) {
     engine.sleep(1, [this](const Result<>& result) {
       send(Slept{result ? std::nullopt : std::optional(result.error())});

@@ -84,6 +84,8 @@ void EngineProcess::reset_prefix_cache() { post(ResetPrefixCache{}); }
 
 void EngineProcess::look_at_prefixes() { post(LookAtPrefixes{}); }
 
+void EngineProcess::log_state() { post(LogState{}); }
+
 void EngineProcess::load_adapter(AdapterSource source, AdapterDone done) {
   change_adapter({.source = std::move(source)}, std::move(done));
 }

@@ -67,6 +67,7 @@ class EngineProcess final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
+  void log_state() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
   // Level 2 ends the process, and wake_up() starts a new one.
@@ -98,8 +99,8 @@ class EngineProcess final : public EngineClient {
     PauseMode mode;
     Done done;
   };
-  using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, AdapterCommand, WakeUp,
-                               PauseCommand, Resume>;
+  using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, LogState, AdapterCommand,
+                               WakeUp, PauseCommand, Resume>;
 
   // Members that callers and the thread share, guarded by mutex_.
   struct Shared {

@@ -50,6 +50,7 @@ template void append_frame(std::string&, const Submit&);
 template void append_frame(std::string&, const Abort&);
 template void append_frame(std::string&, const ResetPrefixCache&);
 template void append_frame(std::string&, const LookAtPrefixes&);
+template void append_frame(std::string&, const LogState&);
 template void append_frame(std::string&, const ChangeAdapter&);
 template void append_frame(std::string&, const Sleep&);
 template void append_frame(std::string&, const WakeUp&);

@@ -38,6 +38,7 @@ struct Abort {
 };
 struct ResetPrefixCache {};
 struct LookAtPrefixes {};
+struct LogState {};
 struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
   std::uint64_t id = 0;  // id of the response; 0 for no response
   AdapterSource source;
@@ -51,7 +52,7 @@ struct Pause {           // EngineClient::pause
 };
 struct Resume {};
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
-                              Resume, LookAtPrefixes>;
+                              Resume, LookAtPrefixes, LogState>;
 
 // Messages from the engine. Stats are sent several times a second, even without work: silence means that the
 // engine hangs.

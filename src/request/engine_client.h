@@ -47,6 +47,8 @@ class EngineClient {
 
   // Makes stats() report the prefix tree after the next step. Takes time linear in the cached blocks.
   virtual void look_at_prefixes() {}
+  // Writes queues, blocks and the last plan of each engine to the log; no texts.
+  virtual void log_state() {}
 
   // Loads a LoRA adapter, or replaces the one with this name. `done` reports that its weights are in memory,
   // or the error. Requests may name the adapter at once; they wait for it.

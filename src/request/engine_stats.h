@@ -67,12 +67,22 @@ inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
     "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
 
+// Where the KV of a prompt's cached tokens was, if not in this engine's cache.
+enum class KvSource : std::uint8_t {
+  peer,  // another engine
+  host,  // the tier in host memory
+  disk,  // the tier below: a disk or a store
+};
+inline constexpr int kKvSources = 3;
+inline constexpr std::array<std::string_view, kKvSources> kKvSourceNames = {"peer", "host", "disk"};
+
 // KV blocks received from and sent to other engines. Buckets as in vLLM's NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
   int held_blocks = 0;       // gauge: blocks held for other engines, or loaded for waiting requests
   std::int64_t queries = 0;  // prompt tokens requested, not cached here
   std::int64_t hits = 0;     // of `queries`: tokens fetched
+  std::array<std::int64_t, kKvSources> hits_by_source{};  // `hits` by KvSource
   Histogram seconds{
       {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // per fetch from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
@@ -97,6 +107,31 @@ struct KvTierStats {
   std::int64_t evicted_blocks = 0;
   std::int64_t dropped_stores = 0;  // blocks not written because the tier was too slow
   std::int64_t skipped_loads = 0;   // prompts computed because that was faster than loading
+};
+
+// Times of sampled KV blocks, in vLLM's buckets.
+inline Histogram residency_histogram() {
+  return Histogram({.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800});
+}
+struct KvResidencyStats {
+  bool enabled = false;
+  Histogram lifetime = residency_histogram();           // from allocation to eviction
+  Histogram idle_before_evict = residency_histogram();  // from the last use to eviction
+  Histogram reuse_gap = residency_histogram();          // between uses of a block
+};
+
+// Estimated work of all steps, on one device (or CPU rank).
+struct WorkStats {
+  bool enabled = false;
+  double operations = 0;  // floating-point operations
+  double read_bytes = 0;
+  double written_bytes = 0;
+};
+
+// Parts of prompts that were looked up among the encoded images and sounds.
+struct MediaCacheStats {
+  std::int64_t queries = 0;
+  std::int64_t hits = 0;
 };
 
 // State of an engine's process. starting: requests wait for the restart. away: ranks on other hosts are
@@ -144,6 +179,9 @@ struct EngineStats {
   KvTransferStats kv_transfer{};
   KvTierStats kv_host_tier{};
   KvTierStats kv_tier{};  // on a disk, or in a store
+  KvResidencyStats kv_residency{};
+  WorkStats work{};
+  MediaCacheStats media_cache{};
   PrefixTree prefixes{};  // when EngineClient::look_at_prefixes() was last called
 };
 

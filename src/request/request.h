@@ -64,6 +64,8 @@ struct Request {
   // First token of the second text, for models with token types; nullopt: there is one text.
   std::optional<int> second_text;
 
+  bool report_progress = false;  // Output::computed_tokens while the prompt is computed
+
   std::vector<MediaPart> media;  // parts of the prompt by position, or the source
 
   int answers() const {
@@ -108,6 +110,8 @@ struct Output {
   std::vector<TokenLogprobs> prompt_logprobs;
   std::vector<float> pooled;  // the whole answer of a pooling task, as the model gives it
   int cached_tokens = 0;  // prompt tokens whose KV was found in the cache
+  // With Request::report_progress, in outputs without tokens: prompt tokens that are computed or cached.
+  int computed_tokens = 0;
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
   std::optional<Error> error;         // with FinishReason::error; its code tells client from server errors

@@ -95,6 +95,7 @@ class Scheduler {
   // Logs the changes of the prefix cache; see BlockPool.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
+  void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
 
   // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, adds blank blocks and a blank
   // state, if the tokens after the last block need one; the caller fills them before publish(). extras: see

@@ -55,6 +55,7 @@ void ApiServer::open(std::shared_ptr<Service> service) { door_->service = std::m
 void ApiServer::stop(int grace_ms) {
   const auto service = door_->service.load();
   if (service) service->live.stop();  // or its streams would be waited for
+  if (service && service->batches) service->batches->stop();
   if (!server_->drain(grace_ms) && service) {
     for (const auto& generation : service->generations.all()) generation->shut_down();
     server_->drain(kLastWordsMs);

@@ -26,6 +26,7 @@ struct Script {
   bool hang = false;                      // after the last token, wait for an abort
   int tokens_per_step = 1;
   std::vector<float> pooled{};  // of texts that are read: the whole answer
+  std::vector<int> computed{};  // Output::computed_tokens of the outputs before the first token
 };
 
 class FakeEngine final : public EngineClient {
@@ -48,6 +49,7 @@ class FakeEngine final : public EngineClient {
     active.prompt = request.prompt;
     active.logprobs = request.sampling.logprobs;
     active.prompt_logprobs = request.sampling.prompt_logprobs.has_value();
+    active.reports = request.report_progress;
     active.times.arrived_us = now_us();
     for (int i = 0; i < request.sampling.n; ++i) active.answers.push_back({.script = script_(request, i)});
     ++submitted;
@@ -106,6 +108,7 @@ class FakeEngine final : public EngineClient {
   struct AnswerState {
     Script script;
     int produced = 0;
+    std::size_t reported = 0;
     bool done = false;
   };
   struct Active {
@@ -114,6 +117,7 @@ class FakeEngine final : public EngineClient {
     std::vector<TokenId> prompt{};
     std::optional<int> logprobs{};
     bool prompt_logprobs = false;
+    bool reports = false;
     std::vector<AnswerState> answers{};
     RequestTimes times{};
   };
@@ -151,6 +155,10 @@ class FakeEngine final : public EngineClient {
     const Script& script = answer.script;
     if (aborted_.contains(id)) {
       output.finished = FinishReason::abort;
+    } else if (active.reports && answer.reported < script.computed.size()) {
+      output.computed_tokens = script.computed[answer.reported++];
+      output.cached_tokens = script.computed.front();
+      return output;
     } else {
       for (int i = 0; i < script.tokens_per_step && !output.finished; ++i)
         generate_one(active, answer, output);

@@ -70,6 +70,8 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
       unfinished_runs_(plan_.prompts.size()),
       written_us_(now_us()) {
   const int n = plan_.request.sampling.n;
+  if (streaming() && plan_.request.stream_options.include_progress)
+    progress_ = std::make_unique<PromptProgress>(plan_);
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
     Run& run = runs_.emplace_back();
     run.unfinished = n;
@@ -285,10 +287,20 @@ void Generation::keep_alive(std::string& out) {
   service_->deadlines.add((silent ? now : written_us_) + silence_us, weak_from_this());
 }
 
+// True: the output is nothing but progress.
+bool Generation::report_progress(const Mail& mail, std::string& out) {
+  if (const auto progress = progress_->take(mail.prompt, mail.output, mail.at_us); progress && !concluded_) {
+    open_stream();
+    out += plan_.reply->progress(*progress);
+  }
+  return mail.output.token_ids.empty() && !mail.output.finished;
+}
+
 void Generation::take(Mail&& mail, std::string& out) {
   Run& run = runs_[mail.prompt];
   Choice& choice = run.choices[static_cast<std::size_t>(mail.output.index)];
   measure(run, choice, mail);
+  if (progress_ && report_progress(mail, out)) return;
   const std::optional<FinishReason> ended = mail.output.finished;
   const std::optional<Error> error = mail.output.error;
   const RequestTimes times = mail.output.times;
@@ -400,7 +412,8 @@ void Generation::emit(Run& run, Choice& choice, AnswerPart&& part, std::string& 
   if (streaming() && first) {
     openai::Usage before = usage();
     before.completion_tokens = 0;
-    out += plan_.reply->open(part.index, run.echoed, plan_.request.continuous_usage ? &before : nullptr);
+    out += plan_.reply->open(part.index, run.echoed,
+                             plan_.request.stream_options.continuous_usage ? &before : nullptr);
   }
   const bool ends = part.finish.has_value();
   choice.kept.append(std::move(part));
@@ -416,8 +429,8 @@ void Generation::send_kept(Choice& choice, std::string& out) {
                            !part.logprobs.empty() ||
                            (plan_.request.return_token_ids && !part.token_ids.empty());
   if (!has_content) return;
-  const openai::Usage so_far = plan_.request.continuous_usage ? usage() : openai::Usage{};
-  out += plan_.reply->part(part, plan_.request.continuous_usage ? &so_far : nullptr);
+  const openai::Usage so_far = plan_.request.stream_options.continuous_usage ? usage() : openai::Usage{};
+  out += plan_.reply->part(part, plan_.request.stream_options.continuous_usage ? &so_far : nullptr);
 }
 
 void Generation::add_echo(const Run& run, std::size_t prompt, AnswerPart& part) const {

@@ -16,6 +16,7 @@
 #include "serve/beam_search.h"
 #include "serve/generation_plan.h"
 #include "serve/openai/output_processor.h"
+#include "serve/prompt_progress.h"
 #include "serve/service.h"
 #include "serve/submission.h"
 
@@ -30,6 +31,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
 
+  const std::string& request_id() const { return plan_.request.request_id; }
   // Ends what is unfinished, with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
   // Any thread. Ends it with an error to the client: the server stops.
@@ -76,6 +78,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void end_with(Error error);
   void keep_alive(std::string& out);
   std::optional<Error> told_to_end();
+  bool report_progress(const Mail& mail, std::string& out);
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);
@@ -101,6 +104,7 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   // Used by the draining worker only.
   std::shared_ptr<http::Exchange> exchange_;
   std::vector<Run> runs_;
+  std::unique_ptr<PromptProgress> progress_;  // null: not requested
   std::vector<Mail> batch_;  // taken from the mailbox
   std::size_t next_ = 0;     // of the batch
   std::size_t unfinished_runs_;

@@ -32,6 +32,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.grammar = asked.output;
   if (asked.resume) request.answers_so_far = {{.index = 0, .tokens = *asked.resume}};
   request.engine = plan.engine;
+  request.report_progress = asked.stream && asked.stream_options.include_progress;
   request.kv_transfer = asked.kv_transfer;
   // A grammar does not apply to thoughts at the begin of an answer.
   if (plan.thinking && plan.thinking->open && !plan.thinking->text)

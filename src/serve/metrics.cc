@@ -120,6 +120,55 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   }
 }
 
+// Where the KV of cached prompt tokens was when their request arrived.
+void write_cached_sources(Engines engines, Exposition& out) {
+  constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
+  out.begin(kName,
+            "Prompt tokens from a cache, by where their KV was: this engine's cache (device), another engine "
+            "(peer), host memory (host), or a disk or store (disk).",
+            "counter");
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    const EngineStats& e = engines[i];
+    out.sample(kName, i, "source", "device",
+               static_cast<double>(e.prompt_tokens_cached - std::min(e.kv_transfer.hits, e.prompt_tokens_cached)));
+    for (std::size_t source = 0; source < kKvSourceNames.size(); ++source)
+      out.sample(kName, i, "source", kKvSourceNames[source],
+                 static_cast<double>(e.kv_transfer.hits_by_source[source]));
+  }
+}
+
+void write_residency(Engines engines, Exposition& out) {
+  const auto of = [](auto KvResidencyStats::*which) {
+    return [=](const EngineStats& e) -> const auto& { return e.kv_residency.*which; };
+  };
+  out.histogram("kv_block_lifetime_seconds", "Time from the allocation of a KV block to its eviction (sampled).",
+                engines, of(&KvResidencyStats::lifetime));
+  out.histogram("kv_block_idle_before_evict_seconds",
+                "Time from the last use of a KV block to its eviction (sampled).", engines,
+                of(&KvResidencyStats::idle_before_evict));
+  out.histogram("kv_block_reuse_gap_seconds", "Time between two uses of a KV block (sampled).", engines,
+                of(&KvResidencyStats::reuse_gap));
+}
+
+void write_work(Engines engines, Exposition& out) {
+  const auto of = [](double WorkStats::*which) {
+    return [=](const EngineStats& e) { return e.work.*which; };
+  };
+  out.counter("estimated_flops_per_gpu", "Estimated floating-point operations of a device.", engines,
+              of(&WorkStats::operations));
+  out.counter("estimated_read_bytes_per_gpu", "Estimated bytes that a device has read from its memory.", engines,
+              of(&WorkStats::read_bytes));
+  out.counter("estimated_write_bytes_per_gpu", "Estimated bytes that a device has written to its memory.", engines,
+              of(&WorkStats::written_bytes));
+}
+
+void write_media_cache(Engines engines, Exposition& out) {
+  out.counter("mm_cache_queries", "Images and sounds of prompts that were looked up among the encoded ones.",
+              engines, [](const EngineStats& e) { return e.media_cache.queries; });
+  out.counter("mm_cache_hits", "Of these, those that were encoded already.", engines,
+              [](const EngineStats& e) { return e.media_cache.hits; });
+}
+
 void write_drafts(Engines engines, Exposition& out) {
   using Stats = EngineStats;
   out.counter("spec_decode_num_drafts", "Times that draft tokens were verified.", engines, &Stats::drafts);
@@ -154,6 +203,8 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
   out.counter("prompt_tokens_cached", "Prompt tokens taken from the prefix cache.", engines,
               &Stats::prompt_tokens_cached);
   write_prompt_sources(engines, out);
+  write_cached_sources(engines, out);
+  write_media_cache(engines, out);
   out.counter("generation_tokens", "Tokens generated.", engines, &Stats::generation_tokens);
   out.histogram("iteration_tokens_total", "Tokens that a step computed.", engines, &Stats::step_tokens);
   write_drafts(engines, out);
@@ -371,6 +422,9 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
   if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
   if (std::ranges::any_of(engines, has_tiers)) write_kv_tiers(engines, out);
+  if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.kv_residency.enabled; }))
+    write_residency(engines, out);
+  if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; })) write_work(engines, out);
 
   std::vector<Answers> answers;  // of each engine
   {

@@ -12,6 +12,7 @@
 #include "request/engine_stats.h"
 #include "request/histogram.h"
 #include "request/request.h"
+#include "serve/http_metrics.h"
 
 namespace octavo {
 
@@ -46,6 +47,8 @@ class Metrics {
 
   // Labels each engine's values with its index.
   std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
+
+  HttpMetrics http;
 
  private:
   // Finished answers of one engine.

@@ -104,7 +104,7 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .return_token_ids = request.return_token_ids,
           .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
           .return_prompt_logprobs = request.return_prompt_logprobs,
-          .include_usage = request.include_usage,
+          .include_usage = request.stream_options.include_usage,
           .tools = request.tools,
           .n = p.n};
 }

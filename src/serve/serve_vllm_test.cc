@@ -1,6 +1,9 @@
 // Fields and routes that vLLM's tests and clients rely on, through the whole server.
 #include <gmock/gmock.h>
 
+#include <set>
+#include <thread>
+
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -33,6 +36,68 @@ TEST_F(ServeTest, InvocationsAreChatsOrCompletions) {
   EXPECT_THAT(post("/invocations", R"({"input":"x"})").body, HasSubstr("must have messages"));
   EXPECT_EQ(post("/invocations", R"({"messages":[],"model":"demo"})").status, 400);
   EXPECT_EQ(post("/invocations", "[").status, 400);
+}
+
+TEST_F(ServeTest, SeveralConversationsHaveAChoiceEach) {
+  serve([](const Request& request, int) {
+    return Script{.tokens = ending(request.prompt.size() % 2 == 0 ? "even" : "odd")};
+  });
+  const std::string one = R"([{"role":"user","content":"Hi"}])",
+                    other = R"([{"role":"user","content":"Hey"}])";
+  const std::string both = R"({"messages":[)" + one + "," + other + "]";
+  const json::object answer = reply("/v1/chat/completions/batch", both + "}");
+  ASSERT_EQ(answer.at("choices").as_array().size(), 2U);
+  std::set<std::string> texts;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(answer.at("choices").at(static_cast<std::size_t>(i)).at("index"), i);
+    texts.emplace(
+        answer.at("choices").at(static_cast<std::size_t>(i)).at("message").at("content").as_string());
+  }
+  EXPECT_EQ(texts, (std::set<std::string>{"even", "odd"}));
+  EXPECT_EQ(post("/v1/chat/completions/batch", both + R"(,"stream":true})").status, 400);
+  EXPECT_EQ(post("/v1/chat/completions/batch", both + R"(,"n":2})").status, 400);
+  EXPECT_EQ(post("/v1/chat/completions/batch", R"({"messages":[]})").status, 400);
+  EXPECT_THAT(
+      post("/v1/chat/completions/batch", R"({"messages":[)" + one + R"(,[{"role":1,"content":"y"}]]})").body,
+      HasSubstr("messages[1][0]"));
+}
+
+TEST_F(ServeTest, RequestsAreAbortedByTheirIds) {
+  serve([](const Request&, int) { return Script{.hang = true}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.features.dev_mode = true; });
+  std::vector<std::jthread> clients;
+  for (const char* id : {"a", "b", "c"})
+    clients.emplace_back(
+        [this, id] { post("/v1/completions", kCompletion + fmt::format(R"(,"request_id":"{}"}})", id)); });
+  ASSERT_TRUE(eventually([&] { return engine_->running() == 3; }));
+  EXPECT_EQ(post("/inference/v1/abort_requests", "{}").status, 400);
+  EXPECT_EQ(reply("/inference/v1/abort_requests", R"({"request_ids":["a","x"]})").at("aborted"), 1);
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 2; }));
+  EXPECT_EQ(reply("/abort_requests", "{}").at("aborted"), 2);
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
+}
+
+TEST_F(ServeTest, RoutesOfVllmThatAreMissingSayWhy) {
+  serve_text("x");
+  const http::Response weights = post("/update_weights", "{}");
+  EXPECT_EQ(weights.status, 404);
+  EXPECT_THAT(weights.body, HasSubstr("/update_weights_from_disk"));
+  EXPECT_THAT(client().get("/v1/realtime").value().body, HasSubstr("WebSockets"));
+}
+
+TEST_F(ServeTest, MessagesAndResponsesAreRenderedAsChats) {
+  serve_text("x");
+  const json::object messages =
+      reply("/v1/messages/render", R"({"max_tokens":9,"messages":[{"role":"user","content":"Hi"}]})");
+  const json::object response = reply("/v1/responses/render", R"({"input":"Hi"})");
+  EXPECT_EQ(messages.at("token_ids"), response.at("token_ids"));
+  EXPECT_EQ(engine_->submitted, 0);
+}
+
+TEST_F(ServeTest, BatchesNeedTheirFolder) {
+  serve_text("x");
+  for (const char* path : {"/v1/files", "/v1/batches/b", "/v1/messages/batches"})
+    EXPECT_THAT(client().get(path).value().body, HasSubstr("--batch-dir"));
 }
 
 }  // namespace

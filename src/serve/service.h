@@ -11,8 +11,8 @@
 #include "request/engine_client.h"
 #include "serve/adapter_names.h"
 #include "serve/admission.h"
+#include "serve/batch_api.h"
 #include "serve/deadlines.h"
-#include "serve/http_metrics.h"
 #include "serve/live_feed.h"
 #include "serve/live_generations.h"
 #include "serve/metrics.h"
@@ -53,7 +53,6 @@ struct Service {
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;
   Metrics metrics;
-  HttpMetrics http;
   LiveFeed live;
   StepTrace step_trace;
   Admission admission;
@@ -77,6 +76,7 @@ struct Service {
   WorkerPool intake;
   WorkerPool delivery;
   WorkerPool fetchers;
+  std::unique_ptr<BatchApi> batches;  // set before the server opens; null without --batch-dir
 };
 
 }  // namespace octavo

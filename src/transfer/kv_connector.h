@@ -7,6 +7,7 @@
 // engine chooses the cache blocks for them and holds these blocks meanwhile.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,7 @@ struct LoadTask {
 struct LoadResult {
   RequestId id = 0;
   int loaded = 0;  // number of loaded pieces, from `first` on
+  std::array<int, kKvSources> from{};  // `loaded` by KvSource
   std::int64_t bytes = 0;
   double seconds = 0;
   std::optional<KvTransferFailure> failure{};  // reason why the load ended early

@@ -99,6 +99,7 @@ ELSEWHERE = {
     "octavo serve MODEL --data-parallel-size 4 --data-parallel-size-local 2 --data-parallel-address":
         "test_an_engine_of_another_host_dies_goes_and_comes",
     "octavo serve MODEL_DIR --reasoning-parser qwen3": "test_thoughts_and_text_are_apart",
+    "octavo serve MODEL --register-": "test_servers_come_and_go_in_an_etcd_and_in_a_router",
     "octavo pick --pool-name": "test_the_pods_of_a_pool_come_and_go",
     "octavo route --service-discovery": "test_the_router_follows_pods",
     "octavo route --worker-file": "test_workers_stand_in_a_file",

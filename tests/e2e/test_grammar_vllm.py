@@ -147,6 +147,20 @@ def test_errors_name_the_place(backend):
         backend.compile_grammar(Kind.JSON, '{"type":"string","minLength":5,"maxLength":2}')
 
 
+def params_of(kind, text):
+    """Sampling parameters as vLLM has them, and as the stand-in reads them."""
+    fields = dict.fromkeys(["json", "json_object", "regex", "choice", "grammar", "structural_tag"]) | {kind.lower(): text}
+    return types.SimpleNamespace(structured_outputs=types.SimpleNamespace(kind=Kind[kind], text=text, **fields))
+
+
+def test_a_request_is_refused_when_it_arrives():
+    for kind, text, part in [("JSON", '{"minLength":-1}', "#/minLength"), ("REGEX", "(?=a)", "lookaround"), ("CHOICE", "[]", "choice")]:
+        with pytest.raises(ValueError, match=part):
+            ours.validate(params_of(kind, text))
+    ours.validate(params_of("JSON", PERSON))
+    ours.validate(params_of("STRUCTURAL_TAG", '{"format": {"type": "const_string", "value": "<|im_start|>"}}'))  # names a token
+
+
 def test_install_takes_the_place_of_xgrammar(monkeypatch):
     import vllm.v1.structured_output as manager
     from vllm.v1.structured_output import backend_xgrammar

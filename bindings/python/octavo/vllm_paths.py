@@ -33,7 +33,21 @@ _PATHS: dict[str, list[str]] = {
     "v1.metrics.stats": ["outputs"],
     "version": ["_library"],
 }
-_PACKAGES = {path[:at] for path in _PATHS for at, letter in enumerate(path) if letter == "."}
+# Paths that Octavo has nothing for, with those below them.
+_REFUSED = {
+    "assets": "files of examples are not part of it",
+    "benchmarks": "use the command octavo bench",
+    "distributed.kv_transfer": "connectors are part of the program: LLM(kv_transfer_config=..) chooses one",
+    "distributed.weight_transfer": "weights do not change while an engine runs",
+    "model_executor": "models are part of the program, not Python code",
+    "multimodal": "LLM.chat() takes images, videos and sound, as the server does",
+    "transformers_utils": "use huggingface_hub or transformers",
+    "v1.core": "the scheduler is part of the program",
+    "v1.metrics.loggers": "LLM.get_metrics() and AsyncLLM.stats() have the figures",
+    "v1.sample": "sampling is part of the program: see SamplingParams",
+    "v1.worker": "workers are part of the program",
+}
+_PACKAGES = {path[:at] for path in [*_PATHS, *_REFUSED] for at, letter in enumerate(path) if letter == "."}
 
 
 class _Path(Loader):
@@ -50,8 +64,12 @@ class _Path(Loader):
 
 
 class _Finder(MetaPathFinder):
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, search: Any = None, target: Any = None) -> Optional[ModuleSpec]:
         package, _, below = name.partition(".")
+        if package == "octavo":
+            for path, reason in _REFUSED.items():
+                if below == path or below.startswith(path + "."):
+                    raise ModuleNotFoundError(f"{name}: not supported: {reason}", name=name)
         if package != "octavo" or below not in _PATHS and below not in _PACKAGES:
             return None
         return ModuleSpec(name, _Path(_PATHS.get(below, [])), is_package=below in _PACKAGES)

@@ -156,10 +156,22 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
     side_.let_go(done.hold);
   } else {
     side_.scheduler.publish(*hold, end);
-    side_.stats.hits += std::int64_t{loaded} * side_.format.block_size;
+    note_hits(std::int64_t{loaded} * side_.format.block_size, result);
     side_.tell_stored(*hold, import.keys);
   }
   import.state = done;
+}
+
+// The tokens belong to the sources in proportion to their pieces: a block's pieces can have two.
+void KvImports::note_hits(std::int64_t tokens, const LoadResult& result) {
+  side_.stats.hits += tokens;
+  std::int64_t pieces = 0, before = 0;
+  for (std::size_t source = 0; source < result.from.size(); ++source) {
+    pieces += result.from[source];
+    const std::int64_t until = tokens * pieces / result.loaded;
+    side_.stats.hits_by_source[source] += until - before;
+    before = until;
+  }
 }
 
 // Keeps blocks that a transfer may still write.

@@ -51,6 +51,7 @@ class KvImports {
   bool loads(Hash128 key) const;
   void take_results(std::vector<RequestId>& ready);
   void take(KvImport& import, const LoadResult& result);
+  void note_hits(std::int64_t tokens, const LoadResult& result);
   void give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready);
   template <class Waiting>
   void retry(std::int64_t now_us, std::vector<RequestId>& ready);

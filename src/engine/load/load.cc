@@ -13,6 +13,7 @@
 #include "engine/load/free_tokens.h"
 #include "engine/load/load_model.h"
 #include "engine/load/load_simulated.h"
+#include "engine/load/model_figures.h"
 #include "engine/load/placement.h"
 #include "model/support.h"
 
@@ -28,6 +29,20 @@ Result<std::unique_ptr<Ranks>> start_ranks(const Backend& backend, const EngineO
                          options.data_parallel_size, backend.name);
   if (options.rank_layout().size() == 1 && !options.shares_experts()) return nullptr;
   return Ranks::start(options, hooks.rank_command);
+}
+
+// The work of one rank. The weights of all experts count as read.
+WorkFigures work_figures(const EngineOptions& options, const LoadedModel& loaded) {
+  const Model& model = loaded.executor->model();
+  ModelSpec whole = model.spec;
+  whole.shard = {};
+  whole.stage = {};
+  const ModelFigures figures = model_figures(whole);
+  const double ranks = options.rank_layout().size();
+  return {.operations_per_token = figures.operations_per_token / ranks,
+          .operations_per_pair = figures.operations_per_pair / ranks,
+          .weight_bytes = static_cast<double>(model.weight_bytes),
+          .kv_bytes_per_token = static_cast<double>(loaded.figures.block_bytes) / options.block_size};
 }
 
 // The model that proposes draft tokens, without its cache, whose number of blocks is that of the target's
@@ -126,6 +141,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   EngineInfo info = describe(options, loaded, memory, draft, scheduler);
 
   const LocalExecutor& local = *loaded.executor;
+  const WorkFigures work = work_figures(options, loaded);
   std::unique_ptr<Executor> whole;
   if (ranks) {
     TRY(whole, RankedExecutor::create(std::move(ranks), std::move(loaded.executor), scheduler.num_blocks,
@@ -140,6 +156,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .seed = options.seed,
                     .after_step = hooks.after_step,
                     .kv_events = options.kv_events,
+                    .kv_residency_sample = options.metrics.kv_cache ? options.metrics.kv_cache_sample : 0,
+                    .work_figures = options.metrics.work ? std::optional(work) : std::nullopt,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation)
     TRY_VOID(add_proposer(backend, options, local, std::move(draft), scheduler, parts));

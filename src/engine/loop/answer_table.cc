@@ -83,6 +83,18 @@ void AnswerTable::send(Answer& answer) const {
   answer.accepted->sink->deliver(std::exchange(answer.news, {}));
 }
 
+void AnswerTable::report_progress(AnswerIndex index, int computed) const {
+  const Answer& answer = *answers_[index];
+  if (computed >= std::ssize(answer.accepted->request.prompt)) return;
+  Output output;
+  output.id = answer.accepted->id;
+  output.engine = engine_;
+  output.index = answer.so_far.index;
+  output.cached_tokens = answer.cached_tokens;
+  output.computed_tokens = computed;
+  answer.accepted->sink->deliver(std::move(output));
+}
+
 void AnswerTable::hand_over() {
   for (const AnswerIndex index : fresh_) {
     Answer* answer = answers_[index].get();

@@ -40,6 +40,9 @@ class AnswerTable {
   // Delivers the pooled result of the prompt and ends the answer.
   void deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us);
 
+  // Reports that the first `computed` tokens of the answer's sequence are computed, while it has no output.
+  void report_progress(AnswerIndex index, int computed) const;
+
   // Sends the outputs of this step to their sinks, one Output for each answer.
   void hand_over();
 

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "engine/loop/prefix_tree.h"
 #include "engine/loop/state_text.h"
+#include "engine/loop/state_text.h"
 #include "events/kv_event_publisher.h"
 #include "request/check_request.h"
 
@@ -72,8 +73,10 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
         inbox_.mask_ready(task.sequence);
       }),
       steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(),
-             std::move(parts.draft_policy)),
-      watch_(parts.watch, executor_->asynchronous()) {}
+             std::move(parts.draft_policy), parts.work_figures),
+      watch_(parts.watch, executor_->asynchronous()) {
+  if (parts.kv_residency_sample > 0) scheduler_->observe(residency_.emplace(parts.kv_residency_sample));
+}
 
 Engine::~Engine() {
   inbox_.stop();
@@ -154,9 +157,10 @@ void Engine::thread_main() {
       ran = steps_.run();
       if (ran.value_or(false)) step_us_ = now_us() - began_us;
       watch_.end_step();
-      if (!ran)
-        log_error("the engine cannot continue: {}\n{}", ran.error().message,
-                  state_text(*scheduler_, answers_));
+      if (!ran) {
+        log_error("the engine cannot continue: {}", ran.error().message);
+        write_state(LogLevel::error);
+      }
     }
     assisted = (mail.frozen || !ran.value_or(true)) && assist_engines(ran);
     // Includes requests that arrived while the last step failed.
@@ -166,6 +170,7 @@ void Engine::thread_main() {
     if (!waiting_.pauses.empty()) end_pauses_once_still(mail.frozen);
     publish_stats(ran.has_value());
     if (mail.look_at_prefixes) publish_prefixes();
+    if (mail.log_state) write_state(LogLevel::info);
     publish_events();
     if (after_step_) after_step_();
   }
@@ -192,6 +197,11 @@ bool Engine::assist_engines(Result<bool>& ran) {
     ran = std::unexpected(done.error());
   }
   return true;
+}
+
+void Engine::write_state(LogLevel level) {
+  log(level, "state of engine {}: {}", info_.index, state_text(*scheduler_, answers_));
+  if (const StepPlan& plan = steps_.last_plan(); plan.step > 0) log(level, "last plan: {}", plan_text(plan));
 }
 
 void Engine::admit(Submission& submission) {
@@ -432,6 +442,9 @@ void Engine::publish_stats(bool healthy) {
   stats_.drafts = steps_.draft_counters().drafts;
   stats_.draft_tokens = steps_.draft_counters().tokens;
   stats_.accepted_drafts = steps_.draft_counters().accepted;
+  if (residency_) stats_.kv_residency = residency_->stats();
+  stats_.work = steps_.records().work();
+  stats_.media_cache = media_.stats();
   stats_.healthy = healthy;
 }
 

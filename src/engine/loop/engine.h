@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "engine/cache/kv_residency.h"
 #include "engine/cache/kv_transfers.h"
 #include "engine/execute/executor.h"
 #include "engine/loop/adapter_table.h"
@@ -37,6 +40,8 @@ struct EngineParts {
   std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
+  double kv_residency_sample = 0;      // share of the blocks for KvResidencyStats; 0: none
+  std::optional<WorkFigures> work_figures{};  // for WorkStats; nullopt: not estimated
   KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache
 };
 
@@ -53,6 +58,7 @@ class Engine final : public EngineClient {
   void abort(RequestId id) override { inbox_.abort(id); }
   void reset_prefix_cache() override { inbox_.request_reset(); }
   void look_at_prefixes() override { inbox_.look_at_prefixes(); }
+  void log_state() override { inbox_.log_state(); }
   void load_adapter(AdapterSource source, AdapterDone done) override {
     inbox_.command({.source = std::move(source), .done = std::move(done)});
   }
@@ -92,6 +98,7 @@ class Engine final : public EngineClient {
   void advance_media();
   void start_guided(const GrammarReady& ready);
   void abort_request(RequestId id);
+  void write_state(LogLevel level);
   void fail_everything(const Error& error);
   void publish_stats(bool healthy);
   void publish_prefixes();
@@ -104,6 +111,7 @@ class Engine final : public EngineClient {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
   std::unique_ptr<KvEventPublisher> events_;  // null: events are disabled
+  std::optional<KvResidency> residency_;      // nullopt: it is not measured
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;

@@ -49,6 +49,12 @@ void Inbox::look_at_prefixes() {
   mail_came_.notify_one();
 }
 
+void Inbox::log_state() {
+  const std::lock_guard lock(mutex_);
+  mail_.log_state = mail_.woken = true;
+  mail_came_.notify_one();
+}
+
 void Inbox::command(AdapterCommand command) {
   {
     const std::lock_guard lock(mutex_);
@@ -151,6 +157,7 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.woken = false;
   mail.reset_prefix_cache = false;
   mail.look_at_prefixes = false;
+  mail.log_state = false;
   std::unique_lock lock(mutex_);
   const auto something = [&] {
     return stopped_ || mail_.reset_prefix_cache || (!paused_ && !mail_.submissions.empty()) ||

@@ -64,6 +64,7 @@ struct Mail {
   bool woken = false;
   bool reset_prefix_cache = false;
   bool look_at_prefixes = false;
+  bool log_state = false;
 };
 
 class Inbox {
@@ -77,6 +78,7 @@ class Inbox {
   void abort(RequestId id);
   void request_reset();
   void look_at_prefixes();
+  void log_state();
   void command(AdapterCommand command);
   void wake();  // makes take() return
   // Refuses new requests until wake_up(), and notifies the engine's thread.

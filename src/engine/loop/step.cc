@@ -74,6 +74,7 @@ void StepLoop::note_scheduled() {
       answer.cached_tokens = s.cached_tokens;
       answer.accepted->scheduled = true;
     }
+    if (answer.accepted->request.report_progress) answers_.report_progress(s.tag, s.first);
     answer.preemptions = scheduler_.find(s.sequence)->counts.preemptions;
   }
 }

@@ -37,14 +37,16 @@ class StepLoop {
  public:
   // proposer: may be null.
   StepLoop(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers,
-           MaskWorker& mask_worker, Proposer* proposer, DraftPolicy draft_policy)
+           MaskWorker& mask_worker, Proposer* proposer, DraftPolicy draft_policy,
+           std::optional<WorkFigures> work_figures)
       : scheduler_(scheduler),
         executor_(executor),
         answers_(answers),
         guidance_(scheduler, answers, mask_worker),
         drafting_(scheduler, answers, proposer, std::move(draft_policy), !executor.asynchronous()),
         pooling_(info, scheduler, executor, answers),
-        chooser_(scheduler, answers, guidance_) {}
+        chooser_(scheduler, answers, guidance_),
+        records_(work_figures) {}
 
   // Runs one step. False: there was nothing to run. Error: the device failed permanently.
   Result<bool> run();
@@ -58,6 +60,8 @@ class StepLoop {
   // True if a launched step has tokens that use the adapter in this slot.
   bool uses_adapter(int slot) const;
 
+  // The last plan; sequences that have ended since then are still in it.
+  const StepPlan& last_plan() const { return plan_; }
   const StepRecords& records() const { return records_; }
   const Guidance& guidance() const { return guidance_; }
   const Drafting::Counters& draft_counters() const { return drafting_.counters(); }

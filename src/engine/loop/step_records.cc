@@ -32,6 +32,7 @@ StepRecord StepRecords::computed(StepNumber step, StepRecord record, std::int64_
   record.microseconds = now_us - record.began_us;
   recent_[step % recent_.size()] = record;
   computed_us_ = now_us;
+  if (figures_) add_work(record);
   if (record.prompt_tokens <= record.answer_tokens) return record;
   const double seconds =
       static_cast<double>(record.microseconds) * 1e-6 / (record.prompt_tokens + record.answer_tokens);
@@ -39,6 +40,15 @@ StepRecord StepRecords::computed(StepNumber step, StepRecord record, std::int64_
                               ? seconds
                               : prompt_token_seconds_ + kNewest * (seconds - prompt_token_seconds_);
   return record;
+}
+
+void StepRecords::add_work(const StepRecord& record) {
+  const double tokens = record.prompt_tokens + record.answer_tokens;
+  work_.operations += tokens * figures_->operations_per_token +
+                      static_cast<double>(record.pairs) * figures_->operations_per_pair;
+  work_.read_bytes +=
+      figures_->weight_bytes + static_cast<double>(record.kv_tokens) * figures_->kv_bytes_per_token;
+  work_.written_bytes += tokens * figures_->kv_bytes_per_token;
 }
 
 }  // namespace octavo

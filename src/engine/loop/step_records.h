@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/loop/answer_table.h"
 #include "request/engine_stats.h"
@@ -9,8 +10,21 @@
 
 namespace octavo {
 
+// Work of one token and of one step, on one device.
+struct WorkFigures {
+  double operations_per_token = 0;
+  double operations_per_pair = 0;  // of attention
+  double weight_bytes = 0;         // read in each step
+  double kv_bytes_per_token = 0;
+};
+
 class StepRecords {
  public:
+  // figures: for WorkStats; nullopt: they are not estimated.
+  explicit StepRecords(std::optional<WorkFigures> figures) : figures_(figures) {
+    work_.enabled = figures.has_value();
+  }
+
   // Describes the plan of a step; times are 0.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
@@ -20,11 +34,16 @@ class StepRecords {
 
   const Histogram& tokens() const { return tokens_; }
   const RecentSteps& recent() const { return recent_; }
+  const WorkStats& work() const { return work_; }
   // Running mean of the time for one prompt token, over steps with more prompt tokens than output tokens. 0:
   // no such step yet.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 
  private:
+  void add_work(const StepRecord& record);
+
+  const std::optional<WorkFigures> figures_;
+  WorkStats work_;
   std::int64_t computed_us_ = 0;  // time when the last step was computed
   Histogram tokens_ = step_token_histogram();
   RecentSteps recent_ = {};

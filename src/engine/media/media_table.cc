@@ -87,7 +87,10 @@ std::optional<MediaTable::Ready> MediaTable::advance(const Slices& slices) {
       if (!*made) return std::nullopt;
       encoded = true;
       entry = find(parts[next].digest);
+    } else {
+      ++stats_.hits;
     }
+    ++stats_.queries;
     entry->last_used = ++uses_;
     accepted->encoded.push_back(entry->image);
     accepted->request.media[next].bytes = {};

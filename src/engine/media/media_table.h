@@ -14,6 +14,7 @@
 
 #include "engine/execute/executor.h"
 #include "engine/loop/answer.h"
+#include "request/engine_stats.h"
 
 namespace octavo {
 
@@ -43,6 +44,7 @@ class MediaTable {
   std::optional<Ready> advance(const Slices& slices);
   // True if advance() has work.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
+  const MediaCacheStats& stats() const { return stats_; }
 
  private:
   struct Entry {
@@ -71,6 +73,7 @@ class MediaTable {
   bool blocked_ = false;        // the first waiting request needs memory that running requests use
   std::vector<Entry> entries_;  // by slot
   std::optional<Begun> begun_;
+  MediaCacheStats stats_;
   std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted requests have expired
 };
 

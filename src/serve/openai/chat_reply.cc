@@ -28,6 +28,14 @@ class ChatReply final : public Reply {
     return http::sse_event(json::serialize(out));
   }
 
+  std::string progress(const Progress& progress) override {
+    json::object choice{
+        {"index", 0}, {"delta", json::object()}, {"logprobs", nullptr}, {"finish_reason", nullptr}};
+    json::object out = chunk_of(std::move(choice), nullptr);
+    out["prompt_progress"] = progress_json(progress);
+    return http::sse_event(json::serialize(out));
+  }
+
   std::string part(const AnswerPart& part, const Usage* usage) override {
     MessageDelta said = reader(part.index).read(part);
     json::object delta;

@@ -57,6 +57,14 @@ class CompletionReply final : public Reply {
     return "";
   }
 
+  std::string progress(const Progress& progress) override {
+    json::object out = head();
+    out["choices"] = json::array{
+        json::object{{"index", 0}, {"text", ""}, {"logprobs", nullptr}, {"finish_reason", nullptr}}};
+    out["prompt_progress"] = progress_json(progress);
+    return http::sse_event(json::serialize(out));
+  }
+
   std::string part(const AnswerPart& part, const Usage* usage) override {
     json::object shown = choice(part);
     if (const auto ids = prompt_ids_.extract(part.index))

@@ -20,18 +20,23 @@ constexpr double kLengthPenaltyMax = 16;  // of a context of any length, a power
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("stream", out.stream));
   TRY_VOID(f.integer("stream_interval", out.stream_interval, 1));
+  TRY_VOID(f.boolean("return_progress",
+                     out.stream_options.include_progress));  // llama.cpp's name; no effect without stream
   if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
   if (options && !out.stream) return invalid("stream_options", "is only allowed with stream = true");
   if (options) {
     Fields o(*options, "stream_options.");
-    TRY_VOID(o.boolean("include_usage", out.include_usage));
-    TRY_VOID(o.boolean("continuous_usage_stats", out.continuous_usage));
-    out.continuous_usage = out.continuous_usage && out.include_usage;
+    TRY_VOID(o.boolean("include_usage", out.stream_options.include_usage));
+    TRY_VOID(o.boolean("continuous_usage_stats", out.stream_options.continuous_usage));
+    TRY_VOID(o.boolean("include_progress", out.stream_options.include_progress));
+    out.stream_options.continuous_usage =
+        out.stream_options.continuous_usage && out.stream_options.include_usage;
     o.accept({"include_obfuscation"});
     for (const std::string& name : o.unread()) out.unknown_fields.push_back(name);
   }
-  if (rules.force_include_usage) out.include_usage = out.continuous_usage = true;
+  if (rules.force_include_usage)
+    out.stream_options.include_usage = out.stream_options.continuous_usage = true;
   return {};
 }
 

@@ -51,13 +51,19 @@ struct RequestRules {
   void take_limits(const EngineInfo& engine);
 };
 
+// What a stream reports besides the answer.
+struct StreamOptions {
+  bool include_usage = false;
+  bool continuous_usage = false;
+  bool include_progress = false;  // of the prompt
+};
+
 struct GenerationRequest {
   SamplingParams sampling;  // validated
   bool beam_search = false;  // of sampling.n beams, in place of n draws
   double length_penalty = 1;
   bool stream = false;
-  bool include_usage = false;
-  bool continuous_usage = false;
+  StreamOptions stream_options;
   int stream_interval = 1;  // tokens in a chunk of a stream, except the first and the last chunk
   // Output tokens that the client already has; the stream continues after them.
   std::optional<std::vector<TokenId>> resume;

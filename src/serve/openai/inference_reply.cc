@@ -21,6 +21,12 @@ class InferenceReply final : public Reply {
 
   std::string open(int, const EchoedPrompt&, const Usage*) override { return ""; }
 
+  std::string progress(const Progress& progress) override {
+    json::object out = reply_of({});
+    out["prompt_progress"] = progress_json(progress);
+    return http::sse_event(json::serialize(out));
+  }
+
   std::string part(const AnswerPart& part, const Usage* usage) override {
     if (part.token_ids.empty() && !part.finish) return "";
     json::object out = reply_of({choice(part)});

@@ -63,6 +63,13 @@ json::object usage_json(const Usage& usage) {
   return out;
 }
 
+json::object progress_json(const Progress& progress) {
+  return {{"total", progress.total},
+          {"cache", progress.cached},
+          {"processed", progress.computed},
+          {"time_ms", progress.ms}};
+}
+
 void add_usage(const Usage& usage, json::object& out) {
   out["usage"] = usage_json(usage);
   if (!usage.times) return;

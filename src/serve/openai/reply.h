@@ -34,6 +34,14 @@ struct EchoedPrompt {
   std::vector<TokenLogprobs> logprobs{};
 };
 
+// How much of a request's prompts is computed.
+struct Progress {
+  std::int64_t total = 0;     // prompt tokens
+  std::int64_t cached = 0;    // found in the prefix cache
+  std::int64_t computed = 0;  // with the cached ones
+  double ms = 0;              // since the first step
+};
+
 struct ReplyOptions {
   std::string id;
   std::string model;
@@ -61,6 +69,8 @@ class Reply {
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
   // After the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
+  // Before the first part; "" in protocols without such an event.
+  virtual std::string progress(const Progress&) { return ""; }
   // Bytes of a stream that has nothing to say yet: clients ignore them, proxies see that it is alive.
   virtual std::string keep_alive(const EchoedPrompt&) { return ": keep-alive\n\n"; }
   // Instead of the missing rest.
@@ -88,6 +98,8 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
+// llama.cpp's prompt_progress.
+boost::json::object progress_json(const Progress& progress);
 // Adds "usage", and "metrics" as in vLLM: milliseconds, null for moments that an answer did not reach.
 void add_usage(const Usage& usage, boost::json::object& out);
 // The same for the header Server-Timing (W3C): queue, ttft and generation, as far as they are known.

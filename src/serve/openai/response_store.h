@@ -7,19 +7,25 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "serve/openai/conversation_store.h"
 
 namespace octavo::openai {
 
 // Limited in bytes: the oldest responses are dropped first. Any thread.
 class ResponseStore {
  public:
-  explicit ResponseStore(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit ResponseStore(std::size_t bytes_max)
+      : conversations_(std::make_unique<ConversationStore>(bytes_max)), bytes_max_(bytes_max) {}
+
+  // With a limit of the same size.
+  ConversationStore& conversations() const { return *conversations_; }
 
   // A response that is generated in the background.
   void begin(const std::string& id, std::string response);
@@ -51,6 +57,7 @@ class ResponseStore {
   void drop(Entries::iterator entry);
   Result<Entries::const_iterator> find(const std::string& id) const;
 
+  const std::unique_ptr<ConversationStore> conversations_;
   const std::size_t bytes_max_;
   mutable std::mutex mutex_;
   Entries entries_;  // oldest first

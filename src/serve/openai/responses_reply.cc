@@ -7,6 +7,7 @@
 
 #include "base/exact_json.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "http/sse.h"
 #include "serve/openai/message_reader.h"
 #include "serve/openai/reply.h"
@@ -197,7 +198,18 @@ class ResponsesReply final : public Reply {
       response_["input_messages"] = raw_messages(prompt_ids_);
       response_["output_messages"] = raw_messages(output_ids_);
     }
+    extend_conversation();
     keep();
+  }
+
+  // Adds the request's new items and its output to its conversation.
+  void extend_conversation() {
+    if (responses_.conversation_id.empty()) return;
+    const json::array& all = responses_.conversation;
+    json::array news(all.begin() + static_cast<std::ptrdiff_t>(responses_.known_items), all.end());
+    for (const json::value& item : response_.at("output").as_array()) news.push_back(item);
+    if (const auto added = responses_.conversations->add(responses_.conversation_id, news); !added)
+      log_warning("conversation {}: {}", responses_.conversation_id, added.error().message);
   }
 
   // vLLM's form of messages: the text with its special tokens, and its token ids.

@@ -3,7 +3,9 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <memory>
+#include <string>
 
 #include "serve/openai/reply.h"
 #include "serve/openai/response_store.h"
@@ -14,6 +16,9 @@ struct ResponsesOptions {
   boost::json::object response;     // without id, created_at and status
   boost::json::array conversation;  // the items up to this response
   ResponseStore* store = nullptr;   // store that keeps the response, or null
+  ConversationStore* conversations = nullptr;  // not null with conversation_id
+  std::string conversation_id{};               // the conversation that the response extends; "": none
+  std::size_t known_items = 0;                 // items of `conversation` that it has already
   bool background = false;
   bool messages = false;  // the response has input_messages and output_messages; needs return_token_ids
 };

@@ -332,9 +332,31 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
   for (const std::string_view name :
        {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id"})
     out[name] = or_null(body, name);
+  out["conversation"] = nullptr;
+  if (!request.conversation_id.empty()) out["conversation"] = json::object{{"id", request.conversation_id}};
   for (const std::string_view name : {"user", "safety_identifier", "prompt_cache_key"})
     if (const json::value* given = body.if_contains(name); given && !given->is_null()) out[name] = *given;
   return out;
+}
+
+// Items from before the request, by `previous_response_id` or by `conversation`: an id, or {"id"}.
+Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request) {
+  std::string previous;
+  TRY_VOID(fields.text("previous_response_id", previous));
+  const json::value* conversation = fields.any("conversation");
+  if (!previous.empty()) {
+    if (conversation) return invalid("conversation", "cannot be combined with previous_response_id");
+    TRY(request.conversation, stored.conversation(previous));
+  }
+  if (conversation) {
+    const json::value* id =
+        conversation->is_object() ? conversation->get_object().if_contains("id") : conversation;
+    if (!id || !id->is_string()) return invalid("conversation", "must be an id, or an object with an id");
+    request.conversation_id = id->get_string();
+    TRY(request.conversation, stored.conversations().items(request.conversation_id));
+  }
+  request.known_items = request.conversation.size();
+  return {};
 }
 
 // Fields with another or no name in chats, read here.
@@ -374,14 +396,9 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   if (request.background && !request.store) return invalid("background", "needs store = true");
   if (request.background && stream) return invalid("background", "cannot be streamed");
   TRY_VOID(fields.refuse("prompt", "stored prompts are not supported"));
-  TRY_VOID(fields.refuse("conversation", "is not supported: use previous_response_id"));
   TRY_VOID(fields.refuse("previous_input_messages", "is not supported: use previous_response_id"));
 
-  std::string previous;
-  TRY_VOID(fields.text("previous_response_id", previous));
-  if (!previous.empty()) {
-    TRY(request.conversation, stored.conversation(previous));
-  }
+  TRY_VOID(read_history(fields, stored, request));
   std::vector<std::string> images;
   json::object chat;
   TRY_VOID(read_input(fields, request.conversation, images, chat));

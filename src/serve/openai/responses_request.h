@@ -3,6 +3,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <string>
 
 #include "base/error.h"
@@ -15,6 +16,8 @@ struct ResponsesRequest {
   ChatRequest chat;
   boost::json::object response;     // as it is shown before it has an id, a state and output
   boost::json::array conversation;  // all items of input, with those of the responses before
+  std::string conversation_id{};    // its new items and the output are added to this conversation; "": none
+  std::size_t known_items = 0;      // items of `conversation` from before this request
   bool store = true;
   bool background = false;  // answered at once, made afterwards
   bool messages = false;    // the response shows the prompt and the output as the model sees them

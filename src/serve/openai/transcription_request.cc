@@ -80,16 +80,17 @@ Result<> read_granularities(Fields& f, TranscriptFormat format) {
 Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest& request) {
   GenerationRequest& out = request.generation;
   TRY_VOID(f.boolean("stream", out.stream));
-  TRY_VOID(f.boolean("stream_include_usage", out.include_usage));
-  TRY_VOID(f.boolean("stream_continuous_usage_stats", out.continuous_usage));
-  if (!out.stream && (out.include_usage || out.continuous_usage))
-    return invalid(out.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
-                   "is only allowed with stream = true");
+  TRY_VOID(f.boolean("stream_include_usage", out.stream_options.include_usage));
+  TRY_VOID(f.boolean("stream_continuous_usage_stats", out.stream_options.continuous_usage));
+  if (!out.stream && (out.stream_options.include_usage || out.stream_options.continuous_usage))
+    return invalid(
+        out.stream_options.include_usage ? "stream_include_usage" : "stream_continuous_usage_stats",
+        "is only allowed with stream = true");
   if (out.stream && request.timed())
     return invalid("response_format", "{} cannot be streamed",
                    kFormats[static_cast<std::size_t>(request.format)]);
-  out.include_usage |= rules.force_include_usage;
-  out.continuous_usage &= out.include_usage;
+  out.stream_options.include_usage |= rules.force_include_usage;
+  out.stream_options.continuous_usage &= out.stream_options.include_usage;
   return {};
 }
 

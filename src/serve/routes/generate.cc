@@ -113,6 +113,7 @@ Result<> start(const ServicePtr& service, const ExchangePtr& exchange, Generatio
 }
 
 std::string client_of(const Service& service, const http::Request& request) {
+  if (request.origin != http::Request::Origin::client) return request.peer;
   const std::string& header = service.options.access.client_header;
   if (const auto name = header.empty() ? std::nullopt : request.headers.find(header))
     return std::string(*name);
@@ -132,6 +133,8 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
     plan.trace = parse_traceparent(*trace);
   if (service->options.observe.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
   plan.client = client_of(*service, exchange->request());
+  if (exchange->request().origin == http::Request::Origin::background)
+    plan.request.priority = kBackgroundPriority;
   if (service->options.access.isolate_prefix_cache)
     plan.request.cache_salt = salt_of(plan.client, plan.request.cache_salt);
   const bool background = plan.background;

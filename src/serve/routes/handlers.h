@@ -3,7 +3,9 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -83,6 +85,9 @@ Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // Logs each ignored field once, then submits the plan to the engine, with its client and its trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
+// Of requests that yield to all others, where the engine runs by priority.
+inline constexpr std::int64_t kBackgroundPriority = std::numeric_limits<std::int64_t>::max();
+
 // The tenant: the API key where keys are checked, otherwise the address.
 std::string client_of(const Service& service, const http::Request& request);
 
@@ -94,6 +99,15 @@ Result<> translations(const ServicePtr&, const ExchangePtr&);
 Result<> inference(const ServicePtr&, const ExchangePtr&);
 Result<> render_chat(const ServicePtr&, const ExchangePtr&);
 Result<> render_completion(const ServicePtr&, const ExchangePtr&);
+Result<> render_messages(const ServicePtr&, const ExchangePtr&);
+Result<> render_response(const ServicePtr&, const ExchangePtr&);
+
+// chat_batch.cc: /v1/chat/completions/batch
+Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
+
+// abort.cc: requests by id; with the second also all, if there are no ids
+Result<> abort_requests(const ServicePtr&, const ExchangePtr&);
+Result<> abort_all_requests(const ServicePtr&, const ExchangePtr&);
 
 // pooling.cc
 Result<> embeddings(const ServicePtr&, const ExchangePtr&);
@@ -112,6 +126,9 @@ Result<> cancel_response(const ServicePtr&, const ExchangePtr&);
 http::Response stored_response(Service&, std::string_view id);
 http::Response delete_response(Service&, std::string_view id);
 
+// conversations.cc: /v1/conversations, with all its methods
+Result<> conversations(const ServicePtr&, const ExchangePtr&);
+
 // messages.cc
 Result<> messages(const ServicePtr&, const ExchangePtr&);
 Result<> count_tokens(const ServicePtr&, const ExchangePtr&);
@@ -128,6 +145,9 @@ http::Response ollama_delete(Service&, std::string_view);
 http::Response ollama_tags(Service&, std::string_view);
 http::Response ollama_ps(Service&, std::string_view);
 http::Response ollama_version(Service&, std::string_view);
+
+// batches.cc: /v1/files, /v1/batches and /v1/messages/batches, with all their methods
+Result<> batches(const ServicePtr&, const ExchangePtr&);
 
 // adapters.cc
 Result<> load_adapter(const ServicePtr&, const ExchangePtr&);

@@ -5,7 +5,9 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 
+#include "serve/anthropic/messages_request.h"
 #include "serve/openai/inference_reply.h"
+#include "serve/openai/responses_request.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -71,16 +73,34 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
   return out;
 }
 
+// Answers with the prepared request of a conversation.
+Result<> render(Service& service, http::Exchange& exchange, const json::object& body,
+                openai::ChatRequest request) {
+  if (!request.prompt.media.empty())
+    return invalid("messages", "images and sound are not rendered apart: send them to /v1/chat/completions");
+  TRY(const GenerationPlan plan, prepare_chat(service, std::move(request)));
+  exchange.respond({.body = json::serialize(generation_body(body, plan, 0))});
+  return {};
+}
+
 }  // namespace
 
 Result<> render_chat(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(auto request, openai::parse_chat_request(body, service->options.rules));
-  if (!request.prompt.media.empty())
-    return invalid("messages", "images and sound are not rendered apart: send them to /v1/chat/completions");
-  TRY(const GenerationPlan plan, prepare_chat(*service, std::move(request)));
-  exchange->respond({.body = json::serialize(generation_body(body, plan, 0))});
-  return {};
+  return render(*service, *exchange, body, std::move(request));
+}
+
+Result<> render_messages(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(auto request, anthropic::parse_messages_request(body, service->options.rules));
+  return render(*service, *exchange, body, std::move(request));
+}
+
+Result<> render_response(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(auto request, openai::parse_responses_request(body, service->options.rules, service->responses));
+  return render(*service, *exchange, body, std::move(request.chat));
 }
 
 Result<> render_completion(const ServicePtr& service, const ExchangePtr& exchange) {

@@ -7,6 +7,7 @@
 
 #include "serve/openai/sampling_reader.h"
 #include "serve/routes/handlers.h"
+#include "serve/routes/refused.h"
 #include "serve/routes/routes.h"
 
 namespace octavo {
@@ -54,6 +55,9 @@ json::object api_of_all_routes() {
   json::object& schemas = document.at("components").as_object().at("schemas").as_object();
   for (auto& [name, schema] : schemas) add_sampling_fields(schema);
   for (const SamplingField& field : sampling_fields()) schemas[field.name] = openai::sampling_schema(field);
+  json::object refused;
+  for (const routes::RefusedRoute& route : routes::refused_routes()) refused[route.path] = route.reason;
+  document["x-refused-routes"] = std::move(refused);
   return document;
 }
 

@@ -12,6 +12,7 @@ Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, Pool
   TRY(PoolingPlan plan, plan_pooling(*service, route, body, request_id_of(request)));
   service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
+  if (request.origin == http::Request::Origin::background) plan.priority = kBackgroundPriority;
   return Pooling::start(service, std::move(plan), exchange);
 }
 

@@ -30,6 +30,9 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
                                    {.response = std::move(request.response),
                                     .conversation = std::move(request.conversation),
                                     .store = request.store ? &service->responses : nullptr,
+                                    .conversations = &service->responses.conversations(),
+                                    .conversation_id = request.conversation_id,
+                                    .known_items = request.known_items,
                                     .background = background,
                                     .messages = messages});
   };

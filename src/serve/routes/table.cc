@@ -11,6 +11,7 @@
 #include "openai/routes.h"
 #include "serve/page.h"
 #include "serve/routes/handlers.h"
+#include "serve/routes/refused.h"
 #include "serve/routes/routes.h"
 
 namespace octavo {
@@ -26,6 +27,7 @@ struct Route {
   routes::Post post = nullptr;
   routes::Get remove = nullptr;
   routes::Stream stream = nullptr;
+  routes::Post any = nullptr;  // all methods and all types of bodies, on the intake threads
   bool ServeFeatures::* enabled_by = nullptr;
 };
 
@@ -42,14 +44,21 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/models/", .get = routes::model},
     {.path = "/v1/completions", .post = routes::completions},
     {.path = "/v1/chat/completions", .post = routes::chat_completions},
+    {.path = "/v1/chat/completions/batch", .post = routes::chat_batch},
     {.path = "/v1/completions/render", .post = routes::render_completion},
     {.path = "/v1/chat/completions/render", .post = routes::render_chat},
+    {.path = "/v1/messages/render", .post = routes::render_messages},
+    {.path = "/v1/responses/render", .post = routes::render_response},
     {.path = "/inference/v1/generate", .post = routes::inference},
+    {.path = "/inference/v1/abort_requests", .post = routes::abort_requests},
+    {.path = "/abort_requests", .post = routes::abort_all_requests, .enabled_by = &ServeFeatures::dev_mode},
     {.path = "/v1/responses", .post = routes::create_response},
     {.path = "/v1/responses/",
      .get = routes::stored_response,
      .post = routes::cancel_response,
      .remove = routes::delete_response},
+    {.path = "/v1/conversations", .any = routes::conversations},
+    {.path = "/v1/conversations/", .any = routes::conversations},
     {.path = "/v1/messages", .post = routes::messages},
     {.path = "/v1/messages/count_tokens", .post = routes::count_tokens},
     {.path = "/api/chat", .post = routes::ollama_chat},
@@ -65,6 +74,12 @@ constexpr Route kRoutes[] = {
     {.path = "/api/create", .post = routes::ollama_change},
     {.path = "/api/copy", .post = routes::ollama_change},
     {.path = "/api/delete", .remove = routes::ollama_delete},
+    {.path = "/v1/messages/batches", .any = routes::batches},
+    {.path = "/v1/messages/batches/", .any = routes::batches},
+    {.path = "/v1/files", .any = routes::batches},
+    {.path = "/v1/files/", .any = routes::batches},
+    {.path = "/v1/batches", .any = routes::batches},
+    {.path = "/v1/batches/", .any = routes::batches},
     {.path = "/v1/audio/transcriptions", .post = routes::transcriptions},
     {.path = "/v1/audio/translations", .post = routes::translations},
     {.path = "/v1/embeddings", .post = routes::embeddings},
@@ -185,7 +200,7 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
 // Reading a body takes time in proportion to its size, so it never runs on the event loop.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
-  if (!takes_any_type(route) && !is_of_type(exchange->request(), type))
+  if (!route.any && !takes_any_type(route) && !is_of_type(exchange->request(), type))
     return exchange->respond(openai::error_response(
         415, fmt::format("the Content-Type must be {}, got {}", type,
                          excerpt(exchange->request().headers.find("Content-Type").value_or("")))));
@@ -193,7 +208,7 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
     // Out of memory becomes an error response.
     const auto done = within_memory([&]() -> Result<> {
       auto refusal = exchange->decode_body(service->options.body_bytes_max);
-      if (!refusal) return route.post(service, exchange);
+      if (!refusal) return (route.any ? route.any : route.post)(service, exchange);
       exchange->respond(*std::move(refusal));
       return {};
     });
@@ -243,6 +258,10 @@ void refuse_method(const Route& route, http::Exchange& exchange) {
 }
 
 http::Response no_route(std::string_view path, const ServeOptions& options) {
+  for (const routes::RefusedRoute& refused : routes::refused_routes())
+    if (path == refused.path)
+      return openai::error_response(404,
+                                    fmt::format("{} of vLLM is not supported: {}", path, refused.reason));
   const std::string_view meant = meant_name(path, route_paths(options));
   return openai::error_response(404,
                                 fmt::format("there is no route {}{}", excerpt(path),
@@ -262,7 +281,8 @@ void count_answer(Service& service, const http::Answered& answered) {
   if (is_probe(local_path(answered.path, service.options.root_path))) return;
   const Route* found = find_route(local_path(answered.path, service.options.root_path), service.options);
   const std::string_view path = found ? found->path : "none";
-  service.http.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
+  service.metrics.http.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path),
+                             answered);
 }
 
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
@@ -291,7 +311,7 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
   if (found->remove && request.method == "DELETE")
     return tell(*found, *exchange, [&] { return found->remove(*service, rest); });
   if (found->stream && request.method == "GET") return found->stream(service, exchange);
-  if (found->post && request.method == "POST") return post(service, *found, exchange);
+  if (found->any || (found->post && request.method == "POST")) return post(service, *found, exchange);
   refuse_method(*found, *exchange);
 }
 

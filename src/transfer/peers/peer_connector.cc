@@ -67,6 +67,8 @@ PeerConnector::PeerConnector(KvTransferOptions options, BlockFormat format, Cach
                                             cache_.native, [this](LoadResult result) {
                                               keeper_->let_go(result.id);
                                               note(result);
+                                              result.from[static_cast<std::size_t>(KvSource::peer)] =
+                                                  result.loaded;
                                               cache_.loaded(std::move(result));
                                             });
 }

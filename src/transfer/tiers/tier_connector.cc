@@ -218,6 +218,8 @@ void TierConnector::read_loop(Reader& me) {
     read(me, task, result, from);
     me.since_us = 0;
     result.seconds = static_cast<double>(now_us() - began) * 1e-6;
+    result.from[static_cast<std::size_t>(KvSource::disk)] = from[false].pieces;
+    result.from[static_cast<std::size_t>(KvSource::host)] = from[true].pieces;
     lock.lock();
     stats_.loaded_bytes += result.bytes;
     stats_.load_seconds += result.seconds;

@@ -142,12 +142,15 @@ def options_of(vllm_config: Any) -> Options:
 
 
 def validate(sampling_params: Any) -> None:
-    """Refuses a grammar when the request arrives, with the place of the error."""
+    """Refuses a grammar when the request arrives, with the place of the error. Grammars and structural tags may name
+    tokens of the model: the backend, which knows these, refuses them."""
     from vllm.exceptions import VLLMValidationError
     from vllm.v1.structured_output.request import get_structured_output_key
     if sampling_params.structured_outputs is None:
         return
     kind, text = get_structured_output_key(sampling_params.structured_outputs)
+    if kind in (StructuredOutputOptions.GRAMMAR, StructuredOutputOptions.STRUCTURAL_TAG):
+        return
     try:
         compile_request(kind, text, _bytes(), Options(any_order=False))
     except (GrammarError, ValueError) as problem:

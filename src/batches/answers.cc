@@ -1,0 +1,147 @@
+#include "batches/answers.h"
+
+#include <boost/json/object.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/exact_json.h"
+#include "batches/batch_files.h"
+#include "batches/line.h"
+
+namespace octavo::batches {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr int kAnswersAtOnce = 256;
+
+// The answers of a batch, by ascending line.
+class AnswerReader {
+ public:
+  AnswerReader(Store& store, std::string batch) : store_(store), batch_(std::move(batch)) {}
+
+  // Lines must ascend.
+  Result<std::optional<LineAnswer>> of_line(std::int64_t line) {
+    if (next_ == answers_.size()) {
+      TRY(answers_, store_.answers_after(batch_, line - 1, kAnswersAtOnce));
+      next_ = 0;
+    }
+    if (next_ == answers_.size() || answers_[next_].line != line) return std::nullopt;
+    return std::move(answers_[next_++]);
+  }
+
+ private:
+  Store& store_;
+  const std::string batch_;
+  std::vector<LineAnswer> answers_;
+  std::size_t next_ = 0;
+};
+
+std::string unanswered(std::string_view status) {
+  const bool expired = status == kExpired;
+  return exact_json_text(
+      json::object{{"code", expired ? "batch_expired" : "batch_cancelled"},
+                   {"message", expired ? "the completion window ended before this request ran"
+                                       : "the batch was cancelled before this request ran"}});
+}
+
+// Anthropic's: {"custom_id", "result"}.
+std::string message_line(const LineAnswer& answer, std::string_view status) {
+  json::object result;
+  if (answer.status == 200) {
+    result = {{"type", "succeeded"}, {"message", json_or_text(answer.body)}};
+  } else if (answer.body.empty()) {
+    result = {{"type", status == kExpired ? "expired" : "canceled"}};
+  } else {
+    result = {{"type", "errored"}, {"error", json_or_text(answer.body)}};
+  }
+  return exact_json_text(json::object{{"custom_id", answer.custom_id}, {"result", std::move(result)}});
+}
+
+struct OutputFile {
+  OutputFile(const Store& store, const Batch& batch, std::string_view purpose, std::string_view kind)
+      : record{.id = "file-" + random_hex(),
+               .owner = batch.owner,
+               .filename = fmt::format("{}_{}.jsonl", batch.id, kind),
+               .purpose = std::string(purpose)},
+        content(store.path_of(record.id)) {}
+
+  void add(const std::string& line) { content.write(line + "\n"); }
+  bool empty() const { return content.bytes() == 0; }
+
+  StoredFile record;
+  DurableFile content;
+};
+
+// Adds the file's record, unless the file is empty. Returns its id, or "".
+Result<std::string> keep(OutputFile& file, const Batch& batch, std::vector<StoredFile>& files) {
+  if (file.empty()) return "";
+  TRY_VOID(file.content.commit());
+  file.record.bytes = file.content.bytes();
+  file.record.created_at = unix_time();
+  if (batch.output_keep_s > 0) file.record.expires_at = file.record.created_at + batch.output_keep_s;
+  files.push_back(file.record);
+  return file.record.id;
+}
+
+// Writes all lines, and counts them.
+Result<> write_lines(Store& store, Batch& batch, std::string_view status, OutputFile& output,
+                     OutputFile& errors) {
+  batch.total = batch.completed = batch.failed = 0;
+  AnswerReader answers(store, batch.id);
+  LineReader lines(store.path_of(batch.input_file));
+  while (const auto text = lines.next()) {
+    ++batch.total;
+    TRY(std::optional<LineAnswer> answer, answers.of_line(text->number));
+    const bool answered = answer.has_value();
+    if (!answer) {
+      answer.emplace();
+      (void)read_line(text->text, answer->custom_id);
+    }
+    if (answered) ++(answer->status == 200 ? batch.completed : batch.failed);
+    if (batch.protocol == kAnthropic) {
+      output.add(message_line(*answer, status));
+      continue;
+    }
+    if (!answered) answer->body = unanswered(status);
+    (answer->status == 200 ? output : errors)
+        .add(output_line(answer->custom_id, answer->status, answer->body));
+  }
+  if (lines.complete()) return {};
+  return failure(ErrorCode::io, "cannot read all of {}", store.path_of(batch.input_file));
+}
+
+}  // namespace
+
+Result<> finish_batch(Store& store, const std::string& batch_id, std::string_view status) {
+  TRY(Batch batch, store.change(batch_id, [&](Batch& now) -> Result<> {
+    if (now.status == kCancelling) status = kCancelled;
+    if (now.finalizing_at == 0) now.finalizing_at = unix_time();
+    if (now.status == kInProgress) now.status = kFinalizing;
+    return {};
+  }));
+  const bool messages = batch.protocol == kAnthropic;
+  OutputFile output(store, batch, messages ? kMessages : kOutput, "output");
+  OutputFile errors(store, batch, kOutput, "error");
+  TRY_VOID(write_lines(store, batch, status, output, errors));
+  std::vector<StoredFile> files;
+  TRY(batch.output_file, keep(output, batch, files));
+  TRY(batch.error_file, keep(errors, batch, files));
+  batch.status = status;
+  batch.ended_at = unix_time();
+  return store.finish(batch, files);
+}
+
+Result<> fail_batch(Store& store, const std::string& batch_id, const std::string& errors) {
+  TRY(Batch batch, store.change(batch_id, [&](Batch& now) -> Result<> {
+    now.status = kFailed;
+    now.ended_at = unix_time();
+    now.errors = errors;
+    return {};
+  }));
+  return store.finish(batch, {});
+}
+
+}  // namespace octavo::batches

@@ -1,0 +1,71 @@
+// Requests to the routes of files and batches: one table of methods and paths.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "batches/store.h"
+#include "batches/worker.h"
+#include "http/exchange.h"
+#include "serve/service.h"
+
+namespace octavo::batches {
+
+struct Call {
+  Store& store;
+  Worker& worker;
+  const std::shared_ptr<Service>& service;
+  const std::shared_ptr<http::Exchange>& exchange;
+  std::string owner;
+  std::string id;  // in the path; "": none
+};
+
+// Answers the request, or returns the error for its answer.
+using Act = Result<> (*)(Call&);
+
+struct Action {
+  std::string_view method;
+  std::string_view path;  // "{id}" in it is Call::id
+  Act act;
+};
+
+// file_routes.cc
+Result<> upload_file(Call&);
+Result<> list_files(Call&);
+Result<> show_file(Call&);
+Result<> delete_file(Call&);
+Result<> file_content(Call&);
+// openai_batch_routes.cc
+Result<> create_batch(Call&);
+Result<> list_batches(Call&);
+Result<> show_batch(Call&);
+Result<> cancel_batch(Call&);
+// message_batch_routes.cc
+Result<> create_message_batch(Call&);
+Result<> list_message_batches(Call&);
+Result<> show_message_batch(Call&);
+Result<> delete_message_batch(Call&);
+Result<> cancel_message_batch(Call&);
+Result<> message_batch_results(Call&);
+
+// Answers the exchange by the action of its method and path.
+void handle(Store& store, Worker& worker, const std::shared_ptr<Service>& service,
+            const std::shared_ptr<http::Exchange>& exchange);
+
+// --- What the actions share ---
+
+void respond(const Call& call, const boost::json::object& body);
+// The parameter of the query; `fallback` if it has none. Errors: not an integer in [1, max].
+Result<std::int64_t> limit_of(const Call& call, std::int64_t fallback, std::int64_t max);
+std::string query_of(const Call& call, std::string_view name);  // "": none
+// A batch that its counts are up to date in.
+Result<Batch> counted(Store& store, Batch batch);
+// Asks the worker to end the batch. Errors: invalid_argument if it has ended.
+Result<Batch> cancel(Call& call, std::string_view protocol, std::string_view field);
+
+}  // namespace octavo::batches

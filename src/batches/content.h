@@ -1,0 +1,18 @@
+// Contents of stored files as responses.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "http/exchange.h"
+#include "serve/service.h"
+
+namespace octavo::batches {
+
+// Sends the file piece by piece, as fast as the client reads. Errors: io if it cannot be opened; nothing is
+// sent then.
+Result<> send_file(const std::shared_ptr<Service>& service, const std::shared_ptr<http::Exchange>& exchange,
+                   const std::string& path, std::string content_type);
+
+}  // namespace octavo::batches

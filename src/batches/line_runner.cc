@@ -1,0 +1,123 @@
+#include "batches/line_runner.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
+#include "http/target.h"
+#include "serve/routes/routes.h"
+
+namespace octavo::batches {
+namespace {
+
+constexpr int kTriesAlone = 100;
+constexpr std::int64_t kRetryUs = 50'000;
+
+http::Request request_of(const Line& line, const std::string& client, http::Request::Origin origin) {
+  http::Request request;
+  request.method = "POST";
+  const http::Target target = http::parse_target(line.url).value();  // read_line has checked it
+  request.path = target.path;
+  request.encoded_path = target.encoded;
+  request.query = target.query;
+  request.headers.add("Content-Type", "application/json");
+  request.body = *line.body;
+  request.peer = client;
+  request.origin = origin;
+  return request;
+}
+
+}  // namespace
+
+LineRunner::LineRunner(std::weak_ptr<Service> service, http::Request::Origin origin)
+    : service_(std::move(service)), origin_(origin) {}
+
+LineRunner::~LineRunner() { close_all(); }
+
+void LineRunner::start(Job job, std::string client) {
+  const std::uint64_t id = ++last_id_;
+  Open& open = open_[id] = {.job = std::move(job), .client = std::move(client), .exchange = nullptr};
+  send(id, open);
+}
+
+void LineRunner::send(std::uint64_t id, Open& open) {
+  open.exchange = std::make_shared<http::LocalExchange>(
+      request_of(open.job.line, open.client, origin_), [arrivals = arrivals_, id](http::Response response) {
+        {
+          const std::lock_guard lock(arrivals->mutex);
+          arrivals->responses.emplace_back(id, std::move(response));
+        }
+        arrivals->changed.notify_one();
+      });
+  static const ApiKeys kNoKeys({});
+  if (const std::shared_ptr<Service> service = service_.lock()) return route(service, kNoKeys, open.exchange);
+  open.exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
+}
+
+bool LineRunner::may_try_again(int status) {
+  if (origin_ == http::Request::Origin::background) return status == 429 || status == 503;
+  return status == 429 && (open() - retrying_ > 1 || ++tries_alone_ < kTriesAlone);
+}
+
+int LineRunner::ms_to_next_try(int ms) const {
+  return retrying_ > 0 ? std::min(ms, static_cast<int>(kRetryUs / 1000)) : ms;
+}
+
+std::vector<LineRunner::Ended> LineRunner::wait(int ms) {
+  std::vector<std::pair<std::uint64_t, http::Response>> responses;
+  {
+    std::unique_lock lock(arrivals_->mutex);
+    arrivals_->changed.wait_for(lock, std::chrono::milliseconds(ms_to_next_try(ms)),
+                                [&] { return arrivals_->woken || !arrivals_->responses.empty(); });
+    arrivals_->woken = false;
+    responses.swap(arrivals_->responses);
+  }
+  std::vector<Ended> ended;
+  for (auto& [id, response] : responses) {
+    const auto found = open_.find(id);
+    if (found == open_.end()) continue;  // closed
+    if (may_try_again(response.status)) {
+      found->second.exchange = nullptr;
+      found->second.next_try_us = now_us() + kRetryUs;
+      ++retrying_;
+      continue;
+    }
+    tries_alone_ = 0;
+    ended.push_back({std::move(found->second.job), std::move(response)});
+    open_.erase(found);
+  }
+  for (auto& [id, open] : open_) {
+    if (open.exchange || open.next_try_us > now_us()) continue;
+    --retrying_;
+    send(id, open);
+  }
+  return ended;
+}
+
+void LineRunner::close(const std::string& batch) {
+  for (auto entry = open_.begin(); entry != open_.end();) {
+    const auto next = std::next(entry);
+    if (const Open& open = entry->second; open.job.batch == batch) {
+      open.exchange ? open.exchange->close() : void(--retrying_);
+      open_.erase(entry);
+    }
+    entry = next;
+  }
+}
+
+void LineRunner::close_all() {
+  for (auto& [id, open] : open_)
+    if (open.exchange) open.exchange->close();
+  open_.clear();
+  retrying_ = 0;
+}
+
+void LineRunner::wake() {
+  {
+    const std::lock_guard lock(arrivals_->mutex);
+    arrivals_->woken = true;
+  }
+  arrivals_->changed.notify_one();
+}
+
+}  // namespace octavo::batches

@@ -1,0 +1,94 @@
+// Files and batches in a folder: contents as files, everything else in a SQLite database.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "batches/records.h"
+#include "batches/sqlite.h"
+
+namespace octavo::batches {
+
+inline constexpr std::int64_t kFilesMax = 10'000;
+inline constexpr std::int64_t kLinesMax = 50'000;      // of a batch
+inline constexpr std::int64_t kUnfinishedMax = 1'000;  // batches
+
+// One page of a list.
+struct PageOf {
+  std::string after{};   // id of the last record before the page; "": from the start
+  std::string before{};  // id of the first record after the page, in place of `after`
+  std::int64_t limit = 20;
+  bool oldest_first = false;
+};
+template <class Record>
+struct Page {
+  std::vector<Record> records;
+  bool has_more = false;
+};
+
+struct AnswerCounts {
+  std::int64_t completed = 0, failed = 0;
+};
+
+std::int64_t unix_time();
+
+// Any thread. Errors, besides those named: io.
+class Store {
+ public:
+  // Creates the folder. Errors: io, also if another server uses the folder (field "batch-dir").
+  static Result<std::unique_ptr<Store>> open(const std::string& folder);
+
+  std::string path_of(const std::string& file_id) const { return files_ + "/" + file_id; }
+
+  // Errors: resource_exhausted if there are kFilesMax files.
+  Result<StoredFile> add_file(StoredFile file, std::string_view content);
+  // Errors of these: not_found.
+  Result<StoredFile> file(const std::string& owner, const std::string& id);
+  // Errors: also invalid_argument while an unfinished batch reads it.
+  Result<> remove_file(const std::string& owner, const std::string& id);
+  // Without the hidden ones. purpose "": all.
+  Result<Page<StoredFile>> files(const std::string& owner, const std::string& purpose, const PageOf& page);
+
+  // Sets its number. Errors: resource_exhausted if kUnfinishedMax batches are unfinished.
+  Result<Batch> add_batch(Batch batch);
+  Result<Batch> batch(const std::string& owner, std::string_view protocol, const std::string& id);
+  Result<Page<Batch>> batches(const std::string& owner, std::string_view protocol, const PageOf& page);
+  // The oldest first.
+  Result<std::vector<Batch>> unfinished();
+  // Changes a batch in one transaction, unless `change` fails; returns it as it is then.
+  Result<Batch> change(const std::string& id, const std::function<Result<>(Batch&)>& change);
+  // Adds the files, whose contents are in place, and ends the batch: its answers are in the files now.
+  Result<> finish(const Batch& batch, std::span<const StoredFile> files);
+  // An ended batch and its files. Errors: invalid_argument while it is unfinished.
+  Result<> remove_batch(const Batch& batch);
+
+  // An answer to a line that has one is ignored.
+  Result<> add_answers(std::span<const LineAnswer> answers);
+  Result<std::set<std::int64_t>> answered(const std::string& batch);
+  Result<AnswerCounts> counts(const std::string& batch);
+  // The next answers after a line, in order.
+  Result<std::vector<LineAnswer>> answers_after(const std::string& batch, std::int64_t line, int limit);
+
+ private:
+  Store(Sqlite database, std::string files) : database_(std::move(database)), files_(std::move(files)) {}
+  Result<> remove_leftovers();
+  Result<> remove_expired();
+  template <class Record>
+  Result<Page<Record>> page(const std::string& table, const std::string& condition, const std::string& owner,
+                            const std::string& kind, const PageOf& page);
+  template <class Record>
+  Result<Record> one(const std::string& table, const std::string& condition, const std::string& owner,
+                     const std::string& kind, const std::string& id);
+
+  std::mutex mutex_;  // guards the database
+  Sqlite database_;
+  const std::string files_;  // folder of contents
+};
+
+}  // namespace octavo::batches

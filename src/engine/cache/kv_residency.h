@@ -1,0 +1,42 @@
+// How long KV blocks stay in the cache, and how often they are used: of a random sample of blocks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "kv/block_pool.h"
+#include "request/engine_stats.h"
+
+namespace octavo {
+
+class KvResidency final : public BlockObserver {
+ public:
+  // sample: share of the blocks, in (0, 1]. clock: in microseconds.
+  explicit KvResidency(double sample, std::function<std::int64_t()> clock = now_us);
+
+  void allocated(BlockId block) override;
+  void acquired(BlockId block) override;
+  void evicted(BlockId block) override;
+  void cleared() override { sampled_.clear(); }
+
+  const KvResidencyStats& stats() const { return stats_; }
+
+ private:
+  static constexpr std::size_t kUsesMax = 4;  // latest uses of a block that count as gaps, as in vLLM
+  struct Times {
+    std::int64_t allocated_us = 0;
+    std::size_t uses = 0;
+    std::array<std::int64_t, kUsesMax> used_us{};  // use n is at n % kUsesMax
+  };
+
+  const double sample_;
+  const std::function<std::int64_t()> clock_;
+  std::uint64_t blocks_ = 0;  // allocated so far
+  std::unordered_map<BlockId, Times> sampled_;
+  KvResidencyStats stats_{.enabled = true};
+};
+
+}  // namespace octavo

@@ -1,0 +1,209 @@
+// Why no value satisfies a schema: the keywords that exclude each other, with their places.
+#include <algorithm>
+
+#include "grammar/dead_ends.h"
+#include "grammar/facts_builder.h"
+#include "grammar/schema_writer.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+std::string cut(std::string text) {
+  constexpr std::size_t kShownMax = 60;
+  if (text.size() <= kShownMax) return text;
+  std::size_t size = kShownMax;
+  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // no half character
+  return text.substr(0, size) + "...";
+}
+
+// The last schema that says the keyword with this value, or else the last one that says it.
+struct Said {
+  const Json* schema = nullptr;
+  std::string_view keyword;
+  explicit operator bool() const { return schema != nullptr; }
+  std::string value() const { return cut(to_text(*schema->find(keyword))); }
+};
+
+Said said(const Facts& facts, std::initializer_list<std::string_view> keywords) {
+  for (auto it = facts.said.rbegin(); it != facts.said.rend(); ++it)
+    if (std::ranges::find(keywords, it->first) != keywords.end()) return {it->second, it->first};
+  return {};
+}
+
+Said said_bound(const Facts& facts, std::string_view keyword, const Decimal& value) {
+  for (const auto& [name, schema] : facts.said)
+    if (name == keyword ||
+        (name.starts_with("exclusive") && name.substr(9) == (keyword == "minimum" ? "Minimum" : "Maximum")))
+      if (const auto number = Decimal::parse(schema->find(name)->text); number && *number == value)
+        return {schema, name};
+  return {};
+}
+
+Said said_count(const Facts& facts, std::string_view keyword, std::uint32_t value) {
+  for (const auto& [name, schema] : facts.said)
+    if (name == keyword)
+      if (const auto n = Decimal::parse(schema->find(name)->text); n && n->count() == value)
+        return {schema, name};
+  return {};
+}
+
+std::string keywords_of(const Facts& facts) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, schema] : facts.said)
+    if (std::ranges::find(names, name) == names.end() && names.size() < 8) names.push_back(name);
+  return fmt::format("'{}'", fmt::join(names, "', '"));
+}
+
+}  // namespace
+
+// A largest value below the smallest one.
+std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view thing) const {
+  Said least, most;
+  if (thing == "number") {
+    if (!facts.number.min || !facts.number.max) return std::nullopt;
+    const auto& [low, low_open] = *facts.number.min;
+    const auto& [high, high_open] = *facts.number.max;
+    if (!(high < low) && !(high == low && (low_open || high_open))) return std::nullopt;
+    least = said_bound(facts, "minimum", low);
+    most = said_bound(facts, "maximum", high);
+  } else {
+    const bool string = thing == "string", array = thing == "array";
+    const std::uint32_t low = string  ? facts.length_min
+                              : array ? facts.items_min
+                                      : facts.properties_min,
+                        high = string  ? facts.length_max
+                               : array ? facts.items_max
+                                       : facts.properties_max;
+    if (low <= high) return std::nullopt;
+    const std::string_view what = string ? "Length" : array ? "Items" : "Properties";
+    for (const auto& [name, schema] : facts.said)
+      if (name.substr(3) == what) {
+        if (name.starts_with("min")) least = said_count(facts, name, low);
+        if (name.starts_with("max")) most = said_count(facts, name, high);
+      }
+  }
+  if (!least || !most) return std::nullopt;
+  return refuse(most.schema, most.keyword, "{} leaves no {} beside '{}' {} at {}; change one of them",
+                most.value(), thing, least.keyword, least.value(), path(least.schema, least.keyword))
+      .error();
+}
+
+Result<Error> SchemaReader::no_listed_value(const Facts& facts) const {
+  const Said last = said(facts, {"enum", "const"});
+  for (const auto& [name, schema] : facts.said)
+    if (name == "enum" && schema->find(name)->items.empty())
+      return refuse(schema, name, "lists no value: list at least one, or leave 'enum' out").error();
+  if (facts.values->empty())
+    for (const auto& [name, schema] : facts.said)
+      if ((name == "enum" || name == "const") && (schema != last.schema || name != last.keyword))
+        return refuse(last.schema, last.keyword, "{} has no value that '{}' at {} allows: {}", last.value(),
+                      name, path(schema, name), cut(to_text(*schema->find(name))))
+            .error();
+  return refuse(last.schema, last.keyword, "{}: no value listed here satisfies all of {}", last.value(),
+                keywords_of(facts))
+      .error();
+}
+
+Result<std::optional<Error>> SchemaReader::missing_member(const Facts& facts) {
+  for (const std::string_view name : facts.required) {
+    const auto is_name = [&](const Json& item) { return item.text == name; };
+    const auto by = std::ranges::find_if(facts.said, [&](const auto& entry) {
+      return entry.first == "required" && std::ranges::any_of(entry.second->find("required")->items, is_name);
+    });
+    const Json* required = by == facts.said.end() ? facts.about : by->second;
+    TRY(const Goals goals, property_goals(facts, name));
+    if (is_false(goals)) {
+      const bool listed = std::ranges::any_of(facts.objects, [&](const Json* schema) {
+        const Json* properties = schema->find("properties");
+        return properties && properties->find(name);
+      });
+      const Said closed = said(facts, {"additionalProperties"});
+      if (closed && !listed)
+        return refuse(required, "required",
+                      "'{}' is required, but '{}' at {} does not allow it: add it to 'properties'", name,
+                      closed.keyword, path(closed.schema, closed.keyword))
+            .error();
+      return refuse(required, "required", "'{}' is required, but its schema in 'properties' is false", name)
+          .error();
+    }
+    Json key;
+    key.kind = Json::Kind::string;
+    key.text = name;
+    for (const Json* names : facts.property_names) {
+      TRY(const bool fits, satisfies(key, Goals{{names}}));
+      if (!fits)
+        return refuse(required, "required",
+                      "'{}' is required, but 'propertyNames' at {} does not allow the name", name,
+                      path(names, ""))
+            .error();
+    }
+  }
+  return std::optional<Error>{};
+}
+
+Result<Error> SchemaReader::contradiction(const Facts& facts) {
+  if (facts.values) return no_listed_value(facts);
+  constexpr std::pair<unsigned, std::string_view> kThings[] = {
+      {kInteger | kFraction, "number"}, {kString, "string"}, {kArray, "array"}, {kObject, "object"}};
+  for (const auto& [type, thing] : kThings)
+    if (facts.types & type)
+      if (auto error = crossed(facts, thing)) return *std::move(error);
+  if (facts.types & kObject) {
+    TRY(auto missing, missing_member(facts));
+    if (missing) return *std::move(missing);
+  }
+  const auto none = [&](Said by, std::string_view thing) {
+    return refuse(by ? by.schema : facts.about, by.keyword,
+                  "no {} satisfies all of {}; leave one of them out", thing, keywords_of(facts))
+        .error();
+  };
+  if (facts.types & (kInteger | kFraction))
+    return none(said(facts, {"multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"}),
+                facts.types & kFraction ? "number" : "integer");
+  if (facts.types & kString)
+    return none(said(facts, {"pattern", "format", "maxLength", "minLength"}), "string");
+  if (facts.types & kArray)
+    return none(said(facts, {"contains", "minItems", "uniqueItems", "items", "prefixItems"}), "array");
+  if (facts.types & kObject)
+    return none(said(facts, {"minProperties", "maxProperties", "required", "properties"}), "object");
+  return none({}, "value");
+}
+
+// The schema of these goals has no value: the error that says why.
+Result<Error> SchemaReader::explain(const Goals& goals) {
+  FactsBuilder builder(*this);
+  TRY(const std::vector<Facts> alternatives, builder.build(goals));
+  if (!alternatives.empty()) return contradiction(alternatives.front());
+  if (!builder.death())
+    return refuse(goals.empty() ? &document_ : goals[0].schema, "", "no value is valid").error();
+  const Goal& goal = *builder.death();
+  if (goal.kind != Goal::Kind::holds)
+    return refuse(goal.schema, goal.keyword,
+                  "must not hold here (by 'not', 'oneOf' or 'if'), but every value left satisfies it")
+        .error();
+  if (goal.schema->is(Json::Kind::boolean))
+    return refuse(goal.schema, "", "the schema is false: no value is valid").error();
+  return refuse(goal.schema, goal.schema->find("type") ? "type" : "",
+                "allows no type that the other schemas of the same value allow")
+      .error();
+}
+
+Result<void> SchemaWriter::refuse_if_empty(RuleId root) {
+  const DeadEnds ends(g_, first_rule_);
+  if (!ends.is_dead(root)) return {};
+  const DeadEnds::Chain chain = ends.chain_from(root);
+  const Goals* last = nullptr;
+  for (const RuleId rule : chain.rules)
+    for (const auto& [goals, of] : rules_)
+      if (of == rule) last = &goals;
+  if (chain.endless)
+    return reader_.refuse(
+        last->front().schema, "",
+        "each value must contain another one of the same schema, without end: make the member "
+        "optional, or allow another type");
+  TRY(Error why, reader_.explain(*last));
+  return std::unexpected(std::move(why));
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,43 @@
+// A request of this process to its own handlers, without a connection.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "http/exchange.h"
+
+namespace octavo::http {
+
+// A stream is collected into one response.
+class LocalExchange final : public Exchange {
+ public:
+  using Answered = std::function<void(Response)>;
+
+  // answered: called once, on any thread; 500 if the handler drops the exchange.
+  LocalExchange(Request request, Answered answered);
+  ~LocalExchange() override;
+
+  // As a client that leaves: the handler learns of it by on_close, and `answered` is not called afterwards.
+  void close();
+
+  std::size_t loop_number() const override { return 0; }
+  void respond(Response response) override;
+  void start_stream(Response response) override;
+  bool write(std::string_view piece) override;
+  bool wait_writable(std::function<void()>) override { return false; }
+  void finish() override;
+  std::size_t unsent_bytes() const override { return 0; }
+  void cut() override { close(); }
+  void on_close(std::function<void(CloseReason)> callback) override;
+
+ private:
+  std::mutex mutex_;   // guards all below
+  Answered answered_;  // empty: answered or closed
+  bool closed_ = false;
+  Response stream_;
+  std::vector<std::function<void(CloseReason)>> on_close_;
+};
+
+}  // namespace octavo::http

@@ -1,0 +1,59 @@
+// Conversations of /v1/conversations: lists of items that responses continue.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace octavo::openai {
+
+// Limited in bytes: the conversations that were used longest ago are dropped first. Any thread. Errors:
+// not_found (never created, deleted, or dropped).
+class ConversationStore {
+ public:
+  explicit ConversationStore(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  // Returns the conversation as clients see it.
+  Result<boost::json::object> create(const boost::json::array& items, const boost::json::object& metadata);
+  Result<boost::json::object> show(const std::string& id);
+  Result<boost::json::object> set_metadata(const std::string& id, const boost::json::object& metadata);
+  Result<> remove(const std::string& id);
+
+  // The oldest first.
+  Result<boost::json::array> items(const std::string& id);
+  // Gives ids to items without one. Returns the items that were added. Errors: also resource_exhausted.
+  Result<boost::json::array> add(const std::string& id, const boost::json::array& items);
+  Result<> remove_item(const std::string& id, const std::string& item);
+
+ private:
+  struct Entry {
+    std::string id;
+    std::int64_t created_at = 0;
+    std::string metadata;  // JSON object
+    std::string items;     // JSON array
+
+    std::size_t bytes() const { return 256 + 2 * id.size() + metadata.size() + items.size(); }
+    boost::json::object shown() const;
+  };
+  using Entries = std::list<Entry>;
+
+  // Makes it the one that was used last.
+  Result<Entry*> find(const std::string& id);
+  // Replaces the texts of an entry. Errors: resource_exhausted.
+  Result<> set(Entry& entry, std::string metadata, std::string items);
+
+  const std::size_t bytes_max_;
+  std::mutex mutex_;  // guards all below
+  Entries entries_;   // the one that was used last is at the end
+  std::unordered_map<std::string, Entries::iterator> by_id_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace octavo::openai

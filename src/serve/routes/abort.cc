@@ -1,0 +1,50 @@
+// /inference/v1/abort_requests and /abort_requests: end running requests by their ids.
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+
+#include "openai/request_fields.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+// A reply's id is a prefix and the client's id.
+bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
+  constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_"};
+  for (const std::string_view prefix : kPrefixes)
+    if (reply_id.starts_with(prefix) && std::ranges::find(ids, reply_id.substr(prefix.size())) != ids.end())
+      return true;
+  return false;
+}
+
+Result<> abort_named(const ServicePtr& service, const ExchangePtr& exchange, bool all_without_ids) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  std::vector<std::string> ids;
+  TRY_VOID(fields.texts("request_ids", ids));
+  if (ids.empty() && !all_without_ids)
+    return invalid("request_ids", "must be a list of at least one request id");
+  int aborted = 0;
+  for (const auto& generation : service->generations.all()) {
+    if (!ids.empty() && !has_id(generation->request_id(), ids)) continue;
+    generation->cancel();
+    ++aborted;
+  }
+  exchange->respond({.body = json::serialize(json::object{{"status", "aborted"}, {"aborted", aborted}})});
+  return {};
+}
+
+}  // namespace
+
+Result<> abort_requests(const ServicePtr& service, const ExchangePtr& exchange) {
+  return abort_named(service, exchange, false);
+}
+
+Result<> abort_all_requests(const ServicePtr& service, const ExchangePtr& exchange) {
+  return abort_named(service, exchange, true);
+}
+
+}  // namespace octavo::routes

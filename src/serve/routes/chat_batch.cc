@@ -1,0 +1,74 @@
+// /v1/chat/completions/batch: several conversations in one request, with one choice each.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "serve/openai/chat_request.h"
+#include "serve/prepare.h"
+#include "serve/routes/handlers.h"
+
+namespace octavo::routes {
+
+namespace json = boost::json;
+
+namespace {
+
+// As in vLLM, choices are one per conversation, so nothing else may make several or come piece by piece.
+Result<> check_batch(const openai::ChatRequest& request) {
+  const openai::GenerationRequest& asked = request.generation;
+  if (asked.stream) return invalid("stream", "must be false for several conversations");
+  if (asked.beam_search) return invalid("use_beam_search", "must be false for several conversations");
+  if (asked.sampling.n != 1)
+    return invalid("n", "must be 1 for several conversations, got {}", asked.sampling.n);
+  if (!request.prompt.tools.empty()) return invalid("tools", "must be empty for several conversations");
+  if (!request.prompt.media.empty())
+    return invalid("messages",
+                   "images and sound are not read in several conversations: send them one by one");
+  return {};
+}
+
+Result<GenerationPlan> plan_of(Service& service, const http::Request& request, const json::object& body) {
+  TRY(openai::ChatRequest chat, openai::parse_chat_request(body, service.options.rules));
+  TRY_VOID(check_batch(chat));
+  TRY_VOID(read_headers(request, chat.generation));
+  return prepare_chat(service, std::move(chat));
+}
+
+// Adds the only prompt of `one` to `all`.
+void add_prompt(GenerationPlan one, GenerationPlan& all) {
+  std::optional<int>& max_tokens = all.request.sampling.max_tokens;
+  max_tokens =
+      std::min(max_tokens, one.request.sampling.max_tokens);  // both are set: the context bounds them
+  all.prompts.push_back(std::move(one.prompts.front()));
+  all.price += one.price;
+}
+
+}  // namespace
+
+Result<> chat_batch(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  TRY(const json::array* given, fields.array("messages"));
+  const int most = service->options.rules.prompts_max;
+  if (!given || given->empty() || std::ssize(*given) > most)
+    return invalid("messages", "must be a list of 1 to {} conversations", most);
+  const json::array conversations = *given;
+  std::optional<GenerationPlan> all;
+  for (std::size_t i = 0; i < conversations.size(); ++i) {
+    body["messages"] = conversations[i];
+    auto one = plan_of(*service, exchange->request(), body);
+    if (!one) {
+      std::string& field = one.error().field;
+      if (field.starts_with("messages"))
+        field.insert(std::string_view("messages").size(), fmt::format("[{}]", i));
+      return std::unexpected(one.error());
+    }
+    if (all)
+      add_prompt(*std::move(one), *all);
+    else
+      all = *std::move(one);
+  }
+  return start(service, exchange, *std::move(all));
+}
+
+}  // namespace octavo::routes

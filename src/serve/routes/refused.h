@@ -1,0 +1,16 @@
+// Routes of vLLM that the server does not have, and why.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace octavo::routes {
+
+struct RefusedRoute {
+  std::string_view path;
+  std::string_view reason;
+};
+
+std::span<const RefusedRoute> refused_routes();
+
+}  // namespace octavo::routes
