@@ -38,7 +38,7 @@ std::unique_ptr<ListEntry> router_entry(const RegistrationOptions& options, cons
 
 class Registration {
  public:
-  // worker: "*" stands for the worker's host in its addresses.
+  // worker: its addresses have "*" as the host; each list gets the host by which it reaches the worker.
   Registration(const RegistrationOptions& options, const Endpoint& worker);
   ~Registration();  // removes the entries, one try each
 

@@ -20,8 +20,8 @@ struct Bootstrap {
   std::uint64_t draw = 0;  // unpredictable bits: the room is new
 };
 
-// The body with bootstrap_host, bootstrap_port and bootstrap_room; with several prompts each field is a list
-// of as many items. request: `body`, read. Errors: the client sent one of the fields.
+// The body with bootstrap_host, bootstrap_port and bootstrap_room. If it has several prompts, each field is a
+// list with one item per prompt. request: `body` as JSON. Errors: the client sent one of the fields.
 Result<std::string> bootstrap_body(std::string_view body, const boost::json::object& request,
                                    const Bootstrap& bootstrap);
 

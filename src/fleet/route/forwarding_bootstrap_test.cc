@@ -22,7 +22,7 @@ class BootstrapTest : public RouterTest {
   }
 };
 
-// What a worker has got, safe from any thread.
+// Bodies that a worker has received; safe from any thread.
 class Got {
  public:
   void add(const http::Request& request) {

@@ -1,4 +1,4 @@
-// What clients get where a replica fails them.
+// Answers to clients whose replica fails.
 #include "fleet/route/test_router.h"
 
 namespace octavo::fleet {
