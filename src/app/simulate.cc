@@ -34,14 +34,14 @@ struct SimulateCommand : SimulationFlags {
   std::string plot;
 };
 
-struct Policy {
+struct NamedPolicy {
   std::string name;
   std::optional<fleet::PipelineConfig> pipeline = {};  // from a picker's configuration
 };
 
 // The router's policies, then the picker's, each under its file's name.
-Result<std::vector<Policy>> read_policies(const SimulateCommand& c) {
-  std::vector<Policy> policies;
+Result<std::vector<NamedPolicy>> read_policies(const SimulateCommand& c) {
+  std::vector<NamedPolicy> policies;
   for (const std::string& name : c.policies) policies.push_back({name});
   for (const std::string& path : c.picker_configs) {
     const auto yaml = read_text_file(path, kConfigBytesMax);
@@ -64,7 +64,7 @@ Result<> run_simulate(SimulateCommand& c) {
 
   std::vector<boost::json::object> reports;
   std::vector<fleet::NamedResult> results;
-  TRY(std::vector<Policy> policies, read_policies(c));
+  TRY(std::vector<NamedPolicy> policies, read_policies(c));
   for (auto& [policy, pipeline] : policies) {
     c.options.policy = policy;
     c.options.pipeline = std::move(pipeline);

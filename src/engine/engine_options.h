@@ -44,6 +44,11 @@ struct MpiPlace {
   int of_host = 1;  // number of them on this host
 };
 
+struct LogprobOptions {
+  int max = 20;  // limit for one request; -1: the whole vocabulary
+  bool processed = false;  // after the sampling parameters
+};
+
 // Figures that cost a little time in each step.
 struct MetricsOptions {
   bool kv_cache = false;          // KvResidencyStats
@@ -118,8 +123,7 @@ struct EngineOptions {
   MetricsOptions metrics;
 
   int max_queued = 4096;  // answers accepted in addition to the running max_num_seqs
-  int max_logprobs = 20;  // limit for one request; -1: the whole vocabulary
-  bool processed_logprobs = false;
+  LogprobOptions logprobs;
 
   RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
   // The ranks of all engines of this server share the experts, in lock step.

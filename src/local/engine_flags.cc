@@ -246,10 +246,10 @@ constexpr EngineFlag kMultimodal[] = {
 };
 
 constexpr EngineFlag kSampling[] = {
-    {"--max-logprobs", flag::to<&E::max_logprobs>,
+    {"--max-logprobs", flag::to<&E::logprobs, &LogprobOptions::max>,
      "Maximum number of log-probabilities that a request may have; -1: no limit", flag::range(-1, 1 << 20)},
     {"--logprobs-mode",
-     flag::chosen<kLogprobsModes, &E::processed_logprobs>,
+     flag::chosen<kLogprobsModes, &E::logprobs, &LogprobOptions::processed>,
      "raw_logprobs (the model's own) or processed_logprobs (after sampling parameters)",
      {},
      {.no_default = true}},

@@ -138,6 +138,16 @@ struct MediaCacheStats {
 // missing, and requests are refused.
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
+struct GrammarStats {
+  std::int64_t cache_bytes = 0;  // of compiled grammars
+  std::int64_t cache_hits = 0;
+  std::int64_t cache_misses = 0;
+  std::int64_t compile_us = 0;
+  std::int64_t masks = 0;           // filled, for answers with a grammar
+  std::int64_t mask_ns = 0;         // time to fill them, within steps
+  std::int64_t masks_deferred = 0;  // not ready in time: their sequences waited
+};
+
 struct EngineStats {
   int engine = 0;  // EngineInfo::index
 
@@ -149,7 +159,6 @@ struct EngineStats {
   int blocks_total = 0;
   int blocks_used = 0;             // owned by requests
   int blocks_cached = 0;           // free to take, content kept for reuse
-  std::int64_t grammar_cache_bytes = 0;
   std::int64_t request_bytes = 0;  // tokens, keys and block tables of unfinished requests
   std::vector<AdapterStats> adapters;  // with unfinished answers
   bool healthy = true;                 // false once the step loop has failed for good
@@ -165,12 +174,7 @@ struct EngineStats {
   std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
   std::int64_t prefix_hits = 0;     // tokens found
   std::int64_t preemptions = 0;
-  std::int64_t grammar_cache_hits = 0;
-  std::int64_t grammar_cache_misses = 0;
-  std::int64_t grammar_compile_us = 0;
-  std::int64_t grammar_masks = 0;           // filled, for answers with a grammar
-  std::int64_t grammar_mask_ns = 0;         // time to fill them, within steps
-  std::int64_t grammar_masks_deferred = 0;  // not ready in time: their sequences waited
+  GrammarStats grammars{};
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
   std::int64_t drafts = 0;                                         // times that draft tokens were verified

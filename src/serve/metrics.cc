@@ -320,21 +320,21 @@ void write_kv_tiers(Engines engines, Exposition& out) {
 }
 
 void write_grammars(Engines engines, Exposition& out) {
-  using Stats = EngineStats;
-  const auto seconds = [&](std::string_view name, std::string_view help, std::int64_t Stats::*time,
-                           double unit) {
-    out.counter(name, help, engines, [=](const Stats& e) { return static_cast<double>(e.*time) * unit; });
+  const auto of = [](std::int64_t GrammarStats::*which, double unit = 1) {
+    return [=](const EngineStats& e) { return static_cast<double>(e.grammars.*which) * unit; };
   };
-  out.counter("grammar_cache_hits", "Grammars found in the cache.", engines, &Stats::grammar_cache_hits);
-  out.counter("grammar_cache_misses", "Grammars compiled.", engines, &Stats::grammar_cache_misses);
-  out.gauge("grammar_cache_bytes", "Memory of compiled grammars.", engines, &Stats::grammar_cache_bytes);
-  seconds("grammar_compile_seconds", "Time that compiling grammars took.", &Stats::grammar_compile_us, 1e-6);
-  out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engines,
-              &Stats::grammar_masks);
-  seconds("grammar_mask_seconds", "Time of steps that filling masks took.", &Stats::grammar_mask_ns, 1e-9);
+  using Stats = GrammarStats;
+  out.counter("grammar_cache_hits", "Grammars found in the cache.", engines, of(&Stats::cache_hits));
+  out.counter("grammar_cache_misses", "Grammars compiled.", engines, of(&Stats::cache_misses));
+  out.gauge("grammar_cache_bytes", "Memory of compiled grammars.", engines, of(&Stats::cache_bytes));
+  out.counter("grammar_compile_seconds", "Time that compiling grammars took.", engines,
+              of(&Stats::compile_us, 1e-6));
+  out.counter("grammar_masks", "Token masks filled for answers under a grammar.", engines, of(&Stats::masks));
+  out.counter("grammar_mask_seconds", "Time of steps that filling masks took.", engines,
+              of(&Stats::mask_ns, 1e-9));
   out.counter("grammar_masks_deferred",
               "Token masks that were not ready in time, so that their sequence, and no other, waited.",
-              engines, &Stats::grammar_masks_deferred);
+              engines, of(&Stats::masks_deferred));
 }
 
 }  // namespace

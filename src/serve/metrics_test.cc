@@ -31,7 +31,7 @@ TEST(Metrics, ExposeWhatWasObserved) {
   engine.prompt_tokens = 20;
   engine.prompt_tokens_cached = 16;
   for (const int tokens : {1, 8, 9, 20'000}) engine.step_tokens.observe(tokens);
-  engine.grammar_cache_hits = 5;
+  engine.grammars.cache_hits = 5;
   const std::string text = metrics.text({&engine, 1}, {.block_size = 32});
   const std::string labels = R"(model_name="a \"model\"",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:num_requests_running{" + labels + "} 4\n"));

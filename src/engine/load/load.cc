@@ -105,7 +105,7 @@ EngineInfo describe(const EngineOptions& options, const LoadedModel& loaded, con
   if (figures.pools) describe_head(model.spec, info);
   if (model.tower) describe_media(model.spec, scheduler.max_num_seqs, scheduler.max_model_len, info);
   info.max_queued = options.max_queued;
-  info.max_logprobs = options.max_logprobs;
+  info.max_logprobs = options.logprobs.max;
   info.max_loras = options.lora.in_memory();
   return info;
 }

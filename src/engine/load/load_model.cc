@@ -189,7 +189,7 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .max_sequences = step.max_num_seqs,
           .max_adapters = options.lora.in_memory(),
           .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
-          .sampler = {options.processed_logprobs},
+          .sampler = {options.logprobs.processed},
           // Draft tokens need sampled tokens on the host.
           .asynchronous = options.async_scheduling && !options.speculation && !pools,
           .recorded = !options.enforce_eager && !pools,

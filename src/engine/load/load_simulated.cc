@@ -61,7 +61,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
   info.max_queued = options.max_queued;
-  info.max_logprobs = options.max_logprobs;
+  info.max_logprobs = options.logprobs.max;
   // For prefill and decode servers: blocks are handed over by the real protocol, with 8 bytes each.
   std::optional<BlockFormat> exchanged;
   if (layout.groups.size() == 1 && layout.state_bytes() == 0)

@@ -51,7 +51,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       after_step_(std::move(parts.after_step)),
       executor_(std::move(parts.executor)),
       proposer_(std::move(parts.proposer)),
-      events_(std::move(events)),
+      observers_{.events = std::move(events), .residency = {}},
       scheduler_(std::move(scheduler)),
       inbox_(scheduler_->options().max_sequences),
       grammars_(
@@ -75,7 +75,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
       steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(),
              std::move(parts.draft_policy), parts.work_figures),
       watch_(parts.watch, executor_->asynchronous()) {
-  if (parts.kv_residency_sample > 0) scheduler_->observe(residency_.emplace(parts.kv_residency_sample));
+  if (parts.kv_residency_sample > 0) scheduler_->observe(observers_.residency.emplace(parts.kv_residency_sample));
 }
 
 Engine::~Engine() {
@@ -85,7 +85,7 @@ Engine::~Engine() {
 
 Result<> Engine::start_transfers(const KvTransferOptions& options) {
   TRY(transfers_, KvTransfers::start(options, info_.index, *scheduler_, *executor_,
-                                     events_ ? &events_->log() : nullptr, [this] { inbox_.wake(); }));
+                                     observers_.events ? &observers_.events->log() : nullptr, [this] { inbox_.wake(); }));
   return {};
 }
 
@@ -250,8 +250,8 @@ void Engine::start(AnswerIndex index) {
   answer.accepted->identity = with_sources(identity.digest(), request.media);
   // Events may carry the adapter's name instead of the digest only if the identity has no tenant and no
   // media.
-  if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
-    events_->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
+  if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
+    observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
 
@@ -390,9 +390,9 @@ void Engine::fail_everything(const Error& error) {
 
 // Publishes the events of one step.
 void Engine::publish_events() {
-  if (!events_) return;
+  if (!observers_.events) return;
   scheduler_->tell_all();
-  events_->log().flush();
+  observers_.events->log().flush();
 }
 
 void Engine::publish_adapters() {
@@ -436,13 +436,13 @@ void Engine::publish_stats(bool healthy) {
   stats_.recent_steps = steps_.records().recent();
   grammars_.add_stats(stats_);
   if (transfers_) transfers_->add_stats(stats_);
-  stats_.grammar_masks = steps_.guidance().counters().filled;
-  stats_.grammar_mask_ns = steps_.guidance().counters().nanoseconds;
-  stats_.grammar_masks_deferred = steps_.guidance().counters().deferred;
+  stats_.grammars.masks = steps_.guidance().counters().filled;
+  stats_.grammars.mask_ns = steps_.guidance().counters().nanoseconds;
+  stats_.grammars.masks_deferred = steps_.guidance().counters().deferred;
   stats_.drafts = steps_.draft_counters().drafts;
   stats_.draft_tokens = steps_.draft_counters().tokens;
   stats_.accepted_drafts = steps_.draft_counters().accepted;
-  if (residency_) stats_.kv_residency = residency_->stats();
+  if (observers_.residency) stats_.kv_residency = observers_.residency->stats();
   stats_.work = steps_.records().work();
   stats_.media_cache = media_.stats();
   stats_.healthy = healthy;

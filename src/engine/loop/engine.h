@@ -110,8 +110,10 @@ class Engine final : public EngineClient {
   const std::function<void()> after_step_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Proposer> proposer_;
-  std::unique_ptr<KvEventPublisher> events_;  // null: events are disabled
-  std::optional<KvResidency> residency_;      // nullopt: it is not measured
+  struct {
+    std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
+    std::optional<KvResidency> residency;      // nullopt: it is not measured
+  } observers_;  // of the KV cache's blocks
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;

@@ -35,10 +35,10 @@ void GrammarCompiler::add_stats(EngineStats& stats) const {
   const std::lock_guard lock(mutex_);
   if (!cache_) return;
   const grammar::GrammarCache::Stats cache = cache_->stats();
-  stats.grammar_cache_hits = static_cast<std::int64_t>(cache.hits);
-  stats.grammar_cache_misses = static_cast<std::int64_t>(cache.misses);
-  stats.grammar_cache_bytes = static_cast<std::int64_t>(cache.bytes);
-  stats.grammar_compile_us = compile_us_;
+  stats.grammars.cache_hits = static_cast<std::int64_t>(cache.hits);
+  stats.grammars.cache_misses = static_cast<std::int64_t>(cache.misses);
+  stats.grammars.cache_bytes = static_cast<std::int64_t>(cache.bytes);
+  stats.grammars.compile_us = compile_us_;
 }
 
 void GrammarCompiler::run(const Task& task) {

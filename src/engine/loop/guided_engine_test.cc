@@ -101,7 +101,7 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
     EXPECT_EQ(record.ends[0].finished,
               record.tokens.size() == 90 ? FinishReason::length : FinishReason::stop);
   }
-  EXPECT_GT(rig.engine->own_stats().grammar_masks, 300);
+  EXPECT_GT(rig.engine->own_stats().grammars.masks, 300);
   EXPECT_GE(rig.accepted_drafts(), rig.speculates() ? 100 : 0);
   rig.expect_empty();
 }
@@ -197,7 +197,7 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
     EXPECT_EQ(sink->record().tokens, expectation);
     tokens += static_cast<std::int64_t>(expectation.size());
   }
-  const std::int64_t sampled = rig.engine->own_stats().grammar_masks;
+  const std::int64_t sampled = rig.engine->own_stats().grammars.masks;
   if (jumps) {
     EXPECT_LT(sampled, tokens / 2);
   } else {
@@ -237,7 +237,7 @@ TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
     sink->wait_ended(1);
     EXPECT_EQ(sink->record().tokens, expectation);
   }
-  EXPECT_GT(rig.engine->own_stats().grammar_masks_deferred, 0);
+  EXPECT_GT(rig.engine->own_stats().grammars.masks_deferred, 0);
   rig.expect_empty();
 }
 

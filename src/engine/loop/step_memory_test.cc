@@ -49,7 +49,7 @@ class StepMemory : public testing::Test {
     options.threads = 2;
     options.max_num_seqs = 4;
     options.kv_cache_memory_bytes = 16 << 20;
-    options.max_logprobs = -1;
+    options.logprobs.max = -1;
     engine_ = load_engine(options,
                           {.vocabulary =
                                [](int) {

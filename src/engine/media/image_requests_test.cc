@@ -116,7 +116,7 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   options.dtype = "float32";
   options.threads = 2;
   options.max_num_seqs = 8;
-  options.max_logprobs = -1;
+  options.logprobs.max = -1;
   options.num_blocks = 256;
   options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
   const auto engine = load_engine(options).value();

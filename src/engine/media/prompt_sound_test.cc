@@ -79,7 +79,7 @@ class PromptSound : public testing::TestWithParam<SoundCase> {
     options.threads = 2;
     options.max_num_batched_tokens = test.step_tokens;
     options.max_num_seqs = 8;
-    options.max_logprobs = -1;
+    options.logprobs.max = -1;
     options.enable_prefix_caching = test.prefix_caching;
     options.num_blocks = 256;
     const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };

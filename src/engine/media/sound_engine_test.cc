@@ -61,7 +61,7 @@ std::unique_ptr<Engine> sound_engine_of(const SoundTestOptions& test = {}) {
   options.threads = 2;
   options.max_num_batched_tokens = test.step_tokens;
   options.max_num_seqs = test.sequences;
-  options.max_logprobs = -1;
+  options.logprobs.max = -1;
   options.num_blocks = test.blocks;
   const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };
   auto engine = test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);

@@ -43,7 +43,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     options.threads = test.threads;
     options.max_num_batched_tokens = test.step_tokens;
     options.max_num_seqs = test.sequences;
-    options.max_logprobs = -1;
+    options.logprobs.max = -1;
     options.num_blocks = test.blocks;
     const auto dress = [&](Backend) {
       return make_cpu_backend({.threads = test.threads, .isa = test.isa}).value();

@@ -67,7 +67,7 @@ class VideoEngine : public testing::TestWithParam<std::string> {
     options.threads = 2;
     options.max_num_batched_tokens = step_tokens;
     options.max_num_seqs = 8;
-    options.max_logprobs = -1;
+    options.logprobs.max = -1;
     options.num_blocks = 256;
     const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = isa}).value(); };
     return isa ? load_engine(options, {.dress = dress}) : load_engine(options);

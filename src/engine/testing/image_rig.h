@@ -156,7 +156,7 @@ inline Result<std::unique_ptr<Engine>> image_engine_of(const std::string& direct
   options.threads = 2;
   options.max_num_batched_tokens = test.step_tokens;
   options.max_num_seqs = std::min(8, test.step_tokens);
-  options.max_logprobs = -1;
+  options.logprobs.max = -1;
   options.enable_prefix_caching = test.prefix_caching;
   options.num_blocks = test.blocks;
   options.kv_transfer = test.kv_transfer;
