@@ -45,7 +45,7 @@ struct MpiPlace {
 };
 
 struct LogprobOptions {
-  int max = 20;  // limit for one request; -1: the whole vocabulary
+  int max = 20;            // limit for one request; -1: the whole vocabulary
   bool processed = false;  // after the sampling parameters
 };
 

@@ -126,13 +126,16 @@ TEST(ToolCalls, RequiredInEveryDialect) {
        "<|tools_prefix|>[{\"weather\": {}}]<|tools_suffix|>",
        {"<|tools_prefix|>", "<|tools_suffix|>"}},
       {"cohere_command3",
-       "<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": {\"city\": "
+       "<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", \"parameters\": "
+       "{\"city\": "
        "\"x\"}}]<|END_ACTION|>",
        "",
-       "<|START_ACTION|>[{\"tool_call_id\": \"a\", \"tool_name\": \"stop\", \"parameters\": {}}]<|END_ACTION|>",
+       "<|START_ACTION|>[{\"tool_call_id\": \"a\", \"tool_name\": \"stop\", \"parameters\": "
+       "{}}]<|END_ACTION|>",
        {"<|START_ACTION|>", "<|END_ACTION|>"}},
       {"minicpm5",
-       "<function name=\"get_weather\"><param name=\"city\">x</param><param name=\"days\">3</param></function>",
+       "<function name=\"get_weather\"><param name=\"city\">x</param><param "
+       "name=\"days\">3</param></function>",
        "\n<function name=\"stop\"></function>",
        "<function name=\"get_weather\"></function>",
        {}},

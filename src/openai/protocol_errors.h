@@ -12,6 +12,7 @@ namespace octavo::openai {
 
 http::Response error_response_in(Protocol protocol, const Error& error);
 // param: the field that the error is about, where the protocol has a place for it.
-std::string error_json_in(Protocol protocol, int status, std::string_view message, std::string_view param = {});
+std::string error_json_in(Protocol protocol, int status, std::string_view message,
+                          std::string_view param = {});
 
 }  // namespace octavo::openai

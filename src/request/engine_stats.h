@@ -111,7 +111,8 @@ struct KvTierStats {
 
 // Times of sampled KV blocks, in vLLM's buckets.
 inline Histogram residency_histogram() {
-  return Histogram({.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800});
+  return Histogram(
+      {.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800});
 }
 struct KvResidencyStats {
   bool enabled = false;

@@ -129,8 +129,9 @@ void write_cached_sources(Engines engines, Exposition& out) {
             "counter");
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const EngineStats& e = engines[i];
-    out.sample(kName, i, "source", "device",
-               static_cast<double>(e.prompt_tokens_cached - std::min(e.kv_transfer.hits, e.prompt_tokens_cached)));
+    out.sample(
+        kName, i, "source", "device",
+        static_cast<double>(e.prompt_tokens_cached - std::min(e.kv_transfer.hits, e.prompt_tokens_cached)));
     for (std::size_t source = 0; source < kKvSourceNames.size(); ++source)
       out.sample(kName, i, "source", kKvSourceNames[source],
                  static_cast<double>(e.kv_transfer.hits_by_source[source]));
@@ -138,11 +139,12 @@ void write_cached_sources(Engines engines, Exposition& out) {
 }
 
 void write_residency(Engines engines, Exposition& out) {
-  const auto of = [](auto KvResidencyStats::*which) {
+  const auto of = [](auto KvResidencyStats::* which) {
     return [=](const EngineStats& e) -> const auto& { return e.kv_residency.*which; };
   };
-  out.histogram("kv_block_lifetime_seconds", "Time from the allocation of a KV block to its eviction (sampled).",
-                engines, of(&KvResidencyStats::lifetime));
+  out.histogram("kv_block_lifetime_seconds",
+                "Time from the allocation of a KV block to its eviction (sampled).", engines,
+                of(&KvResidencyStats::lifetime));
   out.histogram("kv_block_idle_before_evict_seconds",
                 "Time from the last use of a KV block to its eviction (sampled).", engines,
                 of(&KvResidencyStats::idle_before_evict));
@@ -151,15 +153,15 @@ void write_residency(Engines engines, Exposition& out) {
 }
 
 void write_work(Engines engines, Exposition& out) {
-  const auto of = [](double WorkStats::*which) {
+  const auto of = [](double WorkStats::* which) {
     return [=](const EngineStats& e) { return e.work.*which; };
   };
   out.counter("estimated_flops_per_gpu", "Estimated floating-point operations of a device.", engines,
               of(&WorkStats::operations));
-  out.counter("estimated_read_bytes_per_gpu", "Estimated bytes that a device has read from its memory.", engines,
-              of(&WorkStats::read_bytes));
-  out.counter("estimated_write_bytes_per_gpu", "Estimated bytes that a device has written to its memory.", engines,
-              of(&WorkStats::written_bytes));
+  out.counter("estimated_read_bytes_per_gpu", "Estimated bytes that a device has read from its memory.",
+              engines, of(&WorkStats::read_bytes));
+  out.counter("estimated_write_bytes_per_gpu", "Estimated bytes that a device has written to its memory.",
+              engines, of(&WorkStats::written_bytes));
 }
 
 void write_media_cache(Engines engines, Exposition& out) {
@@ -320,7 +322,7 @@ void write_kv_tiers(Engines engines, Exposition& out) {
 }
 
 void write_grammars(Engines engines, Exposition& out) {
-  const auto of = [](std::int64_t GrammarStats::*which, double unit = 1) {
+  const auto of = [](std::int64_t GrammarStats::* which, double unit = 1) {
     return [=](const EngineStats& e) { return static_cast<double>(e.grammars.*which) * unit; };
   };
   using Stats = GrammarStats;
@@ -424,7 +426,8 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (std::ranges::any_of(engines, has_tiers)) write_kv_tiers(engines, out);
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.kv_residency.enabled; }))
     write_residency(engines, out);
-  if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; })) write_work(engines, out);
+  if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
+    write_work(engines, out);
 
   std::vector<Answers> answers;  // of each engine
   {

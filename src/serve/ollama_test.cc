@@ -28,7 +28,8 @@ class OllamaTest : public ServeTest {
 TEST_F(OllamaTest, StreamsAChatUnlessToldOtherwise) {
   serve_text("Hi!");
   const http::Response response = post(
-      "/api/chat", R"({"model":"demo:latest","messages":[{"role":"user","content":"Hi"}],"options":{"num_ctx":4096}})");
+      "/api/chat",
+      R"({"model":"demo:latest","messages":[{"role":"user","content":"Hi"}],"options":{"num_ctx":4096}})");
   EXPECT_EQ(response.content_type, "application/x-ndjson");
   const std::vector<json::object> all = lines(response);
   std::string text;
@@ -46,7 +47,8 @@ TEST_F(OllamaTest, StreamsAChatUnlessToldOtherwise) {
 
 TEST_F(OllamaTest, OptionsAreSamplingFields) {
   serve_text("Hi");
-  const json::object said = reply("/api/chat", R"({"model":"demo","stream":false,"messages":[{"role":"user","content":"x"}],
+  const json::object said =
+      reply("/api/chat", R"({"model":"demo","stream":false,"messages":[{"role":"user","content":"x"}],
     "options":{"num_predict":7,"temperature":0.5,"top_k":3,"seed":9,"repeat_penalty":1.25,"stop":["\n"]}})");
   EXPECT_EQ(said.at("message").at("content"), "Hi");
   const SamplingParams& sampling = engine_->last_request.sampling;
@@ -59,15 +61,16 @@ TEST_F(OllamaTest, OptionsAreSamplingFields) {
 
 TEST_F(OllamaTest, ANegativeNumberOfTokensIsNoLimit) {
   serve_text("Hi");
-  (void)reply("/api/generate", R"({"model":"demo","stream":false,"prompt":"x","options":{"num_predict":-1}})");
+  (void)reply("/api/generate",
+              R"({"model":"demo","stream":false,"prompt":"x","options":{"num_predict":-1}})");
   EXPECT_GT(engine_->last_request.sampling.max_tokens, 100);
 }
 
 TEST_F(OllamaTest, ErrorsNameOllamasFields) {
   serve_text("Hi");
   const auto error = [&](const std::string& fields) {
-    const http::Response response = post(
-        "/api/chat", R"({"model":"demo","messages":[{"role":"user","content":"x"}],)" + fields + "}");
+    const http::Response response =
+        post("/api/chat", R"({"model":"demo","messages":[{"role":"user","content":"x"}],)" + fields + "}");
     EXPECT_EQ(response.status, 400) << fields;
     return std::string(json::parse(response.body).at("error").as_string());
   };
@@ -100,14 +103,14 @@ TEST_F(OllamaTest, ThoughtsHaveAFieldOfTheirOwn) {
 }
 
 TEST_F(OllamaTest, CallsComeWhole) {
-  const std::string call =
-      R"(<tool_call>{"name":"get_weather","arguments":{"city":"Rome"}}</tool_call>)"
-      R"(<tool_call>{"name":"get_weather","arguments":{"city":"Oslo"}}</tool_call>)";
+  const std::string call = R"(<tool_call>{"name":"get_weather","arguments":{"city":"Rome"}}</tool_call>)"
+                           R"(<tool_call>{"name":"get_weather","arguments":{"city":"Oslo"}}</tool_call>)";
   serve([&](const Request&, int) { return Script{.tokens = ending(call)}; },
         [](ServeOptions& options, http::ServerOptions&) {
           options.rules.tool_dialect = grammar::tool_dialect("hermes");
         });
-  const std::string body = R"({"model":"demo","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function",
+  const std::string body =
+      R"({"model":"demo","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function",
     "function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}])";
   std::vector<std::string> cities;
   for (const json::object& one : lines(post("/api/chat", body + "}")))
@@ -123,7 +126,8 @@ TEST_F(OllamaTest, ARequestWithoutAPromptLoads) {
   serve_text("x");
   const json::object said = reply("/api/generate", R"({"model":"demo"})");
   EXPECT_EQ(said.at("done_reason"), "load");
-  EXPECT_EQ(reply("/api/chat", R"({"model":"demo","messages":[],"keep_alive":0})").at("done_reason"), "unload");
+  EXPECT_EQ(reply("/api/chat", R"({"model":"demo","messages":[],"keep_alive":0})").at("done_reason"),
+            "unload");
   EXPECT_EQ(post("/api/generate", R"({"model":"other"})").status, 404);
 }
 

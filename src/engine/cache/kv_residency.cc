@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0x5ca1ab1e;
 
-double seconds(std::int64_t from_us, std::int64_t to_us) { return static_cast<double>(to_us - from_us) * 1e-6; }
+double seconds(std::int64_t from_us, std::int64_t to_us) {
+  return static_cast<double>(to_us - from_us) * 1e-6;
+}
 
 }  // namespace
 

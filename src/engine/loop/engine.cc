@@ -9,7 +9,6 @@
 #include "base/random.h"
 #include "engine/loop/prefix_tree.h"
 #include "engine/loop/state_text.h"
-#include "engine/loop/state_text.h"
 #include "events/kv_event_publisher.h"
 #include "request/check_request.h"
 
@@ -72,10 +71,11 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
         task.text->advance();
         inbox_.mask_ready(task.sequence);
       }),
-      steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(),
-             std::move(parts.draft_policy), parts.work_figures),
+      steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(), std::move(parts.draft_policy),
+             parts.work_figures),
       watch_(parts.watch, executor_->asynchronous()) {
-  if (parts.kv_residency_sample > 0) scheduler_->observe(observers_.residency.emplace(parts.kv_residency_sample));
+  if (parts.kv_residency_sample > 0)
+    scheduler_->observe(observers_.residency.emplace(parts.kv_residency_sample));
 }
 
 Engine::~Engine() {
@@ -84,8 +84,9 @@ Engine::~Engine() {
 }
 
 Result<> Engine::start_transfers(const KvTransferOptions& options) {
-  TRY(transfers_, KvTransfers::start(options, info_.index, *scheduler_, *executor_,
-                                     observers_.events ? &observers_.events->log() : nullptr, [this] { inbox_.wake(); }));
+  TRY(transfers_,
+      KvTransfers::start(options, info_.index, *scheduler_, *executor_,
+                         observers_.events ? &observers_.events->log() : nullptr, [this] { inbox_.wake(); }));
   return {};
 }
 

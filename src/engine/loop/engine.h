@@ -113,7 +113,7 @@ class Engine final : public EngineClient {
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
     std::optional<KvResidency> residency;      // nullopt: it is not measured
-  } observers_;  // of the KV cache's blocks
+  } observers_;                                // of the KV cache's blocks
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;

@@ -19,8 +19,9 @@ std::string answer_text(const Scheduler& scheduler, const Answer& answer) {
   return text + fmt::format(
                     "{}, {} of {} tokens computed, {} planned, {} of the prompt, {} cached, {} preemptions{}",
                     sequence->state == Sequence::State::running ? "running" : "waiting", sequence->computed,
-                    sequence->length(), sequence->planned, sequence->prompt_tokens, sequence->counts.cached_tokens,
-                    sequence->counts.preemptions, sequence->parked ? ", parked for its grammar mask" : "");
+                    sequence->length(), sequence->planned, sequence->prompt_tokens,
+                    sequence->counts.cached_tokens, sequence->counts.preemptions,
+                    sequence->parked ? ", parked for its grammar mask" : "");
 }
 
 }  // namespace

@@ -129,7 +129,8 @@ class OllamaReply final : public openai::Reply {
       if (broken || !arguments.is_object()) arguments = json::object();
       complete.push_back(
           {{"id", call.id},
-           {"function", {{"index", calls_sent_++}, {"name", call.name}, {"arguments", std::move(arguments)}}}});
+           {"function",
+            {{"index", calls_sent_++}, {"name", call.name}, {"arguments", std::move(arguments)}}}});
     }
     return complete;
   }
@@ -160,7 +161,8 @@ class OllamaReply final : public openai::Reply {
 
 }  // namespace
 
-std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer, openai::ReplyOptions options) {
+std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer,
+                                          openai::ReplyOptions options) {
   return std::make_unique<OllamaReply>(shape, tokenizer, std::move(options));
 }
 

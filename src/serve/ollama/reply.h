@@ -13,7 +13,8 @@ namespace octavo::ollama {
 // Where a reply has its text: in `message`, or in `response`.
 enum class Shape : std::uint8_t { chat, generate };
 
-std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer, openai::ReplyOptions options);
+std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer,
+                                          openai::ReplyOptions options);
 
 // The reply to a request without a prompt.
 std::string hold_reply(Shape shape, const Hold& hold);

@@ -30,9 +30,9 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
 // Fields that the routes share and that mean the same in both APIs.
 constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
 // Fields that this file reads.
-constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",  "images", "suffix", "raw",
-                                     "stream", "format",   "options",  "think",   "context", "template",
-                                     "keep_alive"};
+constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",    "images",
+                                     "suffix", "raw",      "stream",   "format",    "options",
+                                     "think",  "context",  "template", "keep_alive"};
 
 // The error with the name that the client used.
 Error renamed(Error error) {
@@ -54,7 +54,8 @@ Result<> convert_format(Fields& fields, json::object& out) {
   const json::value* format = fields.any("format");
   if (!format || (format->is_string() && format->get_string().empty())) return {};
   if (format->is_object()) {
-    out["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"name", "format"}, {"schema", *format}}}};
+    out["response_format"] = {{"type", "json_schema"},
+                              {"json_schema", {{"name", "format"}, {"schema", *format}}}};
   } else if (*format == "json") {
     out["response_format"] = {{"type", "json_object"}};
   } else {
@@ -82,7 +83,8 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
   TRY(const json::object* options, fields.object("options"));
   if (!options) return {};
   for (const auto& [key, value] : *options) {
-    const auto known = std::ranges::find(kOptions, std::string_view(key), &std::pair<std::string_view, std::string_view>::first);
+    const auto known = std::ranges::find(kOptions, std::string_view(key),
+                                         &std::pair<std::string_view, std::string_view>::first);
     if (known == std::end(kOptions))
       unknown.push_back(fmt::format("options.{}", std::string_view(key)));
     else
@@ -95,8 +97,8 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
 }
 
 // Fields of both generating routes. Ollama streams unless told otherwise.
-Result<json::object> convert_shared(Fields& fields, const json::object& body, const openai::RequestRules& rules,
-                                    std::vector<std::string>& unknown) {
+Result<json::object> convert_shared(Fields& fields, const json::object& body,
+                                    const openai::RequestRules& rules, std::vector<std::string>& unknown) {
   json::object out;
   std::string model;
   TRY_VOID(fields.text("model", model));
@@ -126,7 +128,8 @@ Result<json::value> content_of(Fields& fields, std::string text) {
   for (const json::value& image : *images) {
     if (!image.is_string()) return invalid(fields.full_name("images"), "must be a list of base64 texts");
     parts.push_back({{"type", "image_url"},
-                     {"image_url", {{"url", fmt::format("data:image;base64,{}", std::string_view(image.get_string()))}}}});
+                     {"image_url",
+                      {{"url", fmt::format("data:image;base64,{}", std::string_view(image.get_string()))}}}});
   }
   parts.push_back({{"type", "text"}, {"text", std::move(text)}});
   return json::value(std::move(parts));
@@ -167,7 +170,8 @@ Result<Hold> hold(Fields& fields, const json::object& shared, const openai::Requ
 
 Result<> refuse(Fields& fields) {
   if (const json::value* text = fields.any("template"); text && *text != "")
-    return invalid("template", "must be absent: Ollama's templates are not read; the model's chat template is used");
+    return invalid("template",
+                   "must be absent: Ollama's templates are not read; the model's chat template is used");
   if (const json::value* ids = fields.any("context"); ids && (!ids->is_array() || !ids->get_array().empty()))
     return invalid("context", "must be absent or empty: send the conversation to /api/chat");
   return {};
@@ -199,7 +203,8 @@ Result<Request> parse_chat(const json::object& body, const openai::RequestRules&
   return request;
 }
 
-Result<Request> parse_generate(const json::object& body, const openai::RequestRules& rules, bool has_template) {
+Result<Request> parse_generate(const json::object& body, const openai::RequestRules& rules,
+                               bool has_template) {
   Fields fields(body);
   std::vector<std::string> unknown;
   TRY(json::object shared, convert_shared(fields, body, rules, unknown));
@@ -214,7 +219,8 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   if (raw || !suffix.empty()) {
     shared["prompt"] = prompt;
     if (!suffix.empty()) shared["suffix"] = suffix;
-    for (const std::string_view chat_only : {"tools", "chat_template_kwargs", "reasoning_effort", "top_logprobs"})
+    for (const std::string_view chat_only :
+         {"tools", "chat_template_kwargs", "reasoning_effort", "top_logprobs"})
       shared.erase(chat_only);
     if (const json::value* wanted = shared.if_contains("logprobs"); wanted && wanted->is_bool())
       shared["logprobs"] = wanted->get_bool() ? json::value(0) : json::value(nullptr);

@@ -1,5 +1,5 @@
-// Ollama's API: /api/chat, /api/generate, /api/embed, and what its clients ask of the server. The server holds one
-// model; routes that change the set of models are refused.
+// Ollama's API: /api/chat, /api/generate, /api/embed, and what its clients ask of the server. The server
+// holds one model; routes that change the set of models are refused.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -21,7 +21,8 @@ namespace json = boost::json;
 
 namespace {
 
-// The version of Ollama's API that these routes have; clients compare it with the first one that they work with.
+// The version of Ollama's API that these routes have; clients compare it with the first one that they work
+// with.
 constexpr std::string_view kOllamaVersion = "0.13.0";
 
 ReplyMaker reply_maker(ollama::Shape shape) {
@@ -30,7 +31,8 @@ ReplyMaker reply_maker(ollama::Shape shape) {
   };
 }
 
-Result<> start_generation(const ServicePtr& service, const ExchangePtr& exchange, Result<GenerationPlan> plan) {
+Result<> start_generation(const ServicePtr& service, const ExchangePtr& exchange,
+                          Result<GenerationPlan> plan) {
   if (!plan) return std::unexpected(plan.error());
   plan->error_response = ollama::error_response;
   generate(service, exchange, *std::move(plan));
@@ -48,7 +50,8 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, ollama::
     return start_generation(service, exchange,
                             prepare_completion_as(*service, std::move(*text), "ollama-", reply_maker(shape)));
   }
-  const auto waiting = std::make_shared<openai::ChatRequest>(std::get<openai::ChatRequest>(std::move(request)));
+  const auto waiting =
+      std::make_shared<openai::ChatRequest>(std::get<openai::ChatRequest>(std::move(request)));
   TRY_VOID(read_headers(exchange->request(), waiting->generation));
   return with_media(service, exchange, waiting->prompt.media, ollama::error_response, [=] {
     return start_generation(service, exchange,
@@ -59,12 +62,13 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, ollama::
 // What the server's model is, as /api/tags, /api/ps and /api/show say it.
 json::object details(const Service& service) {
   const std::string& family = service.engine_info.architecture;
-  return {{"parent_model", ""},  {"format", ""},         {"family", family},
+  return {{"parent_model", ""},   {"format", ""},         {"family", family},
           {"families", {family}}, {"parameter_size", ""}, {"quantization_level", ""}};
 }
 
 json::object card(const Service& service, std::string_view name) {
-  const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(service.options.model_root)), 0);
+  const Hash128 hash =
+      hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(service.options.model_root)), 0);
   return {{"name", name},
           {"model", name},
           {"modified_at", ollama::time_of(service.started_at)},
@@ -160,23 +164,23 @@ Result<> ollama_show(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY_VOID(named_model(body, service->options.rules));
   const std::string& architecture = service->engine_info.architecture;
-  exchange->respond(
-      {.body = json::serialize(json::object{
-           {"modelfile", ""},
-           {"parameters", ""},
-           {"template", ""},
-           {"details", details(*service)},
-           {"model_info",
-            {{"general.architecture", architecture},
-             {architecture + ".context_length", service->options.rules.max_model_len},
-             {architecture + ".vocab_size", service->engine_info.vocab_size}}},
-           {"capabilities", capabilities(*service)},
-           {"modified_at", ollama::time_of(service->started_at)}})});
+  exchange->respond({.body = json::serialize(json::object{
+                         {"modelfile", ""},
+                         {"parameters", ""},
+                         {"template", ""},
+                         {"details", details(*service)},
+                         {"model_info",
+                          {{"general.architecture", architecture},
+                           {architecture + ".context_length", service->options.rules.max_model_len},
+                           {architecture + ".vocab_size", service->engine_info.vocab_size}}},
+                         {"capabilities", capabilities(*service)},
+                         {"modified_at", ollama::time_of(service->started_at)}})});
   return {};
 }
 
 http::Response ollama_version(Service& service, std::string_view) {
-  return {.body = json::serialize(json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
+  return {.body = json::serialize(
+              json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
 }
 
 // The served model is there: success at once.
@@ -188,14 +192,15 @@ Result<> ollama_pull(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 Result<> ollama_change(const ServicePtr&, const ExchangePtr&) {
-  return failure(ErrorCode::unsupported,
-                 "a server has the models that it was started with: use `octavo pull`, `octavo rm`, and start a server "
-                 "for each model");
+  return failure(
+      ErrorCode::unsupported,
+      "a server has the models that it was started with: use `octavo pull`, `octavo rm`, and start a server "
+      "for each model");
 }
 
 http::Response ollama_delete(Service&, std::string_view) {
-  return ollama::error_response({ErrorCode::unsupported,
-                                 "a server does not delete its model: use `octavo rm`", ""});
+  return ollama::error_response(
+      {ErrorCode::unsupported, "a server does not delete its model: use `octavo rm`", ""});
 }
 
 }  // namespace octavo::routes
