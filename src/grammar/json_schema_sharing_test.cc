@@ -33,9 +33,9 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
             R"({{"type":"object","properties":{{{}}},"required":[{}],"minProperties":{},"maxProperties":{},
                 "additionalProperties":{}}})",
             properties, all_required, min, max, open ? R"({"const":"z"})" : "false");
-        const auto grammar = json_schema_grammar(schema);
-        ASSERT_TRUE(grammar) << schema;
-        const auto compiled = CompiledGrammar::compile(*grammar, byte_vocabulary());  // fails: no text
+        // A schema without a valid value is refused.
+        const auto compiled = json_schema_grammar(schema).and_then(
+            [](const Grammar& grammar) { return CompiledGrammar::compile(grammar, byte_vocabulary()); });
         for (unsigned set = 0; set < 128; ++set) {
           std::string text;
           for (std::size_t i = 0; i < names.size(); ++i)

@@ -105,7 +105,7 @@ TEST(EngineMeeting, WhoDoesNotBelongIsTold) {
   const Result<> refused = run_engine_of_host(other, kEngine, {"simulated_engine"}, {}, program());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "data_parallel_start_rank");
-  EXPECT_NE(refused.error().message.find("waits for engines 3 to 3: model and options must be the same"),
+  EXPECT_NE(refused.error().message.find("waits for engines 3: model and options must be the same"),
             std::string::npos);
   EXPECT_FALSE(run_engine_of_host(served.place, kEngine + 1, {"simulated_engine"}, {}, program()));
   EXPECT_FALSE(served.meeting->take(kEngine));
