@@ -213,7 +213,7 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
                                            .finished_us = at_us});
   const std::shared_ptr<Tracer>& tracer = runtime_->service->options.observe.tracer;
   if (!tracer) return;
-  tracer->record({.request_id = active.plan.request.request_id,
+  tracer->record(to_span({.request_id = active.plan.request.request_id,
                   .model = active.plan.request.model,
                   .max_tokens = sampling.max_tokens.value_or(0),
                   .temperature = sampling.temperature,
@@ -224,7 +224,7 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
                   .finish_reason = name(*last.part.finish),
                   .times = last.times,
                   .arrived_us = active.plan.arrived_us,
-                  .finished_us = at_us});
+                  .finished_us = at_us}));
 }
 
 Result<> LocalEngine::sleep(int level) {
