@@ -214,17 +214,17 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
   const std::shared_ptr<Tracer>& tracer = runtime_->service->options.observe.tracer;
   if (!tracer) return;
   tracer->record(to_span({.request_id = active.plan.request.request_id,
-                  .model = active.plan.request.model,
-                  .max_tokens = sampling.max_tokens.value_or(0),
-                  .temperature = sampling.temperature,
-                  .top_p = sampling.top_p,
-                  .n = sampling.n,
-                  .prompt_tokens = active.generation->prompt_tokens(),
-                  .generation_tokens = answer.tokens,
-                  .finish_reason = name(*last.part.finish),
-                  .times = last.times,
-                  .arrived_us = active.plan.arrived_us,
-                  .finished_us = at_us}));
+                          .model = active.plan.request.model,
+                          .max_tokens = sampling.max_tokens.value_or(0),
+                          .temperature = sampling.temperature,
+                          .top_p = sampling.top_p,
+                          .n = sampling.n,
+                          .prompt_tokens = active.generation->prompt_tokens(),
+                          .generation_tokens = answer.tokens,
+                          .finish_reason = name(*last.part.finish),
+                          .times = last.times,
+                          .arrived_us = active.plan.arrived_us,
+                          .finished_us = at_us}));
 }
 
 Result<> LocalEngine::sleep(int level) {

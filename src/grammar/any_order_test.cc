@@ -41,8 +41,9 @@ TEST(AnyOrder, EveryOrderOfMembers) {
                 "additionalProperties":{}}})",
             properties, all_required, min, max, open ? R"({"const":3})" : "false");
         // A schema without a valid value is refused.
-        const auto compiled = json_schema_grammar(schema).and_then(
-            [](const Grammar& grammar) { return CompiledGrammar::compile(grammar, testing::byte_vocabulary()); });
+        const auto compiled = json_schema_grammar(schema).and_then([](const Grammar& grammar) {
+          return CompiledGrammar::compile(grammar, testing::byte_vocabulary());
+        });
         for (unsigned set = 0; set < 16; ++set) {
           const int count = std::popcount(set);
           const bool valid =
