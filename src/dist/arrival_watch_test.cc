@@ -13,7 +13,7 @@ TEST(ArrivalWatch, ReportsDataAndTheEndOnceAfterEachArm) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   Socket own(ends[0]), peer(ends[1]);
   std::counting_semaphore<> calls(0);
-  const auto watch = ArrivalWatch::start(std::span(&ends[0], 1), [&] { calls.release(); }).value();
+  auto watch = ArrivalWatch::start(std::span(&ends[0], 1), [&] { calls.release(); }).value();
   char byte = 'x';
   ASSERT_EQ(write(peer.fd(), &byte, 1), 1);
   EXPECT_FALSE(calls.try_acquire()) << "it is not armed";
@@ -26,6 +26,8 @@ TEST(ArrivalWatch, ReportsDataAndTheEndOnceAfterEachArm) {
   watch->arm();
   peer = Socket();
   calls.acquire();
+  watch.reset();  // its thread has ended: late calls have been counted
+  EXPECT_FALSE(calls.try_acquire()) << "two arms, two calls";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "dist/tcp_meeting.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -143,11 +144,25 @@ Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Pat
   }
 }
 
+// Where a rank listens for those after it: only on this host, if rank 0 is reached through the loopback.
+TcpAddress own_place(const TcpAddress& host) {
+  TcpAddress place{.storage = {}, .length = host.length};
+  place.storage.ss_family = host.storage.ss_family;
+  if (host.storage.ss_family == AF_INET) {
+    const auto* address = reinterpret_cast<const sockaddr_in*>(&host.storage);
+    if (ntohl(address->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+      reinterpret_cast<sockaddr_in*>(&place.storage)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  } else if (host.storage.ss_family == AF_INET6) {
+    const auto* address = reinterpret_cast<const sockaddr_in6*>(&host.storage);
+    if (IN6_IS_ADDR_LOOPBACK(&address->sin6_addr))
+      reinterpret_cast<sockaddr_in6*>(&place.storage)->sin6_addr = in6addr_loopback;
+  }
+  return place;
+}
+
 Result<std::vector<Socket>> join(const TcpRanks& ranks) {
   TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
-  TcpAddress any{.storage = {}, .length = host.length};
-  any.storage.ss_family = host.storage.ss_family;
-  TRY(const Socket listener, listen_at(any));
+  TRY(const Socket listener, listen_at(own_place(host)));
   TcpAddress own{.storage = {}, .length = sizeof own.storage};
   getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.length);
   const Hello hello{

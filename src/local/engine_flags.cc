@@ -285,14 +285,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders of this program and of the library that has this function, and those above them.
+// Folders of the library that has this function and of this program, and those above them.
 std::vector<fs::path> folders_of_code() {
   std::error_code ignored;
   std::vector<fs::path> folders;
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&demo_model_dir), &here);
-  for (const fs::path& code : {fs::read_symlink("/proc/self/exe", ignored),
-                               fs::canonical(here.dli_fname ? here.dli_fname : "", ignored)})
+  // The library first: the program may be a Python whose folder has another version's octavo.
+  for (const fs::path& code : {fs::canonical(here.dli_fname ? here.dli_fname : "", ignored),
+                               fs::read_symlink("/proc/self/exe", ignored)})
     for (fs::path p = code.parent_path(); p.has_relative_path(); p = p.parent_path()) folders.push_back(p);
   return folders;
 }

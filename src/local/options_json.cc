@@ -136,7 +136,8 @@ Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>&
   if (engine.nodes.rank > 0)
     return invalid("node_rank", "must be 0, got {}: other hosts run octavo serve --headless",
                    engine.nodes.rank);
-  if (engine.rank_layout().size() * engine.data_parallel_size + options.engines.elsewhere == 1) return {};
+  if (engine.rank_layout().size() * engine.data_parallel_size == 1 && options.engines.elsewhere == 0)
+    return {};
   TRY(std::string program, octavo_program());
   options.engine_program = std::move(program);
   options.engine_command = {"octavo", "serve"};

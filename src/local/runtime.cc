@@ -175,10 +175,11 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
 }
 
 // Not for ranks and engines on other hosts: this process does not start them, so they would keep their old
-// weights.
+// weights. Not for engines that share experts: the first that ends leaves the others without its experts.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
-  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines.elsewhere > 0)
+  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines.elsewhere > 0 ||
+      engine.shares_experts())
     return;
   process.weights_flag = kWeightsFlag;
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
@@ -244,7 +245,11 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   }
   if (options.engines.elastic)
     return invalid("enable_elastic_ep", "needs engines in separate processes: remove --no-engine-process");
-  if (const int all = options.engine.data_parallel_size + options.engines.elsewhere; all > 1)
+  if (options.engines.elsewhere > 0)
+    return field_failure("data_parallel_size_local", ErrorCode::unsupported,
+                         "must be --data-parallel-size where the engine has no separate process, got {}",
+                         options.engine.data_parallel_size);
+  if (const int all = options.engine.data_parallel_size; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 where the engine has no separate process, got {}", all);
   const auto load = [engine = options.engine, title, &tokenizer,

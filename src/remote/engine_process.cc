@@ -108,6 +108,9 @@ void EngineProcess::change_adapter(ChangeAdapter change, AdapterDone done) {
 void EngineProcess::sleep(int level, Done done) {
   const auto refusal = [&]() -> Result<> {
     if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
+    // The process would take its experts from engines that still have answers.
+    if (level == 2 && options_.expert_port)
+      return field_failure("level", ErrorCode::unsupported, "must be 1 where engines share experts, got 2");
     const std::lock_guard lock(mutex_);
     TRY_VOID(shared_.usable());
     return shared_.sleep.sleep(level, std::move(done));
