@@ -41,9 +41,10 @@ TEST(AnyOrder, EveryOrderOfMembers) {
                 "additionalProperties":{}}})",
             properties, all_required, min, max, open ? R"({"const":3})" : "false");
         // A schema without a valid value is refused.
-        const auto compiled = json_schema_grammar(schema).and_then([](const Grammar& grammar) {
+        const auto compiled = [&]() -> Result<std::shared_ptr<const CompiledGrammar>> {
+          TRY(const Grammar grammar, json_schema_grammar(schema));
           return CompiledGrammar::compile(grammar, testing::byte_vocabulary());
-        });
+        }();
         for (unsigned set = 0; set < 16; ++set) {
           const int count = std::popcount(set);
           const bool valid =

@@ -34,8 +34,10 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
                 "additionalProperties":{}}})",
             properties, all_required, min, max, open ? R"({"const":"z"})" : "false");
         // A schema without a valid value is refused.
-        const auto compiled = json_schema_grammar(schema).and_then(
-            [](const Grammar& grammar) { return CompiledGrammar::compile(grammar, byte_vocabulary()); });
+        const auto compiled = [&]() -> Result<std::shared_ptr<const CompiledGrammar>> {
+          TRY(const Grammar grammar, json_schema_grammar(schema));
+          return CompiledGrammar::compile(grammar, byte_vocabulary());
+        }();
         for (unsigned set = 0; set < 128; ++set) {
           std::string text;
           for (std::size_t i = 0; i < names.size(); ++i)
