@@ -88,9 +88,9 @@ Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
     return invalid("--stand-ins", "is for --executor simulated: {} engines of {} do not fit into one process",
                    c.stand_ins, engine.executor);
   if (engine.rank_layout().size() > 1 || engine.data_parallel_size > 1)
-    return invalid("--stand-ins", "is for servers of one engine each");
+    return invalid("--stand-ins", "works only if each server has one engine: remove the parallel sizes");
   if (engine.kv_transfer.enabled || !c.http.uds.empty())
-    return invalid("--stand-ins", "goes together neither with --kv-transfer-config nor with --uds");
+    return invalid("--stand-ins", "cannot be combined with --kv-transfer-config or --uds");
   if (c.http.port == 0 || c.http.port + c.stand_ins - 1 > 65'535)
     return invalid("--stand-ins", "{} ports from {} on are not all in [1, 65535]", c.stand_ins, c.http.port);
   std::vector<Serving> servings;

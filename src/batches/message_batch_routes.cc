@@ -153,8 +153,8 @@ Result<> cancel_message_batch(Call& call) {
 Result<> message_batch_results(Call& call) {
   TRY(const Batch batch, call.store.batch(call.owner, kAnthropic, call.id));
   if (!batch.ended())
-    return invalid("message_batch_id", "{} is not ended: its results come when processing_status is ended",
-                   batch.id);
+    return invalid("message_batch_id",
+                   "{} has not ended: its results are available when processing_status is ended", batch.id);
   if (batch.output_file.empty()) return failure(ErrorCode::not_found, "{} has no results", batch.id);
   return send_file(call.service, call.exchange, call.store.path_of(batch.output_file), "application/x-jsonl");
 }

@@ -183,7 +183,7 @@ Result<void> SchemaReader::check_loops(const Json* root) {
 
 Result<std::vector<Facts>> SchemaReader::read(const Goals& goals) {
   if (depth_ > 8)
-    return invalid(field_, "JSON Schema: 'oneOf' at {}: branches that nest too deeply to be told apart",
+    return invalid(field_, "JSON Schema: 'oneOf' at {}: the branches are nested too deeply to be compared",
                    path(goals[0].schema, ""));
   TRY_VOID(work(1 + goals.size(), goals.empty() ? &document_ : goals[0].schema, ""));
   ++depth_;

@@ -314,7 +314,7 @@ Result<std::string> demo_model_dir() {
     if (fs::exists(dir / "config.json", ignored)) return dir.string();
   }
   return field_failure("model", ErrorCode::not_found,
-                       "no model named, and the demo model (models/demo) was not found");
+                       "no model was given, and the demo model (models/demo) was not found: name a model");
 }
 
 Result<std::string> octavo_program() {
@@ -322,9 +322,9 @@ Result<std::string> octavo_program() {
   for (const fs::path& folder : folders_of_code())
     for (const fs::path& program : {folder / "octavo", folder / "bin" / "octavo"})
       if (fs::is_regular_file(program, ignored)) return program.string();
-  return failure(
-      ErrorCode::not_found,
-      "the program octavo is neither beside liboctavo nor in bin above it: several processes need it");
+  return failure(ErrorCode::not_found,
+                 "engines in several processes need the program octavo, which is neither beside liboctavo "
+                 "nor in ../bin");
 }
 
 }  // namespace octavo

@@ -91,7 +91,7 @@ def test_a_broken_chat_template_leaves_completions(tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": "{% if %}"}))
     completion = run("generate", "--model", str(model), "-p", "Mira", "--max-tokens", "3")
     assert completion.returncode == 0 and completion.stdout.strip()
-    assert "the model's chat template cannot be used, only completions can" in completion.stderr
+    assert "chat requests are refused, since the model's chat template cannot be used" in completion.stderr
     chat = run("chat", "--model", str(model), stdin="Hello\n")
     assert chat.returncode == 2 and "this model has no chat template" in chat.stderr
 

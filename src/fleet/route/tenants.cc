@@ -45,7 +45,8 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
 
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "tenants"));
-  if (!file.is_object()) return invalid("tenants", "{} must be an object with a list `tenants`", path);
+  if (!file.is_object())
+    return invalid("tenants", "file {} must be an object whose field `tenants` is a list", path);
   Parameters fields(file.get_object(), "");
   const json::value* list = fields.get("tenants");
   TRY_VOID(fields.done());
