@@ -36,8 +36,8 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
       const json::value body = json::parse(response.body, wrong);
       const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
       if (response.status != 200 || first == nullptr || !first->is_object())
-        return failure(ErrorCode::io, "GET /v1/models at {} says {}: {:.200}", server.text(), response.status,
-                       response.body);
+        return failure(ErrorCode::io, "GET /v1/models at {} answered with status {}: {:.200}", server.text(),
+                       response.status, response.body);
       return first->get_object();
     }();
     if (asked || now_us() >= give_up) return asked;
@@ -55,8 +55,9 @@ Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& liste
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
     if (std::error_code ignored; !path.empty() && std::filesystem::exists(path, ignored)) return path;
-  return invalid("tokenizer",
-                 "is needed: the model's folder or GGUF file, which the server's list does not name");
+  return invalid(
+      "tokenizer",
+      "must be given (the model's folder or GGUF file), since the server's list of models does not name it");
 }
 
 Result<json::object> extra_fields(const LoadFlags& c) {

@@ -57,7 +57,8 @@ bool confirmed(const std::string& question) {
 Result<> remove(const HubCommand& c) {
   TRY(const hub::ModelName name, hub::parse_model_name(c.model));
   if (!name.variant.empty())
-    return invalid("model", "{}: single files cannot be deleted, leave out :{}", c.model, name.variant);
+    return invalid("model", "{}: single files cannot be deleted; remove :{} to delete the whole model",
+                   c.model, name.variant);
   const std::string what = name.revision.empty() ? fmt::format("{} with all its revisions", name.repo)
                                                  : fmt::format("{}@{}", name.repo, name.revision);
   if (!c.yes && !confirmed(fmt::format("Delete {} from {}?", what, cache_dir(c.hub).string())))

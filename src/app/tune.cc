@@ -76,7 +76,8 @@ class Tuner {
       result_.trials.push_back(std::move(trial));
     }
     if (search_.best_score() == 0)
-      return failure(ErrorCode::unavailable, "no setting meets the SLO at any rate; the last one: {}",
+      return failure(ErrorCode::unavailable,
+                     "no setting meets the SLO at any rate; the error of the last one: {}",
                      result_.trials.back().reason);
     TRY_VOID(confirm());
     if (c_.exhaustive) {

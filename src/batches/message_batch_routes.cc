@@ -70,7 +70,7 @@ Result<std::string> input_of(const json::array& requests) {
     TRY_VOID(fields.text("custom_id", id));
     if (!is_custom_id(id))
       return invalid(place + ".custom_id", "must have 1 to {} letters, digits, _ and -", kIdMax);
-    if (!ids.insert(id).second) return invalid(place + ".custom_id", "{} is there twice", id);
+    if (!ids.insert(id).second) return invalid(place + ".custom_id", "{} occurs twice", id);
     TRY(const json::object* params, fields.object("params"));
     if (!params) return invalid(place + ".params", "is missing");
     const std::string line = exact_json_text(

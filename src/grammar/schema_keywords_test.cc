@@ -50,7 +50,7 @@ TEST(SchemaKeywords, UnknownOnesAreRefusedOnRequest) {
   options.refuse_unknown = true;
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"({"properties":{"a":{"typ":"object"}}})",
-       "'typ' at #/properties/a/typ: keyword 'typ' is not known; is 'type' meant?"},
+       "'typ' at #/properties/a/typ: keyword 'typ' is not known; did you mean 'type'?"},
       {R"({"maxlength":1})", "is 'maxLength' meant?"},
       {R"({"format":"datetime"})", "is 'date-time' meant?"},
       {R"({"format":"made-up"})", "format 'made-up' is not known"},

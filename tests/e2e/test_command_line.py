@@ -206,7 +206,7 @@ def test_bench_step_says_where_the_time_went(tmp_path):
         assert all(part in bench.stdout for part in step["parts"])
     crowded = run("bench", "step", "--batch-size", "2", "--input-len", "8", "--output-len", "4", "--max-model-len", "16",
                   "--num-gpu-blocks-override", "1")
-    assert crowded.returncode == 2 and "2 sequences have 24 tokens in the end, the KV cache holds 16" in crowded.stderr
+    assert crowded.returncode == 2 and "2 sequences have 24 tokens at the end, but the KV cache holds only 16" in crowded.stderr
 
 
 @pytest.mark.parametrize("arguments, says", [
