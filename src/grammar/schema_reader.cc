@@ -126,7 +126,7 @@ Result<void> SchemaReader::check(const Json* schema) {
 
 Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, std::string_view name) const {
   const auto meant = what == "keyword" ? likely_constraint(name) : likely_format(name);
-  const std::string hint = meant ? fmt::format("; is '{}' meant?", *meant) : "";
+  const std::string hint = meant ? fmt::format("; did you mean '{}'?", *meant) : "";
   if (refuse_unknown_)
     return refuse(schema, what == "keyword" ? name : what, "{} '{}' is not known{}", what, name, hint);
   log_ignored(what, name, meant);

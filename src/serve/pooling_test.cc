@@ -243,7 +243,8 @@ TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   EXPECT_EQ(numbers(chosen[0].at("data").at(0)), (std::vector<double>{'x', 0, 'x'}));
 
   serve_tokens(Task::token_embed);
-  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"), HasSubstr("something else"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"),
+              HasSubstr("is not supported by"));
 }
 
 // A model with separate heads for tokens: weights (id - 98), and vectors (id, position).

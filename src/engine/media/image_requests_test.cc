@@ -38,7 +38,7 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
               HasSubstr("must follow the previous image"));
-  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("not in the prompt"));
+  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("and be in the prompt"));
   EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("must follow the previous image"));
 }
 
