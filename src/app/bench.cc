@@ -313,13 +313,14 @@ void add_throughput_flags(CLI::App& app, BenchCommand& c) {
   app.add_option("--num-prompts", d.num_prompts, "Requests")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--dataset-name", d.name, "What is asked; random has --input-len and --output-len")
+  app.add_option("--dataset-name", d.name,
+                 "Data set of the prompts; random uses --input-len and --output-len")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,
                  "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
   app.add_option("--prefix-len", d.random_prefix_len,
-                 "random: prompt tokens common to all, beside the others")
+                 "random: number of prompt tokens common to all prompts, in addition to --input-len")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 }

@@ -92,7 +92,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--base-url", c.base_url, "http://HOST:PORT of the server; instead of --host and --port");
   app.add_option("--host", c.host, "The server's host")->capture_default_str();
   app.add_option("--port", c.port, "The server's port")->capture_default_str();
-  app.add_option("--endpoint", c.endpoint, "The server's route; by default the backend's own");
+  app.add_option("--endpoint", c.endpoint, "Route of the server (default: the backend's)");
   app.add_option("--model", c.model, "Name of the model; by default the first that the server lists");
   app.add_option("--served-model-name", c.served_model_name, "Name in requests, where --model is a path");
   app.add_option("--tokenizer", c.tokenizer, "Model folder or GGUF file; by default the model's own");
@@ -105,7 +105,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   const auto tokens = [&](const char* flag, int& to, int least, const char* help) {
     app.add_option(flag, to, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
   };
-  app.add_option("--dataset-name", d.name, "What is asked")
+  app.add_option("--dataset-name", d.name, "Data set of the prompts")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,

@@ -248,7 +248,8 @@ void add_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--goodput", c.goodput, "Limits of a good request in ms: ttft:200 tpot:50 e2el:5000");
   app.add_option("--metadata", c.metadata, "KEY=VALUE, for the result");
   app.add_flag("--save-result", c.save_result, "Write the result as JSON");
-  app.add_flag("--save-detailed", c.save_detailed, "With every request's lengths, times and text");
+  app.add_flag("--save-detailed", c.save_detailed,
+               "Add every request's lengths, times and text to the result");
   app.add_flag("--append-result", c.append_result, "Add to the file instead of replacing it");
   app.add_option("--result-dir", c.result_dir, "Folder of the result")->capture_default_str();
   app.add_option("--result-filename", c.result_filename, "By default backend, rate, model and date");

@@ -90,7 +90,7 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
 
   CLI::App* rm = program.add_subcommand("rm", "Delete a model from the Hub cache");
   rm->add_option("model", options->model, "org/name for all of it, or org/name@revision")->required();
-  rm->add_flag("-y,--yes", options->yes, "Do not ask");
+  rm->add_flag("-y,--yes", options->yes, "Delete without asking");
   add_cache_flag(*rm, options->hub, environment);
   rm->callback([options, &outcome] {
     if (const auto done = remove(*options); !done) outcome.report(done.error());

@@ -142,7 +142,7 @@ void add_decision_flags(CLI::App& command, PlanLiveCommand& c) {
       .add_option("--url", c.options.urls,
                   "A router (octavo route), or the replicas, HOST:PORT or http(s)://HOST:PORT")
       ->group(group);
-  command.add_option("--api-key", c.options.api_key, "Key to show to them")
+  command.add_option("--api-key", c.options.api_key, "API key to send to them")
       ->envname("OCTAVO_API_KEY")
       ->group(group);
   command

@@ -28,7 +28,7 @@ constexpr ParallelFlag kParallelFlags[] = {
      flag::range(1, 64)},
     {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
      "Address of the server's host, to which engines of --headless hosts connect"},
-    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address",
+    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of --data-parallel-address",
      flag::range(1, 65'535)},
     {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
      "Index of this host's first engine", flag::range(0, 4095)},
