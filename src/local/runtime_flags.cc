@@ -69,7 +69,8 @@ constexpr RuntimeFlag kTemplateFlags[] = {
      R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)"},
     {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
      R"(JSON: which frames of a video are used, instead of the model's choice: )"
-     R"({"video": {"num_frames": 16}} takes 16, evenly spread (-1: all); {"video": {"fps": 1}} takes one per second)"},
+     R"({"video": {"num_frames": 16}} takes 16, evenly spread (-1: all); )"
+     R"({"video": {"fps": 1}} takes one per second)"},
     {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
      "Role of the messages in replies"},
 };
