@@ -78,7 +78,7 @@ TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
       error({"-dcp", "2"}),
       "--decode-context-parallel-size 2 is not supported, only 1: a context is not divided among ranks");
   EXPECT_EQ(error({"--data-parallel-multi-port-external-lb"}),
-            "--data-parallel-multi-port-external-lb is not supported: engines and ranks work without it; see "
+            "--data-parallel-multi-port-external-lb is not supported: engines and ranks do not need it; see "
             "docs/guides/parallel.md");
   EXPECT_EQ(error({"--no-data-parallel-multi-port-external-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");

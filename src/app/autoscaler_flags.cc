@@ -21,13 +21,15 @@ Result<fleet::Slo> read_slo(const AutoscalerFlags& c) {
   const auto limits = traffic::Goodput::parse(c.slo);
   if (!limits) return invalid("slo", "{}", limits.error().message);
   if (limits->e2el_ms > 0)
-    return field_failure("slo", ErrorCode::unsupported, "e2el is not watched: ttft and tpot are");
+    return field_failure("slo", ErrorCode::unsupported,
+                         "must limit ttft or tpot: e2el is not supported here");
   return fleet::Slo{*limits, c.share};
 }
 
 Result<fleet::CapacityTable> read_capacity(const AutoscalerFlags& c) {
   if (c.capacity.empty() == (c.tokens_per_second == 0))
-    return invalid("capacity", "either --capacity or --tokens-per-second must say what replicas serve");
+    return invalid("capacity",
+                   "give either --capacity or --tokens-per-second: the load that replicas can serve");
   if (c.capacity.empty()) return fleet::CapacityTable({{1, c.tokens_per_second}});
   return fleet::read_capacity(c.capacity);
 }
@@ -38,7 +40,7 @@ Result<AutoscalerSetup> autoscaler_setup(const AutoscalerFlags& c) {
   fleet::AutoscalerRules rules = c.rules;
   fleet::ScalingRules& scaling = rules.scaling;
   if (scaling.replicas_min > scaling.replicas_max)
-    return invalid("min-replicas", "{} are more than the {} of max-replicas", scaling.replicas_min,
+    return invalid("min-replicas", "is {}, must be at most --max-replicas, {}", scaling.replicas_min,
                    scaling.replicas_max);
   TRY(const fleet::Slo slo, read_slo(c));
   rules.ttft_ms = slo.limits.ttft_ms;

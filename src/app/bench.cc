@@ -208,8 +208,10 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
   if (needed > held)  // otherwise some requests would wait, and steps would not include all
-    return invalid("batch-size", "{} sequences have {} tokens in the end, the KV cache holds {}", batch_size,
-                   needed, held);
+    return invalid("batch-size",
+                   "{} sequences have {} tokens at the end, but the KV cache holds only {}: lower "
+                   "--batch-size or the lengths",
+                   batch_size, needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
   // Assumes a half-written context; ignores windows, which would need less.
@@ -254,7 +256,9 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
 
 Result<> bench_step(BenchCommand& c) {
   if (c.shape.output_len < 2)
-    return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
+    return invalid(
+        "output-len",
+        "must be at least 2: the first token comes from the prompt's step, only later ones from decoding");
   EngineOptions& options = c.runtime.engine;
   TRY_VOID(find_models(options, c.runtime.hub));
   options.max_num_seqs = std::max(options.max_num_seqs, std::ranges::max(c.batch_sizes));
@@ -309,13 +313,14 @@ void add_throughput_flags(CLI::App& app, BenchCommand& c) {
   app.add_option("--num-prompts", d.num_prompts, "Requests")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--dataset-name", d.name, "What is asked; random has --input-len and --output-len")
+  app.add_option("--dataset-name", d.name,
+                 "Data set of the prompts; random uses --input-len and --output-len")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,
                  "File of sharegpt (JSON), sonnet (text) or custom (JSON lines with \"prompt\")");
   app.add_option("--prefix-len", d.random_prefix_len,
-                 "random: prompt tokens common to all, beside the others")
+                 "random: number of prompt tokens common to all prompts, in addition to --input-len")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 }

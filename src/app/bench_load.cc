@@ -36,8 +36,8 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
       const json::value body = json::parse(response.body, wrong);
       const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
       if (response.status != 200 || first == nullptr || !first->is_object())
-        return failure(ErrorCode::io, "GET /v1/models at {} says {}: {:.200}", server.text(), response.status,
-                       response.body);
+        return failure(ErrorCode::io, "GET /v1/models at {} answered with status {}: {:.200}", server.text(),
+                       response.status, response.body);
       return first->get_object();
     }();
     if (asked || now_us() >= give_up) return asked;
@@ -55,8 +55,9 @@ Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& liste
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
     if (std::error_code ignored; !path.empty() && std::filesystem::exists(path, ignored)) return path;
-  return invalid("tokenizer",
-                 "is needed: the model's folder or GGUF file, which the server's list does not name");
+  return invalid(
+      "tokenizer",
+      "must be given (the model's folder or GGUF file), since the server's list of models does not name it");
 }
 
 Result<json::object> extra_fields(const LoadFlags& c) {
@@ -91,7 +92,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   app.add_option("--base-url", c.base_url, "http://HOST:PORT of the server; instead of --host and --port");
   app.add_option("--host", c.host, "The server's host")->capture_default_str();
   app.add_option("--port", c.port, "The server's port")->capture_default_str();
-  app.add_option("--endpoint", c.endpoint, "The server's route; by default the backend's own");
+  app.add_option("--endpoint", c.endpoint, "Route of the server (default: the backend's)");
   app.add_option("--model", c.model, "Name of the model; by default the first that the server lists");
   app.add_option("--served-model-name", c.served_model_name, "Name in requests, where --model is a path");
   app.add_option("--tokenizer", c.tokenizer, "Model folder or GGUF file; by default the model's own");
@@ -104,7 +105,7 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
   const auto tokens = [&](const char* flag, int& to, int least, const char* help) {
     app.add_option(flag, to, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
   };
-  app.add_option("--dataset-name", d.name, "What is asked")
+  app.add_option("--dataset-name", d.name, "Data set of the prompts")
       ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "sonnet", "custom", "hf"}))
       ->capture_default_str();
   app.add_option("--dataset-path", d.path,

@@ -54,7 +54,7 @@ std::vector<std::string> split(const std::string& list) {
 Result<double> number(std::string_view field, const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != 0) return invalid(field, "\"{}\" is no number", text);
+  if (text.empty() || *end != 0) return invalid(field, "\"{}\" is not a number", text);
   return value;
 }
 
@@ -85,7 +85,7 @@ Result<traffic::ArrivalOptions> arrivals_of(const ServeCommand& c) {
   arrivals.burstiness = c.burstiness;
   if (c.ramp_up != "none") {
     arrivals.ramp_up = c.ramp_up == "linear" ? traffic::RampUp::linear : traffic::RampUp::exponential;
-    if (c.request_rate != "inf") return invalid("ramp-up-strategy", "goes without --request-rate");
+    if (c.request_rate != "inf") return invalid("ramp-up-strategy", "cannot be combined with --request-rate");
     if (arrivals.ramp_up_start <= 0 || arrivals.ramp_up_end <= 0)
       return invalid("ramp-up-strategy", "needs --ramp-up-start-rps and --ramp-up-end-rps above 0");
   } else if (c.request_rate != "inf") {
@@ -248,7 +248,8 @@ void add_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--goodput", c.goodput, "Limits of a good request in ms: ttft:200 tpot:50 e2el:5000");
   app.add_option("--metadata", c.metadata, "KEY=VALUE, for the result");
   app.add_flag("--save-result", c.save_result, "Write the result as JSON");
-  app.add_flag("--save-detailed", c.save_detailed, "With every request's lengths, times and text");
+  app.add_flag("--save-detailed", c.save_detailed,
+               "Add every request's lengths, times and text to the result");
   app.add_flag("--append-result", c.append_result, "Add to the file instead of replacing it");
   app.add_option("--result-dir", c.result_dir, "Folder of the result")->capture_default_str();
   app.add_option("--result-filename", c.result_filename, "By default backend, rate, model and date");

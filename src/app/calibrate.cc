@@ -113,10 +113,10 @@ Result<> run_calibrate(CalibrateCommand& c) {
   c.engine.enable_prefix_caching = false;  // so that every step computes all its tokens
   TRY(const auto engine, load_engine(c.engine));
   const EngineInfo info = engine->info();
-  if (info.task != Task::generate) return invalid("model", "makes vectors; steps are timed of models that generate");
+  if (info.task != Task::generate)
+    return invalid("model", "is a pooling model: only generative models can be calibrated");
   const std::vector<Cell> cells = cells_of(c.engine, info);
-  if (cells.empty())
-    return invalid("max-model-len", "leaves no room for a prompt of {} tokens", kContexts[0]);
+  if (cells.empty()) return invalid("max-model-len", "is too small for a prompt of {} tokens", kContexts[0]);
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up

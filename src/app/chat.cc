@@ -170,11 +170,12 @@ void add_chat(CLI::App& program, Outcome& outcome) {
   add_hub_flags(*command, options->runtime.hub, environment);
   add_sampling_flags(*command, options->sampling);
   command->add_option("--system,--system-prompt", options->system, "System prompt");
-  command->add_option("-q,--quick", options->quick, "Ask this one question and leave");
+  command->add_option("-q,--quick", options->quick, "Ask this one question and exit");
   command->add_option(
       "--url", options->url,
       "Server to talk to, HOST:PORT or http(s)://HOST:PORT, instead of an engine in this process");
-  command->add_option("--api-key", options->api_key, "Key to show to the server")->envname("OCTAVO_API_KEY");
+  command->add_option("--api-key", options->api_key, "API key to send to the server")
+      ->envname("OCTAVO_API_KEY");
   command->callback([options, &outcome] {
     if (const auto done = chat(*options, outcome); !done) outcome.report(done.error());
   });

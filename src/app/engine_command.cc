@@ -117,7 +117,8 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
       const std::string fate = rank.process.kill();
       log_warning("rank {}: {}; starting it again", first + static_cast<int>(i), fate);
       if (!rank.restarts.again(rank.began_us))
-        return failure(ErrorCode::unavailable, "rank {} does not get on: {}", first + static_cast<int>(i), fate);
+        return failure(ErrorCode::unavailable, "rank {} fails again and again: {}",
+                       first + static_cast<int>(i), fate);
       std::this_thread::sleep_for(std::chrono::milliseconds(kRestartMs));
     }
   }

@@ -57,7 +57,8 @@ bool confirmed(const std::string& question) {
 Result<> remove(const HubCommand& c) {
   TRY(const hub::ModelName name, hub::parse_model_name(c.model));
   if (!name.variant.empty())
-    return invalid("model", "{}: single files cannot be deleted, leave out :{}", c.model, name.variant);
+    return invalid("model", "{}: single files cannot be deleted; remove :{} to delete the whole model",
+                   c.model, name.variant);
   const std::string what = name.revision.empty() ? fmt::format("{} with all its revisions", name.repo)
                                                  : fmt::format("{}@{}", name.repo, name.revision);
   if (!c.yes && !confirmed(fmt::format("Delete {} from {}?", what, cache_dir(c.hub).string())))
@@ -89,7 +90,7 @@ void add_hub_commands(CLI::App& program, Outcome& outcome) {
 
   CLI::App* rm = program.add_subcommand("rm", "Delete a model from the Hub cache");
   rm->add_option("model", options->model, "org/name for all of it, or org/name@revision")->required();
-  rm->add_flag("-y,--yes", options->yes, "Do not ask");
+  rm->add_flag("-y,--yes", options->yes, "Delete without asking");
   add_cache_flag(*rm, options->hub, environment);
   rm->callback([options, &outcome] {
     if (const auto done = remove(*options); !done) outcome.report(done.error());

@@ -12,9 +12,9 @@ constexpr FlagRow<http::ServerOptions> kAddressFlags[] = {
     {"--host", flag::to<&http::ServerOptions::host>, "Address to listen on"},
     {"--port", flag::to<&http::ServerOptions::port>, "Port to listen on; 0: any free port"},
     {"--tls-cert-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::certfile>,
-     "Serve https with the certificate in this PEM file"},
+     "PEM file of the certificate; serves https instead of http"},
     {"--tls-key-path", flag::to<&http::ServerOptions::tls, &http::TlsOptions::keyfile>,
-     "PEM file of its private key (default: the same file)"},
+     "PEM file of the certificate's private key (default: the same file)"},
 };
 
 constexpr FlagRow<int> kGraceFlag[] = {

@@ -26,7 +26,7 @@ template <class Options>
 constexpr FlagRow<Options> log_level_flag(std::string_view environment = {}) {
   return {"--log-level",
           flag::parsed<take_log_level<Options>>,
-          "Least level of log lines: debug, info, warning, error, critical",
+          "Minimum level of log lines: debug, info, warning, error, critical",
           {},
           {.environment = environment}};
 }

@@ -86,7 +86,7 @@ void add_model(CLI::App& program, Outcome& outcome) {
   };
   add_size("--tensor-parallel-size", ranks.layout.tensor, "Ranks that share every layer of a stage");
   add_size("--pipeline-parallel-size", ranks.layout.pipeline, "Stages");
-  command->add_flag("--enable-expert-parallel", ranks.whole_experts, "Experts are whole");
+  command->add_flag("--enable-expert-parallel", ranks.whole_experts, "Give each rank whole experts");
   command->add_option("--device", ranks.device, "Device of each rank (h100 ..), to print the time of steps");
   add_hub_flags(*command, flags->hub, environment);
   command->callback([flags, &outcome] {

@@ -166,9 +166,10 @@ Result<> read_cluster(PickCommand& c) {
   }
   if (o.config.discovery || !o.endpoints.empty())
     return invalid(c.cluster.pool.empty() ? "endpoint-selector" : "pool-name",
-                   "must not be given beside endpoints or file-discovery");
+                   "cannot be combined with --endpoints or file-discovery");
   if (!c.objectives.empty() && !c.cluster.pool.empty())
-    return invalid("objective", "must not be given beside pool-name: the pool's InferenceObjectives count");
+    return invalid("objective",
+                   "cannot be combined with --pool-name: the pool's InferenceObjectives are used");
   fleet::KubePoolOptions cluster;
   TRY(cluster.api, kube_api(c.cluster.api));
   cluster.space = c.cluster.space.empty() ? cluster.api.space : c.cluster.space;
@@ -230,7 +231,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   TRY_VOID(read_cluster(c));
   TRY(o.sources, read_sources(c.sources));
   if (o.config.discovery && !o.endpoints.empty())
-    return invalid("endpoints", "must not be given beside the configuration's file-discovery");
+    return invalid("endpoints", "cannot be combined with file-discovery in the configuration");
   constexpr int kTickMsMin = 50;  // llm-d's floor
   TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.times.refresh_metrics, kTickMsMin));
   TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.times.metrics_staleness, 1));
@@ -254,7 +255,7 @@ Result<> pick(PickCommand& c) {
            host, server->grpc_port(), server->health_port(), server->metrics_port());
 
   signals.wait();
-  log_info("stopping: streams that are open get up to {}", c.times.drain);
+  log_info("stopping: open streams may take up to {} to end", c.times.drain);
   server->stop(drain_ms);
   return {};
 }

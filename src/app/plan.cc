@@ -89,10 +89,10 @@ Result<> run_plan(PlanCommand& c) {
   rules.scale_down_delay_us = c.scale_down_delay_s * std::int64_t{1'000'000};
   rules.startup_us = c.startup_s * std::int64_t{1'000'000};
   if (rules.replicas_min > rules.replicas_max)
-    return invalid("min-replicas", "{} are more than the {} of max-replicas", rules.replicas_min,
+    return invalid("min-replicas", "is {}, must be at most --max-replicas, {}", rules.replicas_min,
                    rules.replicas_max);
   if (c.window_s > 0 && c.startup_s > c.window_s)
-    return invalid("startup-time", "must be at most the window of {} s", c.window_s);
+    return invalid("startup-time", "must be at most --window, {} s", c.window_s);
   TRY(const fleet::Slo slo, read_slo(c));
   if (!c.search.devices.empty()) {
     TRY(const fleet::Trace trace, read_traffic(c));

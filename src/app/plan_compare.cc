@@ -38,7 +38,7 @@ class ComparisonBars {
 Result<> run_plan_compare(PlanCompareCommand& c) {
   TRY(const AutoscalerSetup setup, autoscaler_setup(c.decisions));
   if (setup.rules.scaling.replicas_min < 1)
-    return invalid("min-replicas", "must be 1 or more: the simulation has no queue for a fleet of none");
+    return invalid("min-replicas", "must be at least 1: a fleet without replicas cannot be simulated");
   if (!setup.slo.limits.limited()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
   fleet::ComparisonRules rules{setup.rules, setup.interval_us};
   rules.autoscaler.scaling.startup_us = c.startup_s * std::int64_t{1'000'000};

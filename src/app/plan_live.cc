@@ -60,11 +60,12 @@ Result<fleet::MakeConnector> process_connector(const PlanLiveCommand& c) {
   if (!o.command.contains("{port}"))
     return invalid("command", "must start a server on {{port}}, like: octavo serve MODEL --port {{port}}");
   if (c.options.urls.size() != 1)
-    return invalid("url", "must be the one router that started servers are registered at, got {}",
+    return invalid("url", "must be exactly one router, at which started servers are registered, got {}",
                    c.options.urls.size());
   TRY_VOID(read_ports(c.ports, o));
   if (o.last_port - o.first_port + 1 < c.options.rules.scaling.replicas_max)
-    return invalid("ports", "are fewer than the {} of max-replicas", c.options.rules.scaling.replicas_max);
+    return invalid("ports", "must have at least --max-replicas ports, {}",
+                   c.options.rules.scaling.replicas_max);
   return [o](int) { return std::make_unique<fleet::ProcessConnector>(o); };
 }
 
@@ -89,8 +90,8 @@ Result<> read_pool(const PlanLiveCommand& c, const fleet::Slo& slo, fleet::Plann
   if (c.pool.empty()) return {};
   const bool prefill = c.pool == "prefill";
   if (prefill ? slo.limits.tpot_ms > 0 : slo.limits.ttft_ms > 0)
-    return invalid("slo", "a {} pool has only {}: leave {} out", c.pool, prefill ? "ttft" : "tpot",
-                   prefill ? "tpot" : "ttft");
+    return invalid("slo", "for a {} pool only {} can be limited: remove {}", c.pool,
+                   prefill ? "ttft" : "tpot", prefill ? "tpot" : "ttft");
   o.pool = prefill ? fleet::Pool::prefill : fleet::Pool::decode;
   return {};
 }
@@ -112,7 +113,7 @@ Result<> run_plan_live(PlanLiveCommand& c) {
   StopSignals signals;
 
   fleet::PlannerOptions& o = c.options;
-  if (o.urls.empty()) return invalid("url", "a router or replicas must be given");
+  if (o.urls.empty()) return invalid("url", "must name a router or replicas");
   for (const std::string& url : o.urls) TRY_VOID(http::parse_url(url));
   TRY(AutoscalerSetup setup, autoscaler_setup(c.decisions));
   TRY_VOID(read_pool(c, setup.slo, o));
@@ -141,7 +142,7 @@ void add_decision_flags(CLI::App& command, PlanLiveCommand& c) {
       .add_option("--url", c.options.urls,
                   "A router (octavo route), or the replicas, HOST:PORT or http(s)://HOST:PORT")
       ->group(group);
-  command.add_option("--api-key", c.options.api_key, "Key to show to them")
+  command.add_option("--api-key", c.options.api_key, "API key to send to them")
       ->envname("OCTAVO_API_KEY")
       ->group(group);
   command

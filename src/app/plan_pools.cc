@@ -51,7 +51,9 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--replicas", c.rules.replicas, "Altogether; each split of them is tried")
+  command
+      .add_option("--replicas", c.rules.replicas,
+                  "Number of all replicas; each split into prefill and decode is tried")
       ->check(CLI::Range(2, 256))
       ->capture_default_str()
       ->group(group);
@@ -67,7 +69,7 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
       ->group(group);
   command
       .add_option("--seconds", c.rules.seconds,
-                  "How long each rate is tried, in virtual time: long beside the limits")
+                  "Seconds of virtual time for each rate; much longer than the limits")
       ->check(CLI::Range(1.0, 86'400.0))
       ->capture_default_str()
       ->group(group);

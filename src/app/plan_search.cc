@@ -69,7 +69,7 @@ void add_search_flags(CLI::App& command, SearchFlags& c, SimulationFlags& replic
 Result<std::string> run_search(const SearchFlags& c, const SimulationFlags& replica,
                                const fleet::Trace& trace, const fleet::Slo& slo, int replicas_max) {
   if (c.devices.size() > 1 && c.prices.size() != c.devices.size())
-    return invalid("prices", "has {} numbers for {} devices: give the price of each for an hour",
+    return invalid("prices", "has {} prices for {} devices: give one price per hour for each device",
                    c.prices.size(), c.devices.size());
   for (const std::string& device : c.devices)
     if (const auto known = read_device_figures(device); !known)

@@ -78,7 +78,8 @@ Result<std::optional<RegistrationPlan>> plan_registration(const ServeCommand& c)
   const RegistrationFlags& flags = c.registration;
   if (flags.etcd.empty() && flags.routers.empty()) return std::nullopt;
   if (!c.http.uds.empty())
-    return invalid("uds", "must be empty with --register-etcd or --register-router: others need a port");
+    return invalid(
+        "uds", "cannot be combined with --register-etcd or --register-router: other hosts need a TCP port");
   RegistrationPlan plan{.options = {.host = flags.host, .lease_s = flags.lease_s}};
   std::string& host = plan.options.host;
   if (host.empty() && !is_any_host(c.http.host)) host = c.http.host;

@@ -37,12 +37,13 @@ class RemoteChat final : public ChatBackend {
     TRY(http::Client client, http::Client::connect(options_));
     TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_));
     if (response.status != 200)
-      return failure(ErrorCode::io, "the server says {}: {}", response.status, server_error(response));
+      return failure(ErrorCode::io, "the server answered with status {}: {}", response.status,
+                     server_error(response));
     boost::system::error_code wrong;
     const value models = boost::json::parse(response.body, wrong);
     const value* id = wrong ? nullptr : at_path(models, "/data/0/id");
     if (id == nullptr || !id->is_string())
-      return failure(ErrorCode::io, "the server's list of models makes no sense");
+      return failure(ErrorCode::io, "the server's list of models is invalid");
     model_ = id->as_string();
     return {};
   }

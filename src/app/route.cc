@@ -328,7 +328,7 @@ Result<> route(RouteCommand& c) {
   log_info("routing by {} to {} on {}", policy, workers, router->address());
 
   signals.wait();
-  log_info("stopping: answers in flight get up to {} s", c.shutdown_grace_s);
+  log_info("stopping: running requests may take up to {} s to end", c.shutdown_grace_s);
   router->stop(c.shutdown_grace_s * 1000);
   return {};
 }

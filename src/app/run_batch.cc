@@ -38,7 +38,8 @@ Result<std::vector<batches::Line>> read_input(const std::string& path) {
       return invalid("input-file", "line {}: {}{}{}", text->number, line.error().field,
                      line.error().field.empty() ? "" : " ", line.error().message);
     if (!ids.insert(custom_id).second)
-      return invalid("input-file", "line {}: custom_id \"{}\" was there before", text->number, custom_id);
+      return invalid("input-file", "line {}: custom_id \"{}\" is already used in an earlier line",
+                     text->number, custom_id);
     lines.push_back(*std::move(line));
   }
   if (!file.complete()) return field_failure("input-file", ErrorCode::io, "cannot read all of {}", path);

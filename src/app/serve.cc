@@ -76,7 +76,7 @@ Result<> take_job_nodes(EngineOptions& options) {
   options.nodes.count = nodes.count;
   options.nodes.rank = nodes.rank;
   options.nodes.master_addr = nodes.master_addr;
-  log_info("host {} of {} of a job, host 0 is {}", nodes.rank, nodes.count, nodes.master_addr);
+  log_info("this is host {} of {} of the job; host 0 is {}", nodes.rank, nodes.count, nodes.master_addr);
   return {};
 }
 
@@ -85,12 +85,13 @@ Result<> take_job_nodes(EngineOptions& options) {
 Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
   const EngineOptions& engine = c.runtime.engine;
   if (!engine.executor.starts_with("simulated"))
-    return invalid("--stand-ins", "is for --executor simulated: {} engines of {} do not fit into one process",
+    return invalid("--stand-ins",
+                   "needs --executor simulated: one process cannot have {} engines of executor {}",
                    c.stand_ins, engine.executor);
   if (engine.rank_layout().size() > 1 || engine.data_parallel_size > 1)
-    return invalid("--stand-ins", "is for servers of one engine each");
+    return invalid("--stand-ins", "works only if each server has one engine: remove the parallel sizes");
   if (engine.kv_transfer.enabled || !c.http.uds.empty())
-    return invalid("--stand-ins", "goes together neither with --kv-transfer-config nor with --uds");
+    return invalid("--stand-ins", "cannot be combined with --kv-transfer-config or --uds");
   if (c.http.port == 0 || c.http.port + c.stand_ins - 1 > 65'535)
     return invalid("--stand-ins", "{} ports from {} on are not all in [1, 65535]", c.stand_ins, c.http.port);
   std::vector<Serving> servings;
@@ -123,10 +124,10 @@ Result<> serve(ServeCommand& c) {
     TRY_VOID(take_job_nodes(engine));
   } else if (engine.nodes.count > 1) {
     return field_failure("nnodes", ErrorCode::unsupported,
-                         "must be 1 where engines are on several hosts, got {}", engine.nodes.count);
+                         "must be 1 if the engines are on several hosts, got {}", engine.nodes.count);
   }
   if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
-    return invalid("enable_elastic_ep", "is for engines of one host");
+    return invalid("enable_elastic_ep", "works only if all engines are on one host");
   c.runtime.engines.elastic = c.data_parallel.elastic;
   c.runtime.engines.most = c.data_parallel.engines_max;
   TRY_VOID(take_kv_environment(c, environment));
@@ -137,16 +138,16 @@ Result<> serve(ServeCommand& c) {
   if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
   if (has_engines_of_another) return run_host_of_engines(std::move(c.runtime));
   if (c.headless)
-    return invalid("--headless",
-                   "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank or "
-                   "--data-parallel-size-local");
+    return invalid(
+        "--headless",
+        "needs a --node-rank other than 0, --data-parallel-start-rank or --data-parallel-size-local");
   StopSignals signals;
   TRY(std::vector<Serving> servings, start_servers(c));
   signals.wait([&] {
     for (const Serving& serving : servings) serving.runtime->engine->log_state();
   });
   for (Serving& serving : servings) serving.registration.reset();  // routers send no more requests
-  log_info("stopping: answers in flight get up to {} s", c.shutdown_timeout_s);
+  log_info("stopping: running requests may take up to {} s to end", c.shutdown_timeout_s);
   for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);
   return {};
 }

@@ -87,7 +87,7 @@ Result<> run(SidecarCommand& c) {
   log_info("{} in front of {}:{} on {}", connector, c.decoder_host, c.decoder_port, sidecar->address());
 
   signals.wait();
-  log_info("stopping: answers in flight get up to {} s", c.shutdown_grace_s);
+  log_info("stopping: running requests may take up to {} s to end", c.shutdown_grace_s);
   sidecar->stop(c.shutdown_grace_s * 1000);
   return {};
 }

@@ -27,7 +27,8 @@ Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device,
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
   const std::int64_t blocks = tokens / c.options.scheduler.block_size;
   if (blocks < 1 || blocks > 1 << 28)
-    return invalid("num-gpu-blocks-override", "{} blocks would fit in the memory, give a number", blocks);
+    return invalid("num-gpu-blocks-override", "must be given: the device's memory would hold {} blocks",
+                   blocks);
   return static_cast<int>(blocks);
 }
 
@@ -45,7 +46,7 @@ Result<> describe_replica(SimulationFlags& c) {
     prefill.timing = c.options.timing;
     if (prefill_devices != devices)
       return invalid("prefill-tensor-parallel-size",
-                     "must be that of the others where --timing gives the times");
+                     "must equal --tensor-parallel-size if --timing is given");
   }
   prefill.scheduler = scheduler;
   if (!c.timing.empty() && scheduler.num_blocks > 0 && prefill.replicas == 0) return {};

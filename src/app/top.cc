@@ -72,7 +72,7 @@ void add_top(CLI::App& program, Outcome& outcome) {
                    "are shown "
                    "one by one")
       ->capture_default_str();
-  command->add_option("--api-key", options->api_key, "Key to show to them")->envname("OCTAVO_API_KEY");
+  command->add_option("--api-key", options->api_key, "API key to send to them")->envname("OCTAVO_API_KEY");
   command->add_option("--interval", options->interval_s, "Seconds between two updates")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();

@@ -76,7 +76,8 @@ class Tuner {
       result_.trials.push_back(std::move(trial));
     }
     if (search_.best_score() == 0)
-      return failure(ErrorCode::unavailable, "no setting meets the SLO at any rate; the last one: {}",
+      return failure(ErrorCode::unavailable,
+                     "no setting meets the SLO at any rate; the error of the last one: {}",
                      result_.trials.back().reason);
     TRY_VOID(confirm());
     if (c_.exhaustive) {
@@ -265,7 +266,7 @@ void add_tune_flags(CLI::App& app, TuneCommand& c) {
   app.add_option("--report", c.report, "File for the report (Markdown)")->group(kGroup);
   app.add_option("--plot", c.plot, "File for the curve as a picture (SVG)")->group(kGroup);
   traffic::DatasetOptions& d = c.load.dataset;
-  app.add_option("--dataset-name", d.name, "What is asked")
+  app.add_option("--dataset-name", d.name, "Data set of the prompts")
       ->check(CLI::IsMember({"random", "sharegpt", "custom"}))
       ->capture_default_str()
       ->group(kGroup);

@@ -36,7 +36,7 @@ std::string encode_base64(std::string_view bytes) {
 Result<std::string> decode_base64(std::string_view text) {
   for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
   if (text.size() % 4 == 1)
-    return invalid("", "{} characters are no base64: the length is wrong", text.size());
+    return invalid("", "{} characters are not valid base64: the length is wrong", text.size());
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);
   std::uint32_t bits = 0;

@@ -43,7 +43,7 @@ Result<std::vector<int>> read_processor_list(std::string_view text) {
     }
     if (!good || (at < end && *at != ','))
       return failure(ErrorCode::invalid_argument,
-                     "\"{}\" is no list of processors such as 0-3,8, each below {}", text, CPU_SETSIZE);
+                     "\"{}\" must be a list of processors such as 0-3,8, each below {}", text, CPU_SETSIZE);
     for (int i = first; i <= last; ++i) numbers.push_back(i);
     if (at == end) break;
     ++at;

@@ -70,7 +70,7 @@ Result<std::string> input_of(const json::array& requests) {
     TRY_VOID(fields.text("custom_id", id));
     if (!is_custom_id(id))
       return invalid(place + ".custom_id", "must have 1 to {} letters, digits, _ and -", kIdMax);
-    if (!ids.insert(id).second) return invalid(place + ".custom_id", "{} is there twice", id);
+    if (!ids.insert(id).second) return invalid(place + ".custom_id", "{} occurs twice", id);
     TRY(const json::object* params, fields.object("params"));
     if (!params) return invalid(place + ".params", "is missing");
     const std::string line = exact_json_text(
@@ -153,8 +153,8 @@ Result<> cancel_message_batch(Call& call) {
 Result<> message_batch_results(Call& call) {
   TRY(const Batch batch, call.store.batch(call.owner, kAnthropic, call.id));
   if (!batch.ended())
-    return invalid("message_batch_id", "{} is not ended: its results come when processing_status is ended",
-                   batch.id);
+    return invalid("message_batch_id",
+                   "{} has not ended: its results are available when processing_status is ended", batch.id);
   if (batch.output_file.empty()) return failure(ErrorCode::not_found, "{} has no results", batch.id);
   return send_file(call.service, call.exchange, call.store.path_of(batch.output_file), "application/x-jsonl");
 }

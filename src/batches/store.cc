@@ -228,7 +228,7 @@ Result<> Store::finish(const Batch& batch, std::span<const StoredFile> files) {
 
 Result<> Store::remove_batch(const Batch& batch) {
   if (!batch.ended())
-    return invalid("message_batch_id", "{} is not ended: cancel it first, or wait for its end", batch.id);
+    return invalid("message_batch_id", "{} has not ended: cancel it first, or wait for its end", batch.id);
   const std::lock_guard lock(mutex_);
   return database_.together([&]() -> Result<> {
     for (const std::string& file : {batch.input_file, batch.output_file}) {

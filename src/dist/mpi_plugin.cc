@@ -7,7 +7,7 @@ namespace octavo {
 // RTLD_GLOBAL: libraries that MPI loads need MPI's symbols.
 Result<std::unique_ptr<Transport>> open_mpi_transport() {
   const auto function = plugin_function("liboctavo_mpi.so", kOpenMpiTransport, true);
-  if (!function) return failure(function.error().code, "no MPI here: {}", function.error().message);
+  if (!function) return failure(function.error().code, "MPI is not available: {}", function.error().message);
   char said[256] = {};
   if (Transport* transport = reinterpret_cast<OpenMpiTransport>(*function)(said, sizeof said))
     return std::unique_ptr<Transport>(transport);

@@ -22,11 +22,12 @@ constexpr std::string_view kLink = "/memfd:octavo";  // the name of such a descr
 
 Result<SharedMemory> SharedMemory::create(std::size_t bytes) {
   const int fd = memfd_create("octavo", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return failure(ErrorCode::io, "no shared memory: {}", std::strerror(errno));
+  if (fd < 0) return failure(ErrorCode::io, "cannot create shared memory: {}", std::strerror(errno));
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     const int error = errno;
     close(fd);
-    return failure(ErrorCode::io, "no {} bytes of shared memory: {}", bytes, std::strerror(error));
+    return failure(ErrorCode::io, "cannot allocate {} bytes of shared memory: {}", bytes,
+                   std::strerror(error));
   }
   fcntl(fd, F_ADD_SEALS, kSeals);
   return open(fd);

@@ -79,7 +79,7 @@ class Host {
       if (!write_value(sockets_[rank], Welcome{}) ||
           send(sockets_[rank].fd(), addresses_.data(), addresses_.size() * sizeof(TcpAddress), MSG_NOSIGNAL) <
               0)
-        return failure(ErrorCode::unavailable, "rank {} is gone before all ranks were there", rank);
+        return failure(ErrorCode::unavailable, "rank {} has ended before all ranks had connected", rank);
     return std::move(sockets_);
   }
 

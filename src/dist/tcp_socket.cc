@@ -121,7 +121,8 @@ bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms) 
 
 Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms) {
   pollfd readable{listener.fd(), POLLIN, 0};
-  if (poll(&readable, 1, timeout_ms) <= 0) return failure(ErrorCode::unavailable, "nobody has come");
+  if (poll(&readable, 1, timeout_ms) <= 0)
+    return failure(ErrorCode::unavailable, "no connection has arrived");
   TcpAddress address;
   address.length = sizeof address.storage;
   Socket socket(

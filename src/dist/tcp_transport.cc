@@ -20,7 +20,7 @@ constexpr int kPollMs = 50;
 constexpr std::size_t kKeptAtOnce = 256 << 10;
 
 Result<> gone(int rank, int error) {
-  return failure(ErrorCode::unavailable, "rank {} is gone: {}", rank,
+  return failure(ErrorCode::unavailable, "rank {} has ended: {}", rank,
                  error == 0 ? "it has closed the connection" : std::strerror(error));
 }
 

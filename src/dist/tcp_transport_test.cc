@@ -42,7 +42,7 @@ TEST(TcpTransport, ARankThatIsGoneIsAnError) {
   MessageGroup group(*both.first, {0, 1});
   group.barrier();
   ASSERT_TRUE(group.failure());
-  EXPECT_EQ(group.failure()->message, "rank 1 is gone: it has closed the connection");
+  EXPECT_EQ(group.failure()->message, "rank 1 has ended: it has closed the connection");
 }
 
 TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
@@ -55,7 +55,7 @@ TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
   both.second.reset();
   const Result<> gone = both.first->check();
   ASSERT_FALSE(gone);
-  EXPECT_EQ(gone.error().message, "rank 1 is gone: it has closed the connection");
+  EXPECT_EQ(gone.error().message, "rank 1 has ended: it has closed the connection");
 }
 
 TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
@@ -74,7 +74,7 @@ TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
   const Transport::Receive receive[] = {{1, {&byte, 1}}};
   const Result<> received = ranks[0]->exchange({}, receive, 0);
   ASSERT_FALSE(received);
-  EXPECT_EQ(received.error().message, "rank 2 is gone: it has closed the connection");
+  EXPECT_EQ(received.error().message, "rank 2 has ended: it has closed the connection");
 }
 
 // More than the system buffers.

@@ -221,7 +221,7 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(json, fmt::format(R"({{"properties":{{"deep":{{"properties":{{{}}}}}}}}})", long_names),
           "they run out at #/properties/deep");
   refused(GrammarKind::regex, "(?:" + repeated("a?", 4000) + ")" + repeated("a", 4000), "at the regex");
-  refused(GrammarKind::regex, repeated("\\p{L}", 1000), "ranges of characters at offset");
+  refused(GrammarKind::regex, repeated("\\p{L}", 1000), "ranges in total");
   std::string rules = "root ::= wide\nwide ::= \"a\"";
   for (int i = 0; i < 5000; ++i) rules += " | [a-z]{40}";
   refused(GrammarKind::ebnf, rules, "at rule ");

@@ -13,7 +13,10 @@ namespace octavo::grammar {
 inline Result<Grammar> choice_grammar(std::vector<std::string> texts) {
   if (texts.empty()) return invalid("choice", "the list is empty");
   if (trie_bytes(texts) > kListBytesMax)
-    return invalid("choice", "the texts differ in more than {} bytes", kListBytesMax);
+    return invalid(
+        "choice",
+        "the texts have more than {} bytes apart from common beginnings: give fewer or shorter texts",
+        kListBytesMax);
   Grammar grammar;
   grammar.root = grammar.rule("the choices", grammar.leaf(automaton_of(std::move(texts))));
   return grammar;

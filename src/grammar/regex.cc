@@ -96,7 +96,8 @@ class Writer {
     const std::size_t count = known->first.size();
     ranges_ += count;
     if (ranges_ > kClassRangesMax)
-      return invalid(field_, "regex: different classes of more than {} ranges of characters at offset {}",
+      return invalid(field_,
+                     "regex: the character classes have more than {} ranges in total (reached at offset {})",
                      kClassRangesMax, node.position);
     if (count <= kFewRanges) return known->second = code_point_expr(grammar_, node.set);
     Grammar apart;

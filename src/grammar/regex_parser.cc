@@ -367,7 +367,8 @@ class PatternParser {
         at_ = end + 1;
         ranges_ += set->ranges.size();
         if (ranges_ > kCategoryRangesMax)
-          return error("categories of more than {} ranges of characters", kCategoryRangesMax);
+          return error("the Unicode categories have more than {} ranges in total: use fewer of them",
+                       kCategoryRangesMax);
         return c == 'p' ? *set : set->complement();
       }
       default:

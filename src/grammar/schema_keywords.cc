@@ -158,7 +158,8 @@ void log_ignored(std::string_view what, std::string_view name, std::optional<std
     if (logged.size() >= kNamesMax || !logged.insert(fmt::format("{} {}", what, shown)).second) return;
   }
   if (meant)
-    log_warning("JSON Schema: the {} '{}' is not known and is ignored; is '{}' meant?", what, shown, *meant);
+    log_warning("JSON Schema: the {} '{}' is not known and is ignored; did you mean '{}'?", what, shown,
+                *meant);
   else
     log_info("JSON Schema: the {} '{}' is not known and is ignored", what, shown);
 }

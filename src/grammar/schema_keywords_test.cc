@@ -50,9 +50,9 @@ TEST(SchemaKeywords, UnknownOnesAreRefusedOnRequest) {
   options.refuse_unknown = true;
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"({"properties":{"a":{"typ":"object"}}})",
-       "'typ' at #/properties/a/typ: keyword 'typ' is not known; is 'type' meant?"},
-      {R"({"maxlength":1})", "is 'maxLength' meant?"},
-      {R"({"format":"datetime"})", "is 'date-time' meant?"},
+       "'typ' at #/properties/a/typ: keyword 'typ' is not known; did you mean 'type'?"},
+      {R"({"maxlength":1})", "did you mean 'maxLength'?"},
+      {R"({"format":"datetime"})", "did you mean 'date-time'?"},
       {R"({"format":"made-up"})", "format 'made-up' is not known"},
       {R"({"$schema":"http://json-schema.org/draft-04/schema#","const":1})", "'const' is not known"},
   };

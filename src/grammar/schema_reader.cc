@@ -126,7 +126,7 @@ Result<void> SchemaReader::check(const Json* schema) {
 
 Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, std::string_view name) const {
   const auto meant = what == "keyword" ? likely_constraint(name) : likely_format(name);
-  const std::string hint = meant ? fmt::format("; is '{}' meant?", *meant) : "";
+  const std::string hint = meant ? fmt::format("; did you mean '{}'?", *meant) : "";
   if (refuse_unknown_)
     return refuse(schema, what == "keyword" ? name : what, "{} '{}' is not known{}", what, name, hint);
   log_ignored(what, name, meant);
@@ -183,7 +183,7 @@ Result<void> SchemaReader::check_loops(const Json* root) {
 
 Result<std::vector<Facts>> SchemaReader::read(const Goals& goals) {
   if (depth_ > 8)
-    return invalid(field_, "JSON Schema: 'oneOf' at {}: branches that nest too deeply to be told apart",
+    return invalid(field_, "JSON Schema: 'oneOf' at {}: the branches are nested too deeply to be compared",
                    path(goals[0].schema, ""));
   TRY_VOID(work(1 + goals.size(), goals.empty() ? &document_ : goals[0].schema, ""));
   ++depth_;

@@ -103,7 +103,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::from_bytes(
   StoredHeader header;
   Unpacker(std::as_bytes(std::span(bytes))).get(header);
   if (bytes.size() < kHeaderBytes || header.magic != kMagic)
-    return failure(ErrorCode::corrupt, "the bytes are no compiled grammar");
+    return failure(ErrorCode::corrupt, "the bytes are not a compiled grammar");
   if (header.version != kVersion)
     return failure(ErrorCode::unsupported,
                    "the grammar has version {:x}, this library reads {:x}: compile it again", header.version,

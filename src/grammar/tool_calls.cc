@@ -254,8 +254,8 @@ class TagWriter {
                            : fmt::format(R"({{"type":"optional","content":{}}})", sequence(block)));
     }
     if (found < required.size())
-      return invalid(kField, "tools[{}]: 'required' of the parameters names what 'properties' does not",
-                     tool);
+      return invalid(
+          kField, "tools[{}]: 'required' of the parameters names a property that 'properties' lacks", tool);
     return {};
   }
 

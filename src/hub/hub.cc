@@ -51,7 +51,7 @@ std::string segment(const std::string& text) {
 
 Result<Listing> parse_listing(const std::string& body) {
   const auto senseless = [](std::string_view why) {
-    return failure(ErrorCode::unavailable, "the hub's list of files makes no sense: {}", why);
+    return failure(ErrorCode::unavailable, "the hub's list of files is invalid: {}", why);
   };
   boost::system::error_code wrong;
   const boost::json::value json = boost::json::parse(body, wrong);
@@ -83,7 +83,7 @@ Result<Hub> Hub::make(const Settings& settings, std::string repo) {
   while (url.target.ends_with('/')) url.target.pop_back();
   const auto forbidden = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
   if (std::ranges::any_of(settings.token, forbidden))
-    return invalid("HF_TOKEN", "contains spaces or control characters, which tokens do not have");
+    return invalid("HF_TOKEN", "must not contain spaces or control characters");
   std::string authorization = settings.token.empty() ? "" : "Bearer " + settings.token;
   return Hub(Origin(std::move(url), std::move(authorization)), std::move(repo));
 }
@@ -150,7 +150,7 @@ Result<BlobInfo> Hub::info(const std::string& commit, const std::string& file, B
     const auto etag = plain_etag(linked_etag ? *linked_etag : headers.find("ETag").value_or(""));
     const auto size = linked_size || elsewhere ? linked_size : number(headers.find("Content-Length"));
     if (!etag || !size)
-      return field_failure("model", ErrorCode::corrupt, "{} does not say the {} of {}", origin_.url().host,
+      return field_failure("model", ErrorCode::corrupt, "{} does not give the {} of {}", origin_.url().host,
                            etag ? "size" : "etag", file);
     if (*size > kFileBytesMax)
       return field_failure("model", ErrorCode::corrupt, "{} has {} bytes, the limit is {}", file, *size,

@@ -39,15 +39,16 @@ Result<ModelName> parse_model_name(std::string_view text) {
     name.variant = repo.substr(colon + 1);
     repo = repo.substr(0, colon);
     if (name.variant.empty() || !std::ranges::all_of(name.variant, word_dot_or_dash))
-      return invalid("model",
-                     "{}: behind the colon must stand which GGUF file is meant, as org/name@revision:Q4_K_M",
-                     text);
+      return invalid(
+          "model",
+          "{}: the colon must be followed by the name of a GGUF variant, as in org/name@revision:Q4_K_M",
+          text);
   }
   if (const std::size_t at = repo.find('@'); at != std::string_view::npos) {
     name.revision = repo.substr(at + 1);
     repo = repo.substr(0, at);
     if (!is_revision(name.revision))
-      return invalid("model", "{}: behind the @ must stand a branch, a tag or a commit", text);
+      return invalid("model", "{}: the @ must be followed by a branch, a tag or a commit", text);
   }
   const std::size_t slash = repo.find('/');
   const bool both = slash == std::string_view::npos

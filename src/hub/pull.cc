@@ -92,7 +92,7 @@ Result<fs::path> pull(const ModelName& name, const Wanted& wanted, const Setting
   const std::string revision = name.revision_or_main();
   const RepoCache cache(settings.cache_dir, name.repo);
   const auto known = cache.commit_of(revision);
-  Result<fs::path> cached = field_failure("model", ErrorCode::not_found, "none of it is there");
+  Result<fs::path> cached = field_failure("model", ErrorCode::not_found, "none of its files is cached");
   if (known) cached = wanted.found_in(cache.snapshot(*known));
   if (cached && (settings.offline || is_commit(revision))) return cached;
   if (settings.offline)

@@ -28,7 +28,7 @@ constexpr ParallelFlag kParallelFlags[] = {
      flag::range(1, 64)},
     {"--data-parallel-address", flag::to<&DataParallelOptions::address>,
      "Address of the server's host, to which engines of --headless hosts connect"},
-    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of that address",
+    {"--data-parallel-rpc-port", flag::to<&DataParallelOptions::port>, "Port of --data-parallel-address",
      flag::range(1, 65'535)},
     {"--data-parallel-start-rank", flag::to<&DataParallelOptions::start_rank>,
      "Index of this host's first engine", flag::range(0, 4095)},
@@ -53,7 +53,9 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
         "hosts, or remove --enable-expert-parallel",
         all);
   if (options.elastic && (options.rank || options.external || options.hybrid || options.size_local))
-    return invalid("enable_elastic_ep", "is for a server that has all engines of --data-parallel-size");
+    return invalid("enable_elastic_ep",
+                   "needs a server that runs all engines: remove --data-parallel-rank, "
+                   "--data-parallel-size-local, --data-parallel-external-lb and --data-parallel-hybrid-lb");
   if (options.rank || options.external) {
     if (options.hybrid)
       return invalid("data_parallel_hybrid_lb", "cannot be combined with a --data-parallel-rank");
@@ -71,7 +73,7 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
     return invalid("data_parallel_size_local",
                    "must be at least 1 on --headless hosts and with hybrid load balancing");
   if (first + local > all)
-    return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
+    return invalid("data_parallel_start_rank", "engines {} to {} must be below --data-parallel-size {}",
                    first, first + local - 1, all);
   engine.first_index = first;
   engine.data_parallel_size = local;

@@ -113,7 +113,7 @@ constexpr EngineFlag kDevice[] = {
      "device (simulated=a100-80g) or by a file of coefficients (simulated=timing.json)"},
     {"--enforce-eager", flag::to<&E::enforce_eager>, "GPUs: no CUDA graphs for decoding"},
     {"--async-scheduling", flag::to<&E::async_scheduling>,
-     "GPUs: begin a step before the tokens of the last are known (default: on; off with "
+     "GPUs: start a step before the tokens of the previous step are known (default: on; off with "
      "--speculative-config)"},
     {"--cpu-threads", flag::to<&E::threads>, "Compute threads; 0: all that this process may use",
      flag::range(0, 1024)},
@@ -139,8 +139,8 @@ constexpr EngineFlag kDevice[] = {
      "With --enable-expert-parallel: move experts between the processes while they serve, to balance the "
      "load"},
     {"--eplb-config", flag::parsed<&read_eplb_config, &E::expert_balancing>,
-     "How. As JSON: the steps whose tokens count, those between two plans, places beside one for each "
-     "expert: "
+     "Options of --enable-eplb, as JSON: number of steps whose tokens count, steps between two plans, "
+     "additional slots for copies of experts: "
      R"({"window_size": 1000, "step_interval": 3000, "num_redundant_experts": 0})"},
     {"--tensor-parallel-size", flag::to<&E::tensor_parallel_size>,
      "Number of processes that each hold a part of every layer, on CPUs; they share the compute threads",
@@ -190,9 +190,9 @@ constexpr EngineFlag kCache[] = {
      "Publish what the prefix cache gains and loses over ZeroMQ, for routers. As JSON: "
      R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:5557", "replay_endpoint": "tcp://*:5558"})"},
     {kKvTransferFlag, flag::parsed<&parse_kv_transfer_config, &E::kv_transfer>,
-     "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and "
-     "decode "
-     "apart), host memory (OffloadingConnector), a disk (OffloadingConnector, SharedStorageConnector), "
+     "Where KV blocks are sent to and loaded from, besides the KV cache: other engines (NixlConnector: "
+     "separate prefill and decode), host memory (OffloadingConnector), a disk (OffloadingConnector, "
+     "SharedStorageConnector), "
      "several of "
      "them (MultiConnector). As JSON: "
      R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})"},
@@ -229,18 +229,20 @@ constexpr EngineFlag kLora[] = {
     {"--max-loras", flag::to<&E::lora, &LoraOptions::max_loras>,
      "Adapters in memory at a time; all of them can be in one batch", flag::range(1, 1024)},
     {"--max-cpu-loras", flag::to<&E::lora, &LoraOptions::max_cpu_loras>,
-     "Adapters in memory, if more than --max-loras; further ones are read again when a request needs them",
+     "Maximum number of adapters in CPU memory, at least --max-loras; others are read again when a request "
+     "needs them",
      flag::range(1, 1024)},
     {"--default-mm-loras", flag::parsed<&read_media_adapters, &E::lora>,
-     R"(Adapters that chats with images, videos or sound have when they name none, as JSON: {"image": "folder"}; needs )"
-     R"(--enable-lora. Each is there by its kind's name, too)"},
+     R"(Default adapters of chats with images, videos or sound, as JSON: {"image": "folder"}; needs )"
+     R"(--enable-lora. Requests can also name them as image, video or audio)"},
     {"--max-lora-rank", flag::to<&E::lora, &LoraOptions::max_lora_rank>,
      "Maximum rank of an adapter; all adapters are padded to it", flag::range(1, 512)},
 };
 
 constexpr EngineFlag kMultimodal[] = {
     {"--limit-mm-per-prompt", flag::parsed<&read_media_limits>,
-     R"(Images, videos and sounds that one prompt may have, as JSON: {"image": 4, "video": 1, "audio": 1}; with 0 what encodes them is not loaded)"},
+     R"(Images, videos and sounds that one prompt may have, as JSON: {"image": 4, "video": 1, "audio": 1}; )"
+     "with 0 the encoder is not loaded"},
     {"--language-model-only", flag::calls<&drop_media>,
      "Do not load the encoders of images, videos and sound: prompts are only text"},
 };
@@ -315,7 +317,7 @@ Result<std::string> demo_model_dir() {
     if (fs::exists(dir / "config.json", ignored)) return dir.string();
   }
   return field_failure("model", ErrorCode::not_found,
-                       "no model named, and the demo model (models/demo) was not found");
+                       "no model was given, and the demo model (models/demo) was not found: name a model");
 }
 
 Result<std::string> octavo_program() {
@@ -323,9 +325,9 @@ Result<std::string> octavo_program() {
   for (const fs::path& folder : folders_of_code())
     for (const fs::path& program : {folder / "octavo", folder / "bin" / "octavo"})
       if (fs::is_regular_file(program, ignored)) return program.string();
-  return failure(
-      ErrorCode::not_found,
-      "the program octavo is neither beside liboctavo nor in bin above it: several processes need it");
+  return failure(ErrorCode::not_found,
+                 "engines in several processes need the program octavo, which is neither beside liboctavo "
+                 "nor in ../bin");
 }
 
 }  // namespace octavo

@@ -37,12 +37,12 @@ Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& opti
   if (offloading.gib == 0) return {};
   if (options.enabled)
     return invalid("--kv-offloading-size",
-                   "is another way to say what --kv-transfer-config says: give one of them");
+                   "cannot be combined with --kv-transfer-config, since both set where KV blocks are stored: "
+                   "give one of them");
   const std::string home = environment("HOME");
   std::string folder = environment("XDG_CACHE_HOME");
   if (folder.empty() && home.empty())
-    return invalid("--kv-offloading-size",
-                   "neither XDG_CACHE_HOME nor HOME says where the user's cache folder is");
+    return invalid("--kv-offloading-size", "needs the user's cache folder: set XDG_CACHE_HOME or HOME");
   if (folder.empty()) folder = home + "/.cache";
   options.enabled = true;
   options.tier = {.place = folder + "/octavo/kv",

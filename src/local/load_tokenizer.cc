@@ -30,8 +30,8 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
     TRY(const auto given, metadata.number(key(name)));
     if (!given) return std::nullopt;
     if (*given >= 0 && *given < static_cast<double>(v.tokens.size())) return static_cast<std::int64_t>(*given);
-    log_warning("{}: {} is {:.0f}, there are {} tokens: it is left out", metadata.what(), key(name), *given,
-                v.tokens.size());
+    log_warning("{}: {} is {:.0f}, but there are only {} tokens: this special token is ignored",
+                metadata.what(), key(name), *given, v.tokens.size());
     return std::nullopt;
   };
   TRY(const auto model, metadata.text(key("model")));
@@ -39,7 +39,7 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   v.model = model.value_or("");
   v.pre = pre.value_or("");
   if (v.model == "gpt2" && v.pre.empty())
-    log_warning("{}: tokenizer.ggml.pre is missing: texts are split by the rule \"default\", which may not be the model's",
+    log_warning("{}: tokenizer.ggml.pre is missing: \"default\" is used, which may not be the model's",
                 metadata.what());
   TRY(v.tokens, metadata.texts(key("tokens")));
   TRY(v.types, metadata.numbers(key("token_type")));

@@ -65,7 +65,7 @@ openai::AnswerPart LocalGeneration::take(Output&& output) {
   openai::OutputProcessor& processor = processors_[static_cast<std::size_t>(output.index)];
   if (processor.finished()) return {};  // a stop string ended it before the engine knew
   cached_tokens_ = output.cached_tokens;
-  if (output.error) log_error("an answer broke off: {}", output.error->message);
+  if (output.error) log_error("an answer ended with an error: {}", output.error->message);
   openai::AnswerPart part = processor.take(std::move(output));
   if (processor.finished() && --unfinished_ == 0)
     abort();  // the client needs no more output; the engine may not know
@@ -81,7 +81,7 @@ Result<GenerationPlan> plan_body(const Service& service, const boost::json::obje
   }
   TRY(openai::CompletionRequest request, openai::parse_completion_request(body, service.options.rules));
   if (request.prompts.size() != 1)
-    return invalid("prompt", "one prompt at a time, got {}", request.prompts.size());
+    return invalid("prompt", "must be one prompt, got {}", request.prompts.size());
   if (cut_max_tokens) request.generation.limit_field = {};
   return prepare_completion(service, std::move(request));
 }

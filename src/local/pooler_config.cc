@@ -17,7 +17,9 @@ Result<> read_type(openai::Fields& f, std::string& out) {
     std::string type;
     TRY_VOID(f.text(name, type));
     if (type.empty()) continue;
-    if (!out.empty()) return invalid(name, "a way of pooling is given twice");
+    if (!out.empty())
+      return invalid(
+          name, "is a second pooling type: give one of pooling_type, seq_pooling_type and tok_pooling_type");
     if (type != "CLS" && type != "LAST" && type != "MEAN" && type != "ALL" && type != "STEP")
       return field_failure(std::string(name), ErrorCode::unsupported,
                            "is \"{}\"; supported are CLS, LAST, MEAN, ALL and STEP", type);
@@ -32,9 +34,9 @@ Result<> read_chunks(openai::Fields& f, PoolingRules& rules) {
   TRY_VOID(f.boolean("enable_chunked_processing", chunked));
   TRY_VOID(f.integer("max_embed_len", longest, 1, kLongestMax));
   if (chunked != longest.has_value())
-    return invalid(
-        chunked ? "max_embed_len" : "enable_chunked_processing",
-        "enable_chunked_processing and max_embed_len, the tokens of the longest text, need each other");
+    return invalid(chunked ? "max_embed_len" : "enable_chunked_processing",
+                   "enable_chunked_processing and max_embed_len (maximum number of tokens of a text) must be "
+                   "given together");
   rules.longest = longest.value_or(0);
   return {};
 }

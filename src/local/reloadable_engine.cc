@@ -102,9 +102,10 @@ Result<> ReloadableEngine::reload() {
   TRY(std::shared_ptr<EngineClient> loaded, load_());
   const EngineInfo now = loaded->info();
   if (now.vocab_size != info_.vocab_size || now.max_model_len != info_.max_model_len)
-    return field_failure("model", ErrorCode::corrupt,
-                         "is another one now: {} tokens and a context of {}, before {} and {}",
-                         now.vocab_size, now.max_model_len, info_.vocab_size, info_.max_model_len);
+    return field_failure(
+        "model", ErrorCode::corrupt,
+        "has changed on disk: it has {} tokens and a context of {}, the server started with {} and {}",
+        now.vocab_size, now.max_model_len, info_.vocab_size, info_.max_model_len);
   const std::lock_guard lock(mutex_);
   engine_ = std::move(loaded);
   sleep_level_ = 0;

@@ -61,7 +61,8 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
     if (made)
       compiled = *std::move(made);
     else
-      log_warning("the model's chat template cannot be used, only completions can: {}", made.error().message);
+      log_warning("chat requests are refused, since the model's chat template cannot be used: {}",
+                  made.error().message);
   };
   own(false, runtime.chat_template);
   if (config.chat_template(true) != config.chat_template(false)) own(true, runtime.tool_template);
@@ -94,8 +95,9 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
 // vocabulary.
 void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return;
-  log_warning("the tokenizer has {} tokens, the model {}: prompts with token ids from {} on are refused",
-              tokenizer.vocab_size(), vocab_size, vocab_size);
+  log_warning(
+      "the tokenizer has {} tokens, the model has {}: prompts with a token id of {} or more are refused",
+      tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
 // A draft model that was made for other tokens would hardly ever propose right.
@@ -104,17 +106,22 @@ Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& dr
   auto loaded = load_tokenizer(draft_model);
   if (!loaded) {
     if (loaded.error().code != ErrorCode::not_found) return std::unexpected(loaded.error());
-    log_warning("the draft model has no tokenizer: it is taken to have the model's");
+    log_warning("the draft model has no tokenizer: the server assumes that it uses the model's");
     return {};
   }
   const Tokenizer& own = *loaded;
   if (own.vocab_size() != tokenizer.vocab_size())
-    return invalid(kField, "the draft model's tokenizer has {} tokens, the model's {}: they must be one",
-                   own.vocab_size(), tokenizer.vocab_size());
+    return invalid(
+        kField,
+        "the draft model's tokenizer has {} tokens, the model's has {}: both must use the same tokenizer",
+        own.vocab_size(), tokenizer.vocab_size());
   for (TokenId id = 0; id < own.vocab_size(); ++id)
     if (own.token(id) != tokenizer.token(id))
-      return invalid(kField, "token {} is {} in the draft model's tokenizer and {} in the model's", id,
-                     quoted_text(own.token(id).value_or("")), quoted_text(tokenizer.token(id).value_or("")));
+      return invalid(kField,
+                     "token {} is {} in the draft model's tokenizer and {} in the model's: both must use the "
+                     "same tokenizer",
+                     id, quoted_text(own.token(id).value_or("")),
+                     quoted_text(tokenizer.token(id).value_or("")));
   return {};
 }
 
@@ -141,7 +148,7 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
   if (finds_reasoning)
     chosen.reasoning =
         note("--reasoning-parser", openai::find_reasoning_parser(text, tokenizer, chosen.tool));
-  if (!found.empty()) log_info("by the chat template: {}", found);
+  if (!found.empty()) log_info("chosen from the chat template: {}", found);
   if (chosen.tool == "none") chosen.tool = "";
   if (chosen.reasoning == "none") chosen.reasoning = "";
   return chosen;
@@ -347,7 +354,7 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.task == Task::generate) return {};
   if (rules.task && !info.does(*rules.task))
-    return invalid("pooler_config", "task is one that {} models do not do", info.architecture);
+    return invalid("pooler_config", "task is not supported by {} models", info.architecture);
   if (rules.dimensions && *rules.dimensions > info.pooled_size)
     return invalid("pooler_config", "dimensions must be at most {}, got {}", info.pooled_size,
                    *rules.dimensions);
@@ -356,7 +363,8 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
       return invalid("pooler_config", "returned_token_ids has {}, a token has {} numbers", index,
                      info.pooled_size);
   if (rules.longest > 0 && info.task != Task::embed)
-    return invalid("pooler_config", "enable_chunked_processing is for models that make a vector of a text");
+    return invalid("pooler_config",
+                   "enable_chunked_processing works only for models that make one vector of a whole text");
   return {};
 }
 

@@ -38,17 +38,17 @@ MediaSources& sources_of(RuntimeCommand& c) { return c.runtime.serve.media.sourc
 
 constexpr RuntimeFlag kParserFlags[] = {
     {"--tool-call-parser", flag::to<runtime_of, &RuntimeOptions::tool_call_parser>,
-     "How the model writes tool calls; auto: as its chat template shows, none: calls are text",
+     "Format of the model's tool calls; auto: found in the chat template, none: calls stay in the text",
      OneOfList{tool_parsers}},
     {"--exclude-tools-when-tool-choice-none", flag::to<rules_of, &openai::RequestRules::exclude_unused_tools>,
      "Leave tools out of the prompt of requests that say tool_choice none"},
     {"--reasoning-parser", flag::to<runtime_of, &RuntimeOptions::reasoning_parser>,
-     "How the model marks its thoughts, which replies then have in `reasoning`; auto: as its chat template "
-     "shows, none: thoughts are text",
+     "Format of the model's reasoning, which replies return in `reasoning`; auto: found in the chat "
+     "template, none: reasoning stays in the text",
      OneOfList{reasoning_parsers}},
     {"--structured-outputs-config",
      flag::parsed<parse_structured_outputs_config, rules_of, &openai::RequestRules::json>,
-     R"(How JSON answers are held to schemas. As JSON: {"disable_any_whitespace": true, )"
+     R"(Rules for JSON answers with a schema, as JSON: {"disable_any_whitespace": true, )"
      R"("unknown_keywords": "refuse", "unique_items": "refuse", "member_order": "any"})"},
 };
 
@@ -68,8 +68,9 @@ constexpr RuntimeFlag kTemplateFlags[] = {
      R"(JSON: preprocessing of images, in place of the model's: {"size": {"longest_edge": 1024}} )"
      R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)"},
     {"--media-io-kwargs", flag::parsed<read_media_io, runtime_of, &RuntimeOptions::video_frames>,
-     R"(JSON: choice of a video's frames, in place of the model's: {"video": {"num_frames": 16}} )"
-     R"(spreads 16, -1 takes all, {"video": {"fps": 1}} one a second)"},
+     R"(JSON: which frames of a video are used, instead of the model's choice: )"
+     R"({"video": {"num_frames": 16}} takes 16, evenly spread (-1: all); )"
+     R"({"video": {"fps": 1}} takes one per second)"},
     {"--response-role", flag::to<serving_of, &ServeOptions::response_role>,
      "Role of the messages in replies"},
 };
@@ -90,7 +91,7 @@ constexpr RuntimeFlag kGenerationFlags[] = {
      "Source of sampling values that a request does not set: auto (the model's generation_config.json), "
      "vllm (vLLM's defaults), or a folder with such a file"},
     {"--override-generation-config", flag::parsed<read_generation_overrides, runtime_of>,
-     R"(JSON: such values, above those of the file, as {"temperature": 0.5})"},
+     R"(JSON: sampling values that override those of --generation-config, as {"temperature": 0.5})"},
 };
 
 constexpr RuntimeFlag kModuleFlags[] = {
@@ -103,7 +104,7 @@ constexpr RuntimeFlag kSourceFlags[] = {
     {"--allowed-media-domains", flag::to<sources_of, &MediaSources::domains>,
      "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched"},
     {"--allowed-local-media-path", flag::to<sources_of, &MediaSources::local_path>,
-     "Folder below which file: addresses of images and sounds are read", Folder{}},
+     "Folder with images and sounds that requests may name by file: URLs", Folder{}},
     {"--otlp-traces-endpoint", flag::to<&RuntimeCommand::otlp_traces_endpoint>,
      "Send a span for each answer to this collector: OTLP over HTTP as JSON, as "
      "http://HOST:4318/v1/traces"},
@@ -115,7 +116,7 @@ constexpr RuntimeFlag kOffloadingFlags[] = {
      "cache folder; 0: no tier. Other folders or both: --kv-transfer-config",
      flag::range(0.0, 1e6)},
     {"--kv-offloading-backend", flag::to<&RuntimeCommand::kv_offloading, &KvOffloading::backend>,
-     "Kind of that tier: native", OneOf{"native"}},
+     "Backend of --kv-offloading-size: native", OneOf{"native"}},
 };
 
 }  // namespace

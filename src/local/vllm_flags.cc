@@ -6,20 +6,20 @@ namespace octavo {
 namespace {
 
 // The reasons that several flags share.
-constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/guides/parallel.md";
+constexpr std::string_view kOtherRanks = "engines and ranks do not need it; see docs/guides/parallel.md";
 constexpr std::string_view kNoRay =
     "each host starts its processes itself; other hosts run octavo serve --headless, with --nnodes and "
     "--node-rank for ranks, with --data-parallel-start-rank for engines";
 constexpr std::string_view kUndividedContext = "a context is not divided among ranks";
 constexpr std::string_view kExperts =
-    "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
-constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
+    "there is one way to distribute experts over ranks; see --enable-expert-parallel and --enable-eplb";
+constexpr std::string_view kNoRecurrent = "each device has one implementation of recurrent layers";
 constexpr std::string_view kTextOnly =
     "images, videos and sound come in requests and are prepared one by one";
 constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
-constexpr std::string_view kNoPython = "there is no Python to load code into";
+constexpr std::string_view kNoPython = "the server cannot load Python code";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes";
-constexpr std::string_view kPooling = "a model's own files say what is made of texts, and how; see --runner";
+constexpr std::string_view kPooling = "the model's files define its task and pooling; see --runner";
 constexpr std::string_view kNotMeasured = "no such metric";
 
 constexpr VllmFlag works(std::string_view name, std::string_view shorthand = "") {
@@ -72,14 +72,14 @@ constexpr VllmFlag kFlags[] = {
     works("--trust-request-chat-template"),
     refused("--trust-request-mm-kwargs", nothing, kTextOnly),
     works("--default-chat-template-kwargs"),
-    only("{}", "--reasoning-effort-map", value, "templates get the effort that a request says"),
+    only("{}", "--reasoning-effort-map", value, "templates get the reasoning effort of the request"),
     works("--response-role"),
     works("--return-tokens-as-token-ids"),
     works("--enable-auto-tool-choice"),
     works("--exclude-tools-when-tool-choice-none"),
     works("--tool-call-parser"),
     refused("--tool-parser-plugin", value, kNoPython),
-    only("auto", "--tool-strict-level", value, "strict is what a request says of its tools"),
+    only("auto", "--tool-strict-level", value, "each request sets `strict` for its tools"),
     refused("--tool-server", value, "the server calls no tools itself"),
     works("--max-log-len"),
     works("--enable-prompt-tokens-details"),
@@ -93,7 +93,7 @@ constexpr VllmFlag kFlags[] = {
     any("--cohere-is-reasoning-model", nothing, "there is no /cohere route"),
     any("--cohere-format", value, "there is no /cohere route"),
     only("auto|none", "--anthropic-disabled-thinking-effort", value,
-         "thinking that is disabled is reasoning_effort none"),
+         "disabled thinking means reasoning_effort none"),
     any("--log-error-stack", nothing, "errors name their cause, there are no stacks"),
     refused("--tokens-only", nothing, "all routes are served"),
     any("--enable-scale-out", nothing, "/render and /inference routes are always served"),
@@ -143,14 +143,14 @@ constexpr VllmFlag kFlags[] = {
     works("--allowed-media-domains"),
     works("--revision"),
     any("--code-revision", value, "no code of a model is ever run"),
-    any("--tokenizer-revision", value, "a tokenizer is a folder or file, or the model's own"),
+    any("--tokenizer-revision", value, "--tokenizer is a folder or file, which has no revisions"),
     works("--max-model-len"),
     works("--quantization", "-q"),
     refused("--quantization-config", value, "the checkpoint says how it is quantised"),
     any("--allow-deprecated-quantization", nothing, "no method is deprecated"),
     works("--enforce-eager"),
     refused("--enable-return-routed-experts", nothing, kExperts),
-    refused("--return-sampling-mask", nothing, "replies do not show it"),
+    refused("--return-sampling-mask", nothing, "replies do not contain it"),
     works("--max-logprobs"),
     works("--logprobs-mode"),
     any("--use-fp64-gumbel", nothing, "draws do not use Gumbel noise"),
@@ -168,7 +168,7 @@ constexpr VllmFlag kFlags[] = {
     works("--generation-config"),
     works("--override-generation-config"),
     works("--enable-sleep-mode"),
-    any("--sleep-mode-backend", value, "memory is freed and allocated again in one way"),
+    any("--sleep-mode-backend", value, "there is one way to free memory"),
     any("--sleep-mode-offload-cudagraph", nothing, "devices other than cpu do not sleep yet"),
     any("--sleep-preserve-parameter-names", values, "weights are kept or dropped as a whole"),
     any("--enable-cumem-allocator", nothing, "all memory is taken once, at the start"),
@@ -264,7 +264,7 @@ constexpr VllmFlag kFlags[] = {
     works("--num-gpu-blocks-override"),
     works("--enable-prefix-caching"),
     works("--prefix-caching-hash-algo"),
-    any("--prefix-cache-retention-interval", value, "blocks stay until their place is needed"),
+    any("--prefix-cache-retention-interval", value, "blocks are kept until their memory is needed"),
     refused("--kv-cache-dtype-skip-layers", values, "all layers have one cache format"),
     refused("--kv-sharing-fast-prefill", nothing, "no such models yet"),
     any("--swa-bounded-replay", nothing, "prefixes of windowed layers need no replay"),
@@ -273,7 +273,8 @@ constexpr VllmFlag kFlags[] = {
     works("--mamba-block-size"),
     any("--prefix-match-unit", value, "prefixes match by whole blocks"),
     any("--mamba-cache-mode", value, "always align: states are kept at the ends of chunks"),
-    any("--enable-mamba-shared-prefix-checkpoint", nothing, "one is always kept where prompts part"),
+    any("--enable-mamba-shared-prefix-checkpoint", nothing,
+        "a state is always kept at the end of a common prefix"),
     any("--replayssm-buffer-len", value, kNoRecurrent),
     any("--use-replayssm", nothing, kNoRecurrent),
     works("--kv-offloading-size"),
@@ -324,19 +325,19 @@ constexpr VllmFlag kFlags[] = {
     any("--fully-sharded-loras", nothing, kOtherRanks),
     refused("--lora-target-modules", values, "adapters change all the layers that their files hold"),
     works("--default-mm-loras"),
-    any("--specialize-active-lora", nothing, "steps cost what their adapters cost"),
+    any("--specialize-active-lora", nothing, "the cost of a step depends only on the adapters in it"),
     any("--enable-mixed-moe-lora-format", nothing, "adapters of experts are read in any of PEFT's forms"),
     any("--enable-moe-shared-loras", nothing, "adapters have matrices for each expert"),
     any("--max-lora-cls-labels", value, "adapters of classifiers are refused"),
 
     // Logs, metrics, traces
-    refused("--logging-config", value, "--log-level is all there is to choose"),
+    refused("--logging-config", value, "only --log-level can be chosen"),
     works("--log-level"),
-    refused("--log-config-file", value, "--log-level is all there is to choose"),
+    refused("--log-config-file", value, "only --log-level can be chosen"),
     any("--show-hidden-metrics-for-version", value, "no metric is hidden"),
     works("--otlp-traces-endpoint"),
     refused("--collect-detailed-traces", values,
-            "a span tells the times of its request, not those of the model's parts"),
+            "a span has the times of its request, not of the model's layers"),
     only("none", "--per-request-spec-decode-metrics", value, "replies do not report draft tokens"),
     works("--kv-cache-metrics"),
     works("--kv-cache-metrics-sample"),
@@ -369,13 +370,13 @@ constexpr VllmFlag kFlags[] = {
     works("--stream-interval"),
 
     // Compilation and kernels
-    any("--cudagraph-capture-sizes", values, "graphs are recorded for the sizes that come"),
-    any("--max-cudagraph-capture-size", value, "graphs are recorded for the sizes that come"),
+    any("--cudagraph-capture-sizes", values, "CUDA graphs are recorded for the batch sizes that occur"),
+    any("--max-cudagraph-capture-size", value, "CUDA graphs are recorded for the batch sizes that occur"),
     any("--ir-op-priority", value, kNoCompiler),
     any("--enable-flashinfer-autotune", nothing, kNoCompiler),
     any("--moe-backend", value, kExperts),
     any("--linear-backend", value, "the device has one backend"),
-    any("--sparse-indexer-topk-backend", value, "there is one"),
+    any("--sparse-indexer-topk-backend", value, "there is one backend"),
 
     // Flags with a separate configuration
     works("--speculative-config", "-sc"),
@@ -397,7 +398,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--monokernel", nothing, "it is for AMD's MI355X"),
     only("{}", "--additional-config", value, "there are no platform plugins"),
     works("--structured-outputs-config"),
-    refused("--aux-output-config", value, "replies do not show it"),
+    refused("--aux-output-config", value, "replies do not contain it"),
     works("--profiler-config"),
     any("--optimization-level", value, kNoCompiler, "-O"),
     any("--performance-mode", value, "there is one mode"),
@@ -409,18 +410,18 @@ constexpr VllmFlag kFlags[] = {
     any("--use-v2-block-manager", nothing, "there is one block manager"),
     only("1", "--num-scheduler-steps", value, "each step is scheduled"),
     any("--preemption-mode", value, "preempted requests are computed again, from the prefix cache"),
-    any("--max-seq-len-to-capture", value, "graphs are recorded for the sizes that come"),
+    any("--max-seq-len-to-capture", value, "CUDA graphs are recorded for the batch sizes that occur"),
     any("--guided-decoding-backend", value, "there is one grammar engine"),
     any("--guided-decoding-disable-fallback", nothing, "there is one grammar engine"),
     any("--enable-reasoning", nothing, "--reasoning-parser is enough"),
     any("--disable-frontend-multiprocessing", nothing, kOtherRanks),
     any("--max-num-partial-prefills", value, "the budget of a step bounds its prompts"),
     any("--max-long-partial-prefills", value, "the budget of a step bounds its prompts"),
-    any("--cuda-graph-sizes", values, "graphs are recorded for the sizes that come"),
+    any("--cuda-graph-sizes", values, "CUDA graphs are recorded for the batch sizes that occur"),
     any("--disable-mm-preprocessor-cache", nothing, kTextOnly),
     any("--multi-step-stream-outputs", nothing, "each token is sent when it is known"),
     only("auto|generate", "--task", value, kPooling),
-    any("--num-lookahead-slots", value, "drafts get their slots by themselves"),
+    any("--num-lookahead-slots", value, "slots for draft tokens are allocated automatically"),
     any("--worker-use-ray", nothing, kNoRay),
     any("--engine-use-ray", nothing, kNoRay),
     means("--hf-overrides.rope_scaling", "--rope-scaling"),

@@ -24,8 +24,9 @@ Result<PartGrid> padded_tile_grid(int width, int height, const PaddedTileRule& r
   else
     grid.width = static_cast<int>(width * down);
   if (std::min(grid.width, grid.height) >= kSideMin) return grid;
-  return invalid("", "an image of {} x {} pixels becomes one of {} x {}; a side must have {}", width, height, grid.width,
-                 grid.height, kSideMin);
+  return invalid("",
+                 "an image of {} x {} pixels is resized to {} x {}; each side must have at least {} pixels",
+                 width, height, grid.width, grid.height, kSideMin);
 }
 
 Image stack_padded_tiles(const Image& image, const PartGrid& grid, const PaddedTileRule& rule) {

@@ -154,7 +154,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
   TRY(std::vector<float> samples, read_mono(opened.get(), info, limits.seconds, rate));
   if (samples.empty()) return invalid("", "the sound has no samples");
   if (!std::ranges::all_of(samples, [](float sample) { return std::isfinite(sample); }))
-    return invalid("", "the sound has samples that are no numbers");
+    return invalid("", "the sound has samples that are NaN or infinite");
   return samples;
 }
 

@@ -97,7 +97,7 @@ TEST(Sound, WhatIsNoSoundIsRefused) {
   EXPECT_THAT(error(wave(1, 1, 400'000, 16, std::string(4, '\1'))), HasSubstr("400000 samples a second"));
   const float values[] = {0, std::nanf(""), 1};
   EXPECT_THAT(error(wave(3, 1, 16000, 32, std::string(reinterpret_cast<const char*>(values), sizeof values))),
-              HasSubstr("no numbers"));
+              HasSubstr("NaN or infinite"));
 }
 
 TEST(Sound, LimitsHold) {

@@ -42,8 +42,10 @@ Result<> decode_video(std::span<const std::byte> file,
                       const std::function<void(Image)>& take) {
   static const Result<void*> function = plugin_function("liboctavo_video.so", kReadVideo);
   if (!function)
-    return failure(ErrorCode::unsupported, "video files need FFmpeg's libraries, which are not there (send frames as "
-                   "data:video/jpeg;base64,..,..): {}", function.error().message);
+    return failure(ErrorCode::unsupported,
+                   "video files need FFmpeg's libraries, which are missing (send frames as "
+                   "data:video/jpeg;base64,..,..): {}",
+                   function.error().message);
   Sink sink(choose, take);
   char why[256] = {};
   const bool read = reinterpret_cast<ReadVideo>(*function)(file, sink, why, sizeof why);

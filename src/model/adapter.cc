@@ -275,9 +275,10 @@ Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name)
           found != modules_.end() && !is_output(found))
         return &found->second;
   if (!experts_ && name.contains(".experts"))
-    return failure(ErrorCode::unsupported, "{}: adapters of single experts are for processors alone", name);
-  return failure(ErrorCode::unsupported, "{} is no linear layer of the base model that an adapter can change",
-                 name);
+    return failure(ErrorCode::unsupported, "{}: adapters of single experts work only on CPUs (--device cpu)",
+                   name);
+  return failure(ErrorCode::unsupported,
+                 "{} is not a linear layer of the base model that an adapter can change", name);
 }
 
 // The module's parameter whose shape fits these tensors.
@@ -304,13 +305,15 @@ Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::strin
   const Linear& linear = linears_[index];
   const bool is_output = index == kOutputIndex;
   if (!is_output && index != kEmbeddingIndex)
-    return failure(ErrorCode::unsupported, "tensor {} is a matrix of the base model", tensor.name);
+    return failure(ErrorCode::unsupported,
+                   "tensor {} replaces a matrix of the base model: an adapter can replace only the embedding "
+                   "and the output matrix",
+                   tensor.name);
   const std::vector<std::int64_t> shape{is_output ? linear.rows : linear.cols,
                                         is_output ? linear.cols : linear.rows};
   if (tensor.shape != shape)
-    return failure(ErrorCode::corrupt,
-                   "tensor {} is {}; the base model has {}, and an adapter cannot change it", tensor.name,
-                   text_of(tensor.shape), text_of(shape));
+    return failure(ErrorCode::corrupt, "tensor {} has shape {}; it must have the base model's, {}",
+                   tensor.name, text_of(tensor.shape), text_of(shape));
   return {};
 }
 
@@ -398,7 +401,8 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     const std::string_view full = tensor.name;
     const Suffix* const suffix = suffix_of(full);
     if (suffix == nullptr && !full.ends_with(kBaseSuffix))
-      return failure(ErrorCode::unsupported, "tensor {} is none of a LoRA of linear layers", full);
+      return failure(ErrorCode::unsupported, "tensor {} is not part of a LoRA adapter of linear layers",
+                     full);
     const std::string_view module = adapted_module(full, suffix ? suffix->text : kBaseSuffix);
     if (suffix == nullptr) {
       TRY_VOID(check_base_matrix(tensor, module));
@@ -414,13 +418,14 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     for (std::int64_t e = 0; e < half.module.experts; ++e) {
       const std::size_t index = half.module.linear + static_cast<std::size_t>(e);
       if (!seen.emplace(index, half.module.part, half.is_a).second)
-        return failure(ErrorCode::corrupt, "tensor {} is there under another name, too", full);
+        return failure(ErrorCode::corrupt, "tensor {} has a duplicate under another name", full);
       put(half, e, change_of(index));
     }
   }
   // PEFT writes both, with equal contents in any order. Other models do not set the field.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
-    return failure(ErrorCode::corrupt, "ensure_weight_tying, and no change of the output matrix");
+    return failure(ErrorCode::corrupt,
+                   "ensure_weight_tying is set and the embedding changes, but the output matrix does not");
   if (adapter.changes.empty())
     return failure(
         ErrorCode::corrupt, "it holds no tensors{}",

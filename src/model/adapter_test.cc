@@ -54,7 +54,7 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
                                backend.device->shares_host_memory());
     const auto file = reader.read(golden.directory);
     if (!file && !backend.device->shares_host_memory()) {
-      EXPECT_THAT(file.error().message, HasSubstr("adapters of single experts are for processors alone"));
+      EXPECT_THAT(file.error().message, HasSubstr("adapters of single experts work only on CPUs"));
       continue;
     }
     const Adapter adapter = prepared(reader, file.value(), backend);
@@ -282,7 +282,7 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   replace("adapter_model.safetensors", "layers.0.mlp.down_proj.lora_A", "layers.7.mlp.down_proj.lora_A");
   EXPECT_THAT(error(), HasSubstr("model.layers.0.mlp.down_proj.lora_A.weight is missing"));
   replace("adapter_model.safetensors", "layers.0.mlp.down_proj.lora_B", "layers.7.mlp.down_proj.lora_B");
-  EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is no linear layer of the base model"));
+  EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is not a linear layer of the base model"));
 }
 
 // vLLM reads such names, too.
@@ -314,7 +314,7 @@ TEST_F(TowerAdapterErrors, LayersOfTheEncoderOfImagesAreLeftOut) {
   rename(text + "1.mlp.down_proj", images + "1.mlp.fc2");
   EXPECT_EQ(reader.read(directory_.path()).value().changes.size(), all - 1);
   rename(text + "1.mlp.gate_proj", images + "7.mlp.fc1");
-  EXPECT_THAT(error(), HasSubstr("visual.blocks.7.mlp.fc1 is no linear layer of the base model"));
+  EXPECT_THAT(error(), HasSubstr("visual.blocks.7.mlp.fc1 is not a linear layer of the base model"));
 }
 
 TEST_F(TowerAdapterErrors, NothingButTheEncoder) {
@@ -338,7 +338,9 @@ class EmbeddingAdapterErrors : public AdapterErrors {
 TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
   EXPECT_EQ(error(), "read");
   model_->spec.vocab = 127;
-  EXPECT_THAT(error(), HasSubstr("lm_head.base_layer.weight is [128, 64]; the base model has [127, 64]"));
+  EXPECT_THAT(
+      error(),
+      HasSubstr("lm_head.base_layer.weight has shape [128, 64]; it must have the base model's, [127, 64]"));
 }
 
 TEST_F(EmbeddingAdapterErrors, HalfOfIt) {
@@ -356,13 +358,13 @@ TEST_F(ExpertAdapterErrors, AnotherExpert) {
   EXPECT_EQ(error(), "read");
   for (const std::string part : {"A", "B"})
     replace("adapter_model.safetensors", "experts.0.w1.lora_" + part, "experts.7.w1.lora_" + part);
-  EXPECT_THAT(error(), HasSubstr("experts.7.w1 is no linear layer of the base model"));
+  EXPECT_THAT(error(), HasSubstr("experts.7.w1 is not a linear layer of the base model"));
 }
 
 TEST_F(ExpertAdapterErrors, WhereTheyAreNotComputed) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, false);
   EXPECT_THAT(reader.read(directory_.path()).error().message,
-              HasSubstr("adapters of single experts are for processors alone"));
+              HasSubstr("adapters of single experts work only on CPUs"));
 }
 
 class AllExpertsAdapterErrors : public ExpertAdapterErrors {
@@ -382,7 +384,7 @@ TEST_F(AllExpertsAdapterErrors, OneParameterUnderTwoNames) {
   for (const std::string part : {"A", "B"})
     replace("adapter_model.safetensors", "layers.1.mlp.experts.base_layer.lora_" + part,
             "layers.0.mlp.experts.base_layer.base_layer.lora_" + part);
-  EXPECT_THAT(error(), HasSubstr("is there under another name, too"));
+  EXPECT_THAT(error(), HasSubstr("has a duplicate under another name"));
 }
 
 TEST_F(AdapterErrors, NotANumber) {

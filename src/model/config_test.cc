@@ -138,7 +138,7 @@ TEST(Config, PartOfAHeadThatTurns) {
         fmt::format(R"({{"architectures": ["GlmForCausalLM"], "partial_rotary_factor": {}}})", share));
   };
   EXPECT_THAT(glm("2").error().message, HasSubstr("partial_rotary_factor is 2"));
-  EXPECT_THAT(glm("0").error().message, HasSubstr("must be an even number"));
+  EXPECT_THAT(glm("0").error().message, HasSubstr("the number must be even"));
   EXPECT_EQ(glm("0.25")->ropes[0].rotary_dim, 32);
   EXPECT_EQ(spec_of(with("partial_rotary_factor", "0.5"))->ropes[0].rotary_dim, 16)
       << "Llama knows no such field";
@@ -211,12 +211,13 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_EQ(minimax(R"("rotary_dim": 6)"), "");
   EXPECT_EQ(minimax(fmt::format(R"("rotary_dim": 8, {})", kLongrope)), "");
   EXPECT_THAT(minimax(fmt::format(R"("rotary_dim": 6, {})", kLongrope)),
-              HasSubstr("rotary_dim is 6; the factors of longrope are for the 8"));
+              HasSubstr("rotary_dim is 6; the factors of longrope need 8"));
   EXPECT_THAT(minimax(R"("rotary_dim": 7)"), HasSubstr("rotary_dim is 7; it must be even"));
 
   EXPECT_THAT(error("Bamba", R"(, "mamba_n_groups": 3)"), HasSubstr("mamba_n_groups 3 does not divide"));
   EXPECT_THAT(error("Bamba", R"(, "mamba_d_state": 512)"), HasSubstr("mamba_d_state is 512"));
-  EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"), HasSubstr("128 of 63 elements are not 8192"));
+  EXPECT_THAT(error("Bamba", R"(, "mamba_d_head": 63)"),
+              HasSubstr("128 heads of 63 elements do not make 8192 elements"));
   EXPECT_THAT(error("Mamba", R"(, "hidden_act": "gelu")"), HasSubstr("only silu"));
 }
 

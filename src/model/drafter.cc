@@ -73,11 +73,13 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   TRY(ModelSpec spec, describe_llama(complete));
   const int layers = static_cast<int>(spec.layers.size());
   if (layers > most)
-    return field_failure(kField, ErrorCode::unsupported, "{} is {}, at most {} can be",
+    return field_failure(kField, ErrorCode::unsupported, "{} is {}, must be at most {}",
                          config.where("num_hidden_layers"), layers, most);
   if (spec.vocab != other.spec.vocab)
-    return invalid(kField, "the head reads a vocabulary of {} tokens, the model has {}: they must be one",
-                   spec.vocab, other.spec.vocab);
+    return invalid(
+        kField,
+        "the head has a vocabulary of {} tokens, the model has {}: both must have the same vocabulary",
+        spec.vocab, other.spec.vocab);
   const auto has = [&](std::string_view tensor) { return checkpoint.find(tensor) != nullptr; };
   spec.max_positions = other.max_model_len;
   spec.names.prefixes = {""};
@@ -91,8 +93,8 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
                         .joint_bias = has("fc.bias"),
                         .own_embedding = has("embed_tokens.weight")};
   if (!spec.inputs.hidden->own_embedding && spec.dim != other.spec.dim)
-    return invalid(kField, "the head has {} columns and no embed_tokens, the model's has {}", spec.dim,
-                   other.spec.dim);
+    return invalid(kField, "the head has {} columns and uses the model's embed_tokens, which has {}",
+                   spec.dim, other.spec.dim);
   return spec;
 }
 
@@ -102,7 +104,8 @@ Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int 
   const StoredTensor* d2t = checkpoint.find("d2t");
   if (d2t == nullptr) {
     if (draft_vocab == vocab) return tokens;
-    return failure(ErrorCode::corrupt, "the head has {} of {} tokens and no tensor d2t that says which",
+    return failure(ErrorCode::corrupt,
+                   "the head has {} of {} tokens, but the tensor d2t, which maps them, is missing",
                    draft_vocab, vocab);
   }
   TRY(const std::vector<std::int64_t> differences, integers_of(*d2t));
@@ -111,8 +114,8 @@ Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int 
   for (const std::int64_t difference : differences) {
     const auto number = std::ssize(tokens);
     if (difference < -number || difference >= vocab - number)
-      return failure(ErrorCode::corrupt, "tensor d2t: {} + {} is not one of {} tokens", number, difference,
-                     vocab);
+      return failure(ErrorCode::corrupt, "tensor d2t: {} + {} is outside of the vocabulary of {} tokens",
+                     number, difference, vocab);
     tokens.push_back(static_cast<std::int32_t>(number + difference));
   }
   return tokens;
@@ -126,7 +129,8 @@ Result<std::vector<int>> read_layers(const Config& config, int layers) {
       (nested && nested->has(kLayers) ? *nested : config).integers(kLayers, {0, layers - 1}));
   if (ids.empty()) ids = {2, layers / 2, layers - 3};  // EAGLE-3's default
   if (ids.size() > 8 || std::ranges::any_of(ids, [&](int id) { return id < 0 || id >= layers; }))
-    return field_failure(kField, ErrorCode::unsupported, "an EAGLE-3 head of layers {}, the model has {}",
+    return field_failure(kField, ErrorCode::unsupported,
+                         "an EAGLE-3 head reads the layers {} (at most 8), but the model has only {} layers",
                          fmt::join(ids, ", "), layers);
   return ids;
 }
@@ -168,7 +172,7 @@ Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend&
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(ModelSpec spec, eagle_layers(config, checkpoint, other, 1));
   if (spec.dim != other.spec.dim)
-    return invalid(kField, "the head's hidden_size is {}, the model's {}: they must be one", spec.dim,
+    return invalid(kField, "the head's hidden_size is {}, the model's is {}: both must be equal", spec.dim,
                    other.spec.dim);
   spec.architecture = "EAGLE";
   spec.final_norm = {};

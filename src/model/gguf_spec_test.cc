@@ -95,7 +95,7 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   GgufBuilder jamba = file("jamba").f32("jamba.attention.layer_norm_rms_epsilon", 1e-5F);
   jamba.u32("jamba.ssm.inner_size", 128)
       .value("jamba.attention.head_count_kv", GgufType::list, numbers({0, 2, 2, 0}));
-  EXPECT_THAT(error(jamba), HasSubstr("layers with attention come in no period"));
+  EXPECT_THAT(error(jamba), HasSubstr("layers with attention must repeat with a fixed period"));
 
   GgufBuilder deci = file("deci").f32("deci.attention.layer_norm_rms_epsilon", 1e-5F);
   deci.value("deci.attention.head_count_kv", GgufType::list, numbers({2, 0}));
@@ -126,7 +126,7 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   std::string divisors;
   for (const float by : {1.0F, 8.0F, 1e30F}) divisors += GgufBuilder::raw(by);
   gemma.tensor("rope_freqs.weight", {3}, kF32, divisors);
-  EXPECT_THAT(error(gemma), HasSubstr("rope_freqs.weight divides the angles of pair 1 by 8"));
+  EXPECT_THAT(error(gemma), HasSubstr("rope_freqs.weight divides the angle of pair 1 by 8"));
 }
 
 // Apertus's activation has two numbers in each layer.
@@ -166,7 +166,7 @@ TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
               HasSubstr("llama.pooling_type is 4 (scores) and there is no cls.output.weight"));
   // Models whose tokens see later tokens do not generate.
   EXPECT_THAT(error(llama().value("llama.attention.causal", GgufType::boolean, std::string(1, '\0'))),
-              HasSubstr("needs --runner pooling"));
+              HasSubstr("set --runner pooling"));
 }
 
 TEST_F(GgufSpec, Llama) {
@@ -315,7 +315,7 @@ TEST_F(GgufSpec, FactorsOfAnyLengthAreRefused) {
   for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"})
     file.tensor(name, {5000}, kF32, std::string(5000 * 4, '\0'));
   EXPECT_THAT(error(file),
-              HasSubstr("rope_factors_long.weight has 5000 numbers, a head turns in at most 2048"));
+              HasSubstr("rope_factors_long.weight has 5000 numbers; a head has at most 2048 RoPE pairs"));
 }
 
 TEST_F(GgufSpec, InspectNamesTheFormats) {

@@ -98,7 +98,8 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   LoadedPart loaded;
   if (!stored.plain()) {
     if (scale != nullptr && !stored.packed)
-      return failure(ErrorCode::unsupported, "tensor {} is {} and its rows are multiplied by a vector",
+      return failure(ErrorCode::unsupported,
+                     "tensor {} is {}: scaling its rows by a vector is not supported in this format",
                      stored.name, stored.format);
     if (transposed)
       return failure(ErrorCode::unsupported, "tensor {} is {} and stored transposed", stored.name,

@@ -93,7 +93,8 @@ Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, i
   TRY(const std::vector<std::int64_t> numbers, integers_of(*map));
   for (const std::int64_t number : numbers) {
     if (number < 0 || number >= vocab)
-      return failure(ErrorCode::corrupt, "tensor token_map: {} is not one of {} tokens", number, vocab);
+      return failure(ErrorCode::corrupt, "tensor token_map: {} is outside of the vocabulary of {} tokens",
+                     number, vocab);
     tokens.push_back(static_cast<std::int32_t>(number));
   }
   return tokens;
@@ -147,7 +148,7 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
     places.outputs.push_back(output_matrix(name, checkpoint, tensor, other.spec, tokens));
   if (outputs.empty() && !tokens.empty())
     return field_failure(kMedusaField, ErrorCode::unsupported,
-                         "Medusa heads with a token_map and no output matrix");
+                         "Medusa heads with a token_map need an output matrix, but the checkpoint has none");
 
   const int columns = tokens.empty() ? other.spec.vocab : static_cast<int>(tokens.size());
   ModelSpec spec;

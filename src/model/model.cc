@@ -117,9 +117,10 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
     return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
                    input.image_size);
   if (budget != nullptr && budget->tokens_max > input.axis_positions / input.merge)
-    return invalid("max_soft_tokens",
-                   "the image processor's max_soft_tokens is {}, there are positions for {} in a row",
-                   budget->tokens_max, input.axis_positions / input.merge);
+    return invalid(
+        "max_soft_tokens",
+        "the image processor's max_soft_tokens is {}, but the encoder has positions for only {} in a row",
+        budget->tokens_max, input.axis_positions / input.merge);
   if (padded != nullptr && padded->patch_size != input.patch_size)
     return invalid("patch_size", "the image processor's patch_size is {}, the encoder's {}", padded->patch_size,
                    input.patch_size);
@@ -188,7 +189,7 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
                    input.mels, config.mels);
   if (config.frames() != input.frames())
     return invalid("max_source_positions",
-                   "config.json: max_source_positions is {}, half of the {} frames of {} seconds must be",
+                   "config.json: max_source_positions is {}, must be half of the {} frames of {} seconds",
                    input.rows, config.frames(), config.seconds);
   return {};
 }
@@ -321,8 +322,8 @@ Result<> check_architecture(const std::string& path, const std::string& weights,
   TRY(const ModelSpec spec, load_spec(path, reading));
   TRY(const ModelSpec own, load_spec(weights, reading));
   if (own.architecture != spec.architecture)
-    return invalid("architectures", "{} has weights of {}, the model is {}", weights, own.architecture,
-                   spec.architecture);
+    return invalid("architectures", "{} has the weights of a {} model, but this model is a {}", weights,
+                   own.architecture, spec.architecture);
   return {};
 }
 
@@ -350,7 +351,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   ModelSpec spec;
   if (is_gguf(path)) {
     if (!reading.overrides.empty())
-      return invalid("hf_overrides", "a GGUF file has no config.json whose fields could be others");
+      return invalid("hf_overrides", "is not supported for a GGUF file, which has no config.json");
     if (reading.convert == Convert::classify)
       return invalid("convert", "a GGUF file's model cannot be made a classifier");
     TRY(const Gguf gguf, Gguf::open(path));
@@ -367,10 +368,10 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
   }
   if (runner == Runner::generate && spec.head)
-    return invalid("runner", "{} models make vectors or scores of texts, they do not generate",
+    return invalid("runner", "{} models compute embeddings or scores: they cannot generate",
                    spec.architecture);
   if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
-    return invalid("runner", "tokens of {} see those that come after them, too: it needs --runner pooling",
+    return invalid("runner", "{} has bidirectional attention, so it cannot generate: set --runner pooling",
                    spec.architecture);
   // vLLM's default for other models.
   if (runner == Runner::pooling && !spec.head) {

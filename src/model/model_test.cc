@@ -79,7 +79,7 @@ TEST_F(ExpertsLoad, AMissingExpertIsNamed) {
 
 TEST_F(ModelLoad, UnusedTensor) {
   replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
-  EXPECT_THAT(error(), HasSubstr("9 tensors have no place in this architecture: model.layers.1."));
+  EXPECT_THAT(error(), HasSubstr("9 tensors are unknown in this architecture: model.layers.1."));
 }
 
 TEST_F(ModelLoad, WrongShape) {

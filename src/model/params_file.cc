@@ -106,7 +106,8 @@ class Translator {
       const json::value& own = list[static_cast<std::size_t>(i) % list.size()];
       kinds.emplace_back(own.is_null() ? "full_attention" : "sliding_attention");
       if (!own.is_null() && !window.is_null() && own != window)
-        return field_failure("sliding_window", ErrorCode::unsupported, "{} has windows of two sizes",
+        return field_failure("sliding_window", ErrorCode::unsupported,
+                             "{} has windows of several sizes; only one size is supported",
                              params_.where("sliding_window"));
       if (!own.is_null()) window = own;
     }
@@ -142,7 +143,7 @@ class Translator {
       TRY(const int length, growth->integer("original_max_position_embeddings", kCount));
       if (yarn && rope["original_max_position_embeddings"] != length)
         return field_failure("llama_4_scaling.original_max_position_embeddings", ErrorCode::unsupported,
-                             "{} is {}, that of yarn another",
+                             "{} is {}, must be the same as in yarn",
                              growth->where("original_max_position_embeddings"), length);
       rope["llama_4_scaling_beta"] = beta;
       rope["original_max_position_embeddings"] = length;

@@ -54,7 +54,7 @@ TEST(ParamsFile, WindowsOfSomeLayers) {
   ASSERT_TRUE(spec.has_value()) << spec.error().message;
   EXPECT_EQ(spec->layers[0].attention().mask.window, 0);
   EXPECT_EQ(spec->layers[3].attention().mask.window, 7);
-  EXPECT_THAT(error_of(R"(,"sliding_window":[8,7])"), HasSubstr("windows of two sizes"));
+  EXPECT_THAT(error_of(R"(,"sliding_window":[8,7])"), HasSubstr("windows of several sizes"));
 }
 
 TEST(ParamsFile, ApplyScaleSaysWhetherYarnStretchesScores) {

@@ -39,10 +39,9 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   Network network = network_of(whole_of(spec));
   if (stages > 1 && std::ranges::any_of(network.parts(), &NetworkPart::spans_layers))
-    return field_failure(
-        kStages, ErrorCode::unsupported,
-        "must be 1 for models whose layers share matrices, keys, values, residuals or choices of tokens, or have several "
-        "residuals or inputs of their own");
+    return field_failure(kStages, ErrorCode::unsupported,
+                         "must be 1 for this model: its layers share matrices, keys, values, residuals or "
+                         "selected tokens, or have several residuals or separate inputs");
   std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // numbers in front of each layer
   begins[0] = static_cast<double>(spec.vocab) * spec.dim;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {

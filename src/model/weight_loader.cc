@@ -49,7 +49,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
                      tensor.format);
     if (parameter.repeated) {
       const float number = number_at(tensor, 0);
-      if (std::isnan(number)) return failure(ErrorCode::corrupt, "tensor {} is no number", slot.name);
+      if (std::isnan(number)) return failure(ErrorCode::corrupt, "tensor {} is NaN", slot.name);
       return std::vector<float>(static_cast<std::size_t>(parameter.size), number);
     }
     if (parameter.below == 0) TRY_VOID(check_finite(tensor, pool));
@@ -58,10 +58,11 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     for (std::int64_t i = 0; i < elements; ++i) {
       const float number = number_at(tensor, i);
       if (parameter.below > 0 && !(number >= 0 && number < static_cast<float>(parameter.below)))
-        return failure(ErrorCode::corrupt, "tensor {}: {} is not from 0 on below {}", slot.name, number,
+        return failure(ErrorCode::corrupt, "tensor {}: {} is not in [0, {})", slot.name, number,
                        parameter.below);
       if (parameter.rates && number >= 0)
-        return failure(ErrorCode::corrupt, "tensor {}: {} is no rate; rates are below 0", slot.name, number);
+        return failure(ErrorCode::corrupt, "tensor {}: {} is not a decay rate: rates must be below 0",
+                       slot.name, number);
       stored.push_back(parameter.rates ? std::log(-number) : number + parameter.offset);
       if (parameter.shares) stored.push_back(1 - number);
     }

@@ -124,7 +124,7 @@ Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<Ou
   std::size_t at = least_loaded();
   if (request.engine) {
     at = static_cast<std::size_t>(*request.engine - engines_.front()->info().index);
-    if (at >= open_) return failure(ErrorCode::unavailable, "engine {} leaves", *request.engine);
+    if (at >= open_) return failure(ErrorCode::unavailable, "engine {} is shutting down", *request.engine);
   }
   const std::uint64_t number = ++submitted_;
   // One count for all engines: with a count in each engine, random numbers of different engines would be
@@ -224,7 +224,7 @@ void DataParallelClient::reload_weights(std::string path, Done done) {
 Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
   if (!start_)
     return field_failure("new_data_parallel_size", ErrorCode::unsupported,
-                         "the number of engines changes with --enable-elastic-ep alone");
+                         "can only change if the server runs with --enable-elastic-ep");
   if (engines < 1 || engines > most_)
     return invalid("new_data_parallel_size", "must be in [1, {}] (--elastic-ep-max-dp-size), got {}", most_,
                    engines);
@@ -232,7 +232,8 @@ Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
     return invalid("drain_timeout", "must be in [0, {}] seconds, got {}", kDrainSecondsMax, drain_s);
   for (const EngineStats& one : stats())
     if (one.sleep_level != 0 || one.paused)
-      return failure(ErrorCode::unavailable, "engine {} {}: the number of engines changes while they serve",
+      return failure(ErrorCode::unavailable,
+                     "engine {} {}: the number of engines can only change while all engines serve",
                      one.engine, one.paused ? "is paused" : "sleeps");
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
   return {};
@@ -259,7 +260,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
     Result<> result;
     if (engines > now) result = grow(now, engines);
     if (engines < now) shrink(engines, drain_s);
-    log_info("{} engines in place of {} after {:.1f} s{}", info().engines, now,
+    log_info("{} engines serve instead of {}, after {:.1f} s{}", info().engines, now,
              static_cast<double>(now_us() - began) * 1e-6, result ? "" : ": " + result.error().message);
     scaling_ = false;
     done(result);
@@ -299,7 +300,7 @@ void DataParallelClient::shrink(int to, int drain_s) {
     std::this_thread::sleep_for(kLook);
   for (const auto& engine : leaving)
     if (const int left = engine->stats().front().unfinished; left > 0)
-      log_warning("engine {} leaves after {} s with {} unfinished answers", engine->info().index, drain_s,
+      log_warning("engine {} stops after {} s with {} unfinished answers", engine->info().index, drain_s,
                   left);
   {
     const std::unique_lock lock(mutex_);

@@ -48,7 +48,7 @@ Result<Hello> EngineHost::hello() {
     }
     pollfd readable{socket_.fd(), POLLIN, 0};
     poll(&readable, 1, -1);
-    if (!socket_.receive()) return failure(ErrorCode::unavailable, "the client has gone");
+    if (!socket_.receive()) return failure(ErrorCode::unavailable, "the server has closed the connection");
   }
 }
 

@@ -124,7 +124,7 @@ Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
     const std::string fate = child.kill();
     log_warning("engine {}: {}; starting it again", engine, fate);
     if (!restarts.again(began_us))
-      return failure(ErrorCode::unavailable, "engine {} does not get on: {}", engine, fate);
+      return failure(ErrorCode::unavailable, "engine {} fails again and again: {}", engine, fate);
     sleep_ms(kLookMs);
   }
 }

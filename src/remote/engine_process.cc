@@ -130,7 +130,7 @@ void EngineProcess::wake_up(Done done) {
   wakeup_.wake();
   if (!wake) return done(std::unexpected(wake.error()));
   if (wake->cancelled)
-    wake->cancelled(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
+    wake->cancelled(failure(ErrorCode::unavailable, "the engine was woken up before it slept"));
   if (!wake->waits) done({});
 }
 

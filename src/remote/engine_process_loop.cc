@@ -74,7 +74,8 @@ Result<EngineEvent> EngineProcess::serve_process() {
       return *event;
     }
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) TRY_VOID(receive());
-    if (hangs()) return failure(ErrorCode::internal, "no sign of life for {} ms", options_.hung_after_ms);
+    if (hangs())
+      return failure(ErrorCode::internal, "the engine has sent nothing for {} ms", options_.hung_after_ms);
   }
 }
 
@@ -178,7 +179,7 @@ EngineEvent EngineProcess::refuse_requests() {
     const std::lock_guard lock(mutex_);
     shared_.broken = true;
   }
-  log_error("engines are no longer started: {} have ended in a row", restarts_.deaths());
+  log_error("the engine is not started again: {} starts in a row have failed", restarts_.deaths());
   end_commands_of_callers(failed);
   end_all(failed);
   while (!stopping()) {

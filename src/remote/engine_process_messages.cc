@@ -112,7 +112,7 @@ Result<> EngineProcess::greet(const Ready& ready) {
     requests_.set_engine(info_.index);
     started_.set_value({});
   }
-  if (restarts_.deaths() > 0) log_info("the engine is back, {} requests continue", requests_.size());
+  if (restarts_.deaths() > 0) log_info("the engine runs again, {} requests continue", requests_.size());
   if (woken) woken({});
   end_change_of_weights();
   adapters_.append_all(child_.socket.out, requests_);
@@ -129,7 +129,7 @@ void EngineProcess::end_change_of_weights() {
     ended = shared_.weights.ready();
   }
   if (!ended.done) return;
-  if (ended.result) log_info("the engine has other weights, {} requests continue", requests_.size());
+  if (ended.result) log_info("the engine has new weights, {} requests continue", requests_.size());
   ended.done(ended.result);
 }
 

@@ -6,7 +6,7 @@ namespace octavo::remote {
 
 Result<> WeightsChange::choose(std::string path, Done&& done) {
   if (!std::holds_alternative<Settled>(state_))
-    return failure(ErrorCode::unavailable, "other weights are being read already");
+    return failure(ErrorCode::unavailable, "a reload of the weights is already running");
   state_ = Chosen{std::move(path)};
   done_ = std::move(done);
   return {};

@@ -24,7 +24,8 @@ Result<Variant> read_frame(std::string_view frame) {
   Unpacker unpacker(std::as_bytes(std::span(frame)));
   Result<Variant> message;
   unpacker.get(*message);
-  if (!unpacker.complete()) return failure(ErrorCode::corrupt, "a message that this version does not know");
+  if (!unpacker.complete())
+    return failure(ErrorCode::corrupt, "this version does not know a message that it received");
   return message;
 }
 

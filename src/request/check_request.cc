@@ -42,7 +42,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return invalid("task", "{} models cannot do this: they {}", engine.architecture,
                    what_it_does(engine.task));
   if (engine.task != Task::generate) {
-    if (!request.media.empty()) return invalid("images", "only models that generate see images");
+    if (!request.media.empty()) return invalid("images", "only generative models accept images");
     if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
       return invalid("prompt", "the text has {} tokens, the model reads {}", request.prompt.size(),
                      engine.max_model_len);

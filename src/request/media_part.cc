@@ -66,14 +66,15 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
     };
     if (!seen(t.patch_rows, t.tile_rows, t.rows) || !seen(t.patch_columns, t.tile_columns, t.columns) ||
         t.out_rows != t.rows || t.out_columns != t.columns || t.top != 0 || t.left != 0)
-      return invalid("images", "an image has no such patches in its tiles");
+      return invalid("images", "the patches of an image do not fit its tiles");
   } else if (t.patch_rows != 0 || t.patch_columns != 0) {
-    return invalid("images", "all patches of an image are seen here");
+    return invalid("images",
+                   "this model uses all patches of an image: patch_rows and patch_columns must be 0");
   }
   if (!grid || t.top < 0 || t.left < 0 || t.rows < 0 || t.columns < 0 ||
       t.top + t.rows > t.tile_rows * side || t.left + t.columns > t.tile_columns * side || t.out_rows < 0 ||
       t.out_rows > t.rows || t.out_columns < 0 || t.out_columns > t.columns)
-    return invalid("images", "an image has no such grid of tiles");
+    return invalid("images", "the grid of tiles of an image is invalid");
   const std::int64_t tokens = tokens_of(t, rule);
   if (image.tokens == tokens) return {};
   return invalid("images", "an image of this grid takes {} tokens, got {}", tokens, image.tokens);
@@ -82,7 +83,8 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
 // before: null, or the part in front of it.
 Result<> check_grid(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
-  if (image.tiles != MediaPart::Tiles()) return invalid("images", "an image is no grid of tiles here");
+  if (image.tiles != MediaPart::Tiles())
+    return invalid("images", "this model does not cut images into tiles");
   if (rule.size > 0 && image.tokens != rule.tokens)
     return invalid("images", "an image takes {} tokens, got {}", rule.tokens, image.tokens);
   if (rule.size > 0 && image.frames == 0) return {};
@@ -145,7 +147,8 @@ Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_token
     before = &image;
     if (image.first < end ||
         image.first + std::int64_t{image.span()} > static_cast<std::int64_t>(prompt_tokens))
-      return invalid("images", "tokens [{}, {}) are not behind the image before, or not in the prompt of {}",
+      return invalid("images",
+                     "tokens [{}, {}) must follow the previous image and be in the prompt of {} tokens",
                      image.first, image.first + std::int64_t{image.span()}, prompt_tokens);
     end = image.first + image.span();
   }

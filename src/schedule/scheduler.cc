@@ -71,7 +71,7 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
     return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}", prompt,
                    limit, limit - 1);
   if (max_total_tokens <= prompt || max_total_tokens > limit)
-    return invalid("max_tokens", "{} tokens of prompt and answer, must be from {} to {}", max_total_tokens,
+    return invalid("max_tokens", "prompt and answer have {} tokens, must be from {} to {}", max_total_tokens,
                    prompt + 1, limit);
   // The last token is never computed.
   if (const int blocks = cache_.peak_blocks(max_total_tokens - 1, ahead_max_); blocks > cache_.pool.total())
@@ -83,9 +83,10 @@ Result<> Scheduler::fits(std::size_t prompt_tokens, int max_total_tokens) const 
 Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   TRY_VOID(fits(spec.prompt.size(), spec.max_total_tokens));
   if (spec.prompt.size() + spec.output.size() >= static_cast<std::size_t>(spec.max_total_tokens))
-    return invalid("answers_so_far", "{} tokens leave nothing to generate", spec.output.size());
+    return invalid("answers_so_far", "{} tokens reach max_tokens: nothing is left to generate",
+                   spec.output.size());
   if (unused_.empty())
-    return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
+    return failure(ErrorCode::resource_exhausted, "all {} slots for sequences are in use",
                    options_.max_sequences);
 
   // Allocates everything first: a failure changes nothing.

@@ -149,7 +149,8 @@ Result<> Generation::resume() {
   }
   AnswerPart part = choice.processor.take(std::move(said));
   if (choice.processor.finished())
-    return invalid("resume_token_ids", "the answer ends with a stop string in them");
+    return invalid("resume_token_ids",
+                   "contain a stop string, which ends the answer: nothing is left to resume");
   std::string sent;
   emit(run, choice, std::move(part), sent);
   return {};

@@ -84,7 +84,7 @@ Result<> apply(Fields& f, media::VideoRule& rule) {
   TRY_VOID(f.number("fps", fps));
   TRY_VOID(read(f, "num_frames", 1, rule.frames_max, frames));
   if (fps < 0 || fps > 1000) return invalid(f.full_name("fps"), "must be above 0, up to 1000, got {}", fps);
-  if (fps > 0 && frames > 0) return invalid(f.full_name("num_frames"), "excludes fps");
+  if (fps > 0 && frames > 0) return invalid(f.full_name("num_frames"), "cannot be combined with fps");
   if (fps == 0 && frames == 0) return {};
   rule.samples = true;
   rule.num_frames = frames;

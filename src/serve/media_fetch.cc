@@ -30,7 +30,8 @@ Result<std::string> read_file(const MediaSources& sources, std::string_view path
   if (!below || !fs::is_regular_file(file, error))
     return invalid("", "there is no such file below --allowed-local-media-path");
   if (fs::file_size(file, error) > bytes_max)
-    return invalid("", "what a request has at addresses may have {} bytes together", MediaSources::kBytesMax);
+    return invalid("", "the media that a request names by URL may have at most {} bytes together",
+                   MediaSources::kBytesMax);
   std::ifstream in(file, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   if (!in) return invalid("", "the file cannot be read");
@@ -89,7 +90,7 @@ Result<std::string> fetch_url(const MediaSources& sources, std::string_view text
     if (!is_redirect(response->status)) return invalid("", "{} has answered {}", url.host, response->status);
     TRY(url, redirected(url, response->headers.find("Location").value_or("")));
   }
-  return invalid("", "it leads on more than {} times", MediaSources::kRedirectsMax);
+  return invalid("", "the URL redirects more than {} times", MediaSources::kRedirectsMax);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST_F(MediaFetch, NothingElse) {
   EXPECT_THAT(error_of(allowed_, at("/to?http://169.254.169.254/secret")),
               HasSubstr("169.254.169.254 is not among --allowed-media-domains"));
   EXPECT_THAT(error_of(allowed_, at("/missing")), HasSubstr("127.0.0.1 has answered 404"));
-  EXPECT_THAT(error_of(allowed_, at("/loop")), HasSubstr("leads on more than 3 times"));
+  EXPECT_THAT(error_of(allowed_, at("/loop")), HasSubstr("redirects more than 3 times"));
   EXPECT_THAT(error_of(allowed_, at("/large")), HasSubstr("body limit exceeded"));
   EXPECT_THAT(error_of(allowed_, "http://127.0.0.1:1/body"), HasSubstr("it cannot be fetched"));
 }

@@ -22,7 +22,7 @@ TEST_F(PoolingTest, EmbedByTypeTruncatesAtEitherEnd) {
   EXPECT_EQ(vector(R"("truncate":"START","max_tokens":5)"), (std::vector<double>{5, 'j', 0}));
   EXPECT_EQ(vector(R"("truncate":"END","max_tokens":5)"), (std::vector<double>{5, '0', 0}));
   EXPECT_THAT(refusal("/v2/embed", R"({"texts":["123456"],"truncate":"NONE","max_tokens":5})"),
-              HasSubstr("max_tokens: is 5, a text has 6 tokens"));
+              HasSubstr("max_tokens: is 5, but a text has 6 tokens"));
   const json::object left = reply(
       "/v1/embeddings", R"({"input":"0123456789","truncate_prompt_tokens":4,"truncation_side":"left"})");
   EXPECT_EQ(numbers(left.at("data").at(0).at("embedding")), (std::vector<double>{4, '6', 0}));

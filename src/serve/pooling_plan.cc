@@ -173,7 +173,7 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   const Task usual = any_task ? service.options.pooling.task.value_or(info.task) : info.task;
   const Task asked = request.task.value_or(usual);
   if (any_task ? !info.does(asked) : asked != info.task)
-    return invalid("task", "{} models do something else", info.architecture);
+    return invalid("task", "is not supported by {} models", info.architecture);
   request.task = asked;
   TRY(request.dimensions, kept_of(service, asked, request.dimensions, "dimensions"));
   const std::size_t longest = longest_text(service, asked);
@@ -396,7 +396,7 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
     TRY(Tokenizer::Texts tokens, tokens_of(service, fmt::format("{}{}", prompt, text), request.fields,
                                            longest_text(service, Task::embed), "texts"));
     if (request.tokens_max && std::ssize(tokens.ids) > *request.tokens_max)
-      return invalid("max_tokens", "is {}, a text has {} tokens: truncate END or START cuts it",
+      return invalid("max_tokens", "is {}, but a text has {} tokens: set truncate to END or START",
                      *request.tokens_max, tokens.ids.size());
     texts.add(std::move(tokens), static_cast<std::size_t>(service.engine_info.max_model_len));
   }

@@ -79,7 +79,7 @@ TEST_F(PoolingTest, BadInputNamesTheField) {
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":[]})"), HasSubstr("input: must not be empty"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":["a",""]})"), HasSubstr("input: a text is empty"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"012345678901234567890"})"),
-              HasSubstr("a text has 21 tokens, the model reads 20"));
+              HasSubstr("a text has 21 tokens, the model reads at most 20"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":4})"), HasSubstr("at most 3"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","dimensions":0})"), HasSubstr("dimensions"));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","encoding_format":"hex"})"),
@@ -243,7 +243,8 @@ TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   EXPECT_EQ(numbers(chosen[0].at("data").at(0)), (std::vector<double>{'x', 0, 'x'}));
 
   serve_tokens(Task::token_embed);
-  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"), HasSubstr("something else"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"),
+              HasSubstr("is not supported by"));
 }
 
 // A model with separate heads for tokens: weights (id - 98), and vectors (id, position).
@@ -292,7 +293,7 @@ TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
   EXPECT_EQ(numbers(reply("/v1/embeddings", R"({"input":"ab"})").at("data").at(0).at("embedding")),
             (std::vector<double>{0, 1}));
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"),
-              HasSubstr("M3 models do something else"));
+              HasSubstr("is not supported by M3 models"));
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"embed&token_classify"})"), HasSubstr("task"));
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify","dimensions":2})"),
               HasSubstr("at most 1"));
@@ -355,7 +356,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"input":"a")"),
               HasSubstr("messages: cannot be"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"12345678901234567890"}])"),
-              HasSubstr("messages: a text has 24 tokens, the model reads 20"));
+              HasSubstr("messages: a text has 24 tokens, the model reads at most 20"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":[{"type":"image_url","image_url":"data:,x"}]}])"),
               HasSubstr("messages[0].content[0].image_url"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"chat_template":"x")"),
@@ -394,8 +395,9 @@ TEST_F(PoolingTest, LongTextsAreReadInChunks) {
     return refusal(path, fmt::format(R"({{"input":"{}"{}}})", text, more));
   };
   EXPECT_THAT(refused("/v1/embeddings", long_text + "x", ""),
-              HasSubstr("a text has 51 tokens, the model reads 50"));
-  EXPECT_THAT(refused("/pooling", long_text, R"(,"task":"token_embed")"), HasSubstr("the model reads 20"));
+              HasSubstr("a text has 51 tokens, the model reads at most 50"));
+  EXPECT_THAT(refused("/pooling", long_text, R"(,"task":"token_embed")"),
+              HasSubstr("the model reads at most 20"));
   EXPECT_THAT(refused("/v1/embeddings", "a", R"(,"truncate_prompt_tokens":51)"),
               HasSubstr("must be at most 50"));
 }

@@ -52,8 +52,9 @@ Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t
 Result<> check_length(std::size_t tokens, std::size_t most, std::string_view field) {
   if (tokens == 0) return invalid(field, "a text is empty: at least 1 token is needed");
   if (tokens <= most) return {};
-  return invalid(field, "a text has {} tokens, the model reads {}; truncate_prompt_tokens cuts it", tokens,
-                 most);
+  return invalid(
+      field, "a text has {} tokens, the model reads at most {}: shorten it, or set truncate_prompt_tokens",
+      tokens, most);
 }
 
 Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
@@ -78,7 +79,7 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
 Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
                                         const openai::PoolingFields& fields, std::size_t longest) {
   if (!chat.media.empty())
-    return invalid(chat.media.front().field, "models that read texts take no images and no sound");
+    return invalid(chat.media.front().field, "this model reads only texts, no images or audio");
   TRY(const std::size_t most, most_tokens(fields, longest));
   TRY(ChatTokens tokens, chat_tokens(service, chat, fields.add_special_tokens, kEncodeBytesMax));
   cut_to(tokens.ids, most, fields.keep_last);

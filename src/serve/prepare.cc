@@ -351,7 +351,9 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
   TRY_VOID(service.admission.possible(
       {.answers = request.generation.sampling.n * static_cast<int>(request.prompts.size())}));
   if (request.echo && service.engine_info.source.tokens > 0)
-    return invalid("echo", "{} reads the prompt with an encoder: the text does not continue after it",
+    return invalid("echo",
+                   "is not supported for {}: its encoder reads the prompt, so the answer does not continue "
+                   "the prompt's text",
                    service.engine_info.architecture);
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;

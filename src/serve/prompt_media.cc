@@ -129,7 +129,7 @@ Result<ReadMedia> read(const Service& service, const media::ProcessorConfig& ima
     case MediaKind::sound:
       return read_sound(service, given, tokens_max);
   }
-  return failure(ErrorCode::internal, "a part of no kind");
+  return failure(ErrorCode::internal, "a media part has an unknown kind");
 }
 
 // A text split at its media tokens: the text before each, and the text after the last one.
@@ -166,8 +166,9 @@ Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt:
   for (const MediaKind kind : {MediaKind::image, MediaKind::video, MediaKind::sound}) {
     const auto tokens = std::ranges::count(found, kind), given = std::ranges::count(media, kind, &openai::ChatPrompt::Media::kind);
     if (tokens != given)
-      return invalid("messages", "the prompt has {} \"{}\", and there are {} {}: texts must not say it", tokens,
-                     token_of(service, kind), given, name_of(kind));
+      return invalid("messages",
+                     "the prompt has {} \"{}\", but the request has {} {}: texts must not contain this token",
+                     tokens, token_of(service, kind), given, name_of(kind));
   }
   if (std::ranges::equal(found, media, {}, {}, &openai::ChatPrompt::Media::kind)) return {};
   return invalid("messages", "the chat template puts images and videos into another order");
@@ -290,7 +291,8 @@ Result<> place_media(const Service& service, std::span<const TokenId> ids, std::
     }
   }
   if (part == parts.end()) return {};
-  return failure(ErrorCode::internal, "\"{}\" is not a token of its own: id {} is not in the prompt",
+  return failure(ErrorCode::internal,
+                 "the tokenizer splits \"{}\" into several tokens: id {} is not in the prompt",
                  token_of(service, kind_of(*part)), id_of(kind_of(*part)));
 }
 

@@ -199,7 +199,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
   EXPECT_THAT(message({image(small), image(small)}), HasSubstr("takes 20 tokens, the context of 30"));
   EXPECT_THAT(message({image(small)}), HasSubstr("the prompt has"));
   EXPECT_THAT(message({image(small), text("<image>")}),
-              HasSubstr("the prompt has 2 \"<image>\", and there are 1 images"));
+              HasSubstr("the prompt has 2 \"<image>\", but the request has 1 images"));
   EXPECT_THAT(message({json::object{{"type", "input_audio"}}}), HasSubstr("demo takes images and no sound"));
   EXPECT_THAT(message({json::object{{"type", "video_url"}}}), HasSubstr("demo takes images and no videos"));
   EXPECT_THAT(message({json::object{{"type", "film"}}}),

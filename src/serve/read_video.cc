@@ -104,8 +104,9 @@ Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoP
       TRY_VOID(parts.begin(head, std::move(all)));
     }
     if (frame->width != head.width || frame->height != head.height)
-      return invalid("", "frame {} has {} x {} pixels, the first one {} x {}", i, frame->width, frame->height, head.width,
-                     head.height);
+      return invalid("",
+                     "frame {} has {} x {} pixels, but the first has {} x {}: all frames must have one size",
+                     i, frame->width, frame->height, head.width, head.height);
     parts.add(*frame);
     list.remove_prefix(std::min(comma + 1, list.size()));
   }

@@ -77,8 +77,7 @@ Result<HeardSound> hear(const Service& service, std::string_view file) {
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request) {
   const SoundRules& rules = *service.options.media.transcription;
   if (rules.languages.empty() && request.translate)
-    return invalid("model", "{} knows English alone: there is nothing to translate",
-                   request.generation.model);
+    return invalid("model", "{} supports only English: it cannot translate", request.generation.model);
   if (request.language.empty() || rules.language(request.language)) return {};
   if (rules.languages.empty()) {
     if (request.language == "en") return {};

@@ -32,7 +32,7 @@ bool is_plamo(const GgufVocabulary& v) { return v.model == "plamo2" || v.model =
 double type_of(const GgufVocabulary& v, std::size_t id) { return v.types.empty() ? kNormal : v.types[id]; }
 
 Result<> check_lists(const GgufVocabulary& v) {
-  if (v.tokens.empty()) return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens is not there, or empty");
+  if (v.tokens.empty()) return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens is missing or empty");
   const auto as_long = [&](std::string_view key, std::size_t size) -> Result<> {
     if (size == v.tokens.size()) return {};
     return failure(ErrorCode::corrupt, "tokenizer.ggml.{} has {} items, there are {} tokens", key, size,
@@ -229,10 +229,9 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
                      unknown = found(v.unknown, "[UNK]");
   for (const std::int64_t id : {classifier, separator, unknown})
     if (id < 0 || id >= std::ssize(v.tokens))
-      return failure(
-          ErrorCode::corrupt,
-          "tokenizer.ggml: a token before or behind texts, or for what is unknown, is not among the {}",
-          v.tokens.size());
+      return failure(ErrorCode::corrupt,
+                     "tokenizer.ggml: the id of the CLS, SEP or UNK token is outside of the {} tokens",
+                     v.tokens.size());
   const auto text = [&](std::int64_t id) { return v.tokens[static_cast<std::size_t>(id)]; };
   const bool lowercase = v.lowercase.value_or(true);
   return json::object{

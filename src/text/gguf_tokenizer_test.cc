@@ -153,10 +153,10 @@ TEST(GgufTokenizer, WrongVocabularies) {
   using V = GgufVocabulary;
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
               HasSubstr("supported are bert, gpt2, llama, gemma4, plamo2, plamo3 and t5"));
-  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is not among the 701"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is outside of the 701"));
   EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
               HasSubstr("tokenizer.ggml.pre is \"martian\"; supported are chatglm-bpe, "));
-  EXPECT_THAT(error(bytes, [](V& v) { v.tokens.clear(); }), HasSubstr("tokens is not there, or empty"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.tokens.clear(); }), HasSubstr("tokens is missing or empty"));
   EXPECT_THAT(error(bytes, [](V& v) { v.types.pop_back(); }),
               HasSubstr("token_type has 700 items, there are 701"));
   EXPECT_THAT(error(pieces, [](V& v) { v.scores.clear(); }), HasSubstr("scores has 0 items"));

@@ -110,7 +110,7 @@ Result<Tokenizer> tokenizer_of_tekken(std::string_view text, const TokenizerConf
   const json::object& settings = nested->get_object();
   constexpr std::string_view kWords = "tekken";
   if (text_of(*nested, "pattern") != find_pre_tokenizer(kWords)->splits.front())
-    return failure(ErrorCode::unsupported, "tekken.json: config.pattern is not the one that is known");
+    return failure(ErrorCode::unsupported, "tekken.json: config.pattern is not supported");
   TRY(const std::size_t size, size_of(settings, "default_vocab_size"));
   TRY(const std::size_t specials, size_of(settings, "default_num_special_tokens"));
   if (specials >= size) return wrong("config.default_num_special_tokens must be below default_vocab_size");

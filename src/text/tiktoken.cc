@@ -67,8 +67,8 @@ Result<Tokenizer> tokenizer_of_tiktoken(std::string_view text, const TokenizerCo
   const json::value* kind = file != nullptr ? file->if_contains("tokenizer_class") : nullptr;
   if (kind == nullptr || *kind != json::value(json::string_view(kClass.data(), kClass.size())))
     return field_failure("tokenizer", ErrorCode::unsupported,
-                         "tiktoken.model is read where tokenizer_config.json has the tokenizer_class {}, or "
-                         "tokenizer.json is needed beside it",
+                         "tiktoken.model is only supported if tokenizer_config.json has the tokenizer_class "
+                         "{}; otherwise add a tokenizer.json",
                          kClass);
   TRY(const std::vector<std::string> bytes, byte_tokens(text));
   const std::vector<std::string> special = special_tokens(*file, bytes.size());

@@ -38,7 +38,7 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
     if (!usual && other == nullptr && there(file.name)) other = &file;
   if (!usual && other == nullptr && there(kRwkv))
     return field_failure("tokenizer", ErrorCode::unsupported,
-                         "{} has {}, which is not read yet: tokenizer.json is needed beside it",
+                         "{} has {}, which is not supported: add a tokenizer.json to the folder",
                          model_dir.string(), kRwkv);
   TRY(const std::string text, read_text_file(model_dir / (other != nullptr ? other->name : kUsual), kTokenizerFileBytesMax));
   TRY(TokenizerConfig config, read_tokenizer_config(model_dir));

@@ -69,12 +69,12 @@ BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> co
 
 Result<> verify(const BlockHeader& bytes, Hash128 format, Hash128 key, std::span<const std::byte> contents) {
   const auto header = std::bit_cast<Header>(bytes);
-  if (header.magic != kMagic) return failure(ErrorCode::corrupt, "no KV block");
+  if (header.magic != kMagic) return failure(ErrorCode::corrupt, "the bytes are not a KV block");
   if (header.format != format || header.bytes != contents.size())
-    return invalid("", "a KV block of another model or format");
-  if (header.key != key) return invalid("", "a KV block of other tokens");
+    return invalid("", "the KV block belongs to another model or format");
+  if (header.key != key) return invalid("", "the KV block belongs to other tokens");
   if (header.checksum != checksum(contents))
-    return failure(ErrorCode::corrupt, "a KV block whose checksum is wrong");
+    return failure(ErrorCode::corrupt, "the checksum of the KV block is wrong");
   return {};
 }
 

@@ -91,7 +91,7 @@ Result<> read_compression(const json::value& value, std::string_view field, Bloc
 
 Result<> check_odirect(const KvTierOptions& tier, std::string_view field) {
   if (!tier.use_odirect || (!tier.place.empty() && !is_store_url(tier.place))) return {};
-  return field_failure(field, ErrorCode::unsupported, "must be false where the tier is not a folder");
+  return field_failure(field, ErrorCode::unsupported, "must be false unless the tier is a folder");
 }
 
 Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
@@ -189,8 +189,9 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   if (tier.host_bytes == 0 && tier.place.empty())
     return invalid("kv_connector_extra_config.cpu_bytes_to_use", "must be given: bytes of host memory for KV blocks");
   if (tier.eviction != EvictionPolicy::lru && tier.host_bytes == 0 && is_store_url(tier.place))
-    return field_failure("kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
-                         "is of host memory and of a folder: what a store evicts is its server's business");
+    return field_failure(
+        "kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
+        "works only for host memory and folders; the server of a store decides what it evicts");
   return {};
 }
 
@@ -253,7 +254,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   if (!on_host) tier.host_bytes = 0;
   if (!disk.empty() && !store.empty())
     return field_failure("kv_connector_extra_config.lmcache.remote_url", ErrorCode::unsupported,
-                         "goes not together with lmcache.local_disk");
+                         "cannot be combined with lmcache.local_disk");
   tier.place = disk.empty() ? store : disk;
   if (tier.host_bytes == 0 && tier.place.empty())
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
@@ -269,7 +270,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   const json::value* connectors = extra.if_contains("connectors");
   if (extra.size() != 1 || connectors == nullptr || !connectors->is_array() ||
       connectors->get_array().empty())
-    return invalid(kField, "must be given, a list of JSON objects, and alone");
+    return invalid(kField, "must be a list of JSON objects, and the only field");
   for (const json::value& each : connectors->get_array()) {
     if (!each.is_object()) return invalid(kField, "must be a list of JSON objects");
     const json::value* name = each.get_object().if_contains("kv_connector");
@@ -288,7 +289,8 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
     } else if (one.tier && !out.tier) {
       out.tier = std::move(one.tier);
     } else {
-      return field_failure(kField, ErrorCode::unsupported, "there can be one connector of each kind");
+      return field_failure(kField, ErrorCode::unsupported,
+                           "two connectors have the same type: give at most one of each");
     }
   }
   return {};

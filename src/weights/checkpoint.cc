@@ -29,8 +29,8 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
     return found != files.file_of.end() && found->second == file;
   });
   if (unlisted.empty()) return;
-  log_warning("{}: {} tensors are left out, the index does not list them there: {}", file, unlisted.size(),
-              unlisted.front().name);
+  log_warning("{}: {} tensors are ignored, since the index does not list them in this file: {}", file,
+              unlisted.size(), unlisted.front().name);
   tensors.erase(unlisted.begin(), unlisted.end());
 }
 
@@ -38,7 +38,8 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
 Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> tensors) {
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())
-    return failure(ErrorCode::corrupt, "tensor {} is in several of the files {}: an index must say which one counts",
+    return failure(ErrorCode::corrupt,
+                   "tensor {} is in several of the files {}: add an index that names one of them",
                    twice->name, fmt::join(files.names, ", "));
   for (const auto& [tensor, file] : files.file_of)
     if (!std::ranges::binary_search(tensors, tensor, {}, &StoredTensor::name))

@@ -160,7 +160,7 @@ TEST_F(CheckpointTest, SlotsMissingUnusedAndWrong) {
   EXPECT_EQ(problem({{"a", {1}}, {"b", {2}}}, {"vision.*"}), "fine");
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}, {"c", {1}}}, {"vision.*"}),
               HasSubstr("1 of 3 tensors are missing: c"));
-  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("1 tensors have no place"));
+  EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("1 tensors are unknown"));
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2}}}, {}), HasSubstr("vision.x"));
   EXPECT_THAT(problem({{"a", {1}}, {"b", {2, 1}}}, {"*"}),
               HasSubstr("tensor b has shape [2], the configuration asks for [2, 1]"));

@@ -115,8 +115,8 @@ Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std
   std::uint64_t next = 0;
   for (Entry& e : entries) {
     if (e.offset != next)
-      return failure(ErrorCode::corrupt, "{}: tensor {} begins at byte {} of the data, its place is {}", what,
-                     e.tensor.name, e.offset, next);
+      return failure(ErrorCode::corrupt, "{}: tensor {} begins at byte {} of the data, must begin at {}",
+                     what, e.tensor.name, e.offset, next);
     if (next > data.size() || e.bytes > data.size() - next)
       return failure(ErrorCode::corrupt,
                      "{}: truncated: tensor {} takes {} bytes from byte {} of the data, there are {}", what,
@@ -140,7 +140,7 @@ Result<> check_split(const GgufMetadata& metadata, std::int64_t number, std::int
   TRY(const auto no, metadata.count("split.no", kGgufFilesMax));
   TRY(const auto of, metadata.count("split.count", kGgufFilesMax));
   if (no.value_or(-1) == number && of.value_or(-1) == count) return {};
-  return failure(ErrorCode::corrupt, "{}: it says that it is file {} of {}, its name that it is {} of {}",
+  return failure(ErrorCode::corrupt, "{}: its metadata says file {} of {}, but its name says {} of {}",
                  metadata.what(), no.value_or(-1) + 1, of.value_or(-1), number + 1, count);
 }
 

@@ -128,8 +128,8 @@ Result<GgufMetadata> GgufMetadata::parse(GgufCursor& cursor, std::uint64_t count
     GgufCursor head = cursor;
     const std::size_t begin = cursor.place();
     if (!number || !cursor.skip(type))
-      return failure(ErrorCode::corrupt, "{}: the value of {} is no {}, or longer than the file", what, *key,
-                     name(type));
+      return failure(ErrorCode::corrupt, "{}: the value of {} is not a {}, or is longer than the file", what,
+                     *key, name(type));
     GgufValue value{.type = type};
     if (type == GgufType::list) {
       value.type = static_cast<GgufType>(*head.u32());

@@ -137,7 +137,7 @@ TEST(Gguf, WrongFiles) {
   EXPECT_THAT(with([](B& f) {
                 f.value("k", GgufType::list, B::raw(GgufType::f64) + B::raw(std::uint64_t{1} << 61));
               }),
-              HasSubstr("the value of k is no list, or longer than the file"));
+              HasSubstr("the value of k is not a list, or is longer than the file"));
   EXPECT_THAT(with([](B& f) { f.u32("general.alignment", 12); }),
               HasSubstr("general.alignment is 12, it must be a multiple of 8"));
   EXPECT_THAT(with([](B& f) { f.u32("general.alignment", 0); }), HasSubstr("it must be a multiple of 8"));
@@ -153,7 +153,7 @@ TEST(Gguf, WrongFiles) {
   EXPECT_THAT(with([](B& f) { f.tensor("c", {4}, 99, "abcd"); }),
               HasSubstr("tensor c has the unknown format 99"));
   EXPECT_THAT(with([](B& f) { f.tensor("c", {1}, kF32, "abcd", 0); }),
-              HasSubstr("tensor c begins at byte 0 of the data, its place is 192"));
+              HasSubstr("tensor c begins at byte 0 of the data, must begin at 192"));
   EXPECT_THAT(with([](B& f) { f.tensor(std::string(300, 'n'), {1}, kF32, "abcd"); }),
               HasSubstr("a tensor's name of 300 bytes, it must have 1 to 255"));
   EXPECT_THAT(with([](B& f) { f.rest = std::string(100, '\0'); }),
@@ -200,7 +200,7 @@ TEST_F(GgufFiles, SplitIntoThree) {
   EXPECT_THAT(open("m-00002-of-00003.gguf"), HasSubstr("is file 2 of 3: give the first, "));
   write("m-00003-of-00003.gguf", part(1, 3).tensor("a", {1}, kF32, "abcd"));
   EXPECT_THAT(open("m-00001-of-00003.gguf"),
-              HasSubstr("it says that it is file 2 of 3, its name that it is 3 of 3"));
+              HasSubstr("its metadata says file 2 of 3, but its name says 3 of 3"));
   write("m-00003-of-00003.gguf", part(2, 3).tensor("b", {1}, kF32, "abcd"));
   EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("tensor b comes twice"));
   write("m-00003-of-00003.gguf", part(2, 3));

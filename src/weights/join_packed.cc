@@ -84,7 +84,7 @@ class Joiner {
   static Result<> check_extents(const StoredTensor& tensor) {
     for (const std::int64_t extent : tensor.shape)
       if (extent < 1 || extent > kDimensionMax)
-        return failure(ErrorCode::corrupt, "tensor {} has shape [{}], a dimension lies in [1, {}]",
+        return failure(ErrorCode::corrupt, "tensor {} has shape [{}]; each dimension must be in [1, {}]",
                        tensor.name, fmt::join(tensor.shape, ", "), kDimensionMax);
     return {};
   }
@@ -111,7 +111,9 @@ class Joiner {
     if (format_.packing == Packing::mxfp4) return join_stack(base, std::move(matrix));
     StoredTensor joined{.name = base + ".weight", .bytes = codes.bytes};
     if (all_.contains(joined.name) && joined.name != codes.name)
-      return failure(ErrorCode::corrupt, "both tensor {} and tensor {} are there", joined.name, codes.name);
+      return failure(ErrorCode::corrupt,
+                     "tensors {} and {} both exist: the checkpoint must have only one of them", joined.name,
+                     codes.name);
     if (codes.shape.size() != 2)
       return failure(ErrorCode::corrupt, "tensor {} has {} dimensions, a matrix has 2", codes.name,
                      codes.shape.size());
@@ -292,16 +294,18 @@ class Joiner {
       m.scale_cols = cols;
     } else {
       if (grid.size() > 2 || grid[0] != rows || cols % groups != 0)
-        return failure(
-            ErrorCode::corrupt,
-            "tensor {} has shape [{}]: scales of [{}, {}] are [1], [{}, 1] or [{}, a divisor of {}]",
-            m.scales.name, fmt::join(grid, ", "), rows, cols, rows, rows, cols);
+        return failure(ErrorCode::corrupt,
+                       "tensor {} has shape [{}]; scales of a [{}, {}] matrix must be [1], [{}, 1] or [{}, a "
+                       "divisor of {}]",
+                       m.scales.name, fmt::join(grid, ", "), rows, cols, rows, rows, cols);
       m.scale_cols = cols / groups;
     }
     m.scale_row_stride = groups;
     TRY(m.zeros, take(base + ".weight_zero_point"));
     if (m.zeros.name.empty()) return {};
-    if (codes_are_fp8(m)) return failure(ErrorCode::unsupported, "tensor {}: zeros beside fp8", m.zeros.name);
+    if (codes_are_fp8(m))
+      return failure(ErrorCode::unsupported, "tensor {}: zero points are not supported with fp8",
+                     m.zeros.name);
     if (m.zeros.format == "I8") {  // one for each scale
       m.zero_items = {.is_signed = true, .offset = 1 << (bits - 1), .other_stride = groups};
       return check_shape(m.zeros, grid);
@@ -337,8 +341,8 @@ class Joiner {
         std::memcpy(&narrow, tensor.bytes.data() + i * 4, 4);
       shape[i] += narrow;
       if (shape[i] < 1 || shape[i] > kDimensionMax)
-        return failure(ErrorCode::corrupt, "tensor {} says [{}], a dimension lies in [1, {}]", tensor.name,
-                       shape[i], kDimensionMax);
+        return failure(ErrorCode::corrupt, "tensor {} is [{}]; each dimension must be in [1, {}]",
+                       tensor.name, shape[i], kDimensionMax);
     }
     return shape;
   }

@@ -57,15 +57,15 @@ Result<std::pair<Factor, Factor>> factors_of(const Checkpoint& checkpoint, const
   if (fit(b, a)) return std::pair(std::move(b), std::move(a));
   if (fit(a, b)) return std::pair(std::move(a), std::move(b));
   return failure(ErrorCode::corrupt,
-                 "tensor {} has shape [{}], its changes are products of [{}, {}] and [{}, {}]", original.name,
-                 fmt::join(original.shape, ", "), b.rows, b.cols, a.rows, a.cols);
+                 "tensor {} has shape [{}], which its low-rank factors [{}, {}] and [{}, {}] do not fit",
+                 original.name, fmt::join(original.shape, ", "), b.rows, b.cols, a.rows, a.cols);
 }
 
 Result<> put_sum(const Checkpoint& checkpoint, const StoredTensor& original, std::int64_t which, float scale,
                  std::byte* sums) {
   if (!original.plain() || !original.usable())
-    return failure(ErrorCode::corrupt, "tensor {} is in {}, which has no changes", original.name,
-                   original.format);
+    return failure(ErrorCode::corrupt, "tensor {} is {}: low-rank changes are not supported in this format",
+                   original.name, original.format);
   TRY(const auto factors, factors_of(checkpoint, original, which));
   const auto& [left, right] = factors;
   std::vector<float> change(static_cast<std::size_t>(right.cols));
@@ -117,7 +117,9 @@ Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which,
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
   if (const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name); twice != tensors.end())
-    return failure(ErrorCode::corrupt, "both tensor {} and an original of it are there", twice->name);
+    return failure(ErrorCode::corrupt,
+                   "tensor {} and its original both exist: the checkpoint must have only one of them",
+                   twice->name);
   return Checkpoint(std::move(tensors), std::move(memory));
 }
 

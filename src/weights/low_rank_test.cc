@@ -79,9 +79,9 @@ TEST_F(LowRank, ErrorsNameTheTensor) {
   EXPECT_THAT(error([](auto& t) { t.erase(t.begin() + 2); }),
               HasSubstr("fc.parametrizations.weight.0.lora_B is missing"));
   EXPECT_THAT(error([](auto& t) { t[0].shape = {3, 2}; }),
-              HasSubstr("its changes are products of [2, 1] and [1, 3]"));
+              HasSubstr("which its low-rank factors [2, 1] and [1, 3] do not fit"));
   EXPECT_THAT(error([](auto& t) { t[3].name = "fc.weight"; }),
-              HasSubstr("both tensor fc.weight and an original"));
+              HasSubstr("tensor fc.weight and its original both exist"));
 }
 
 }  // namespace

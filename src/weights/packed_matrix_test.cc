@@ -341,7 +341,7 @@ const Damage kDamages[] = {
     {"ThreeDimensions", gptq_file, kGptq, [](File& f) { f.at("a.qweight").shape = {2, 2, 4}; },
      "tensor a.qweight has 3 dimensions"},
     {"AlsoPlain", gptq_file, kGptq, [](File& f) { f.add<float>("a.weight", "F32", {1, 1}, {1}); },
-     "both tensor a.weight and tensor a.qweight are there"},
+     "tensors a.weight and a.qweight both exist: the checkpoint must have only one of them"},
     {"ShortIndex", gptq_file, kGptq, [](File& f) { f.at("a.g_idx").shape = {8}; },
      "tensor a.g_idx has shape [8], quantization_config asks for [16]"},
     {"NoSuchGroup", gptq_file, kGptq, [](File& f) { f.put<std::int32_t>("a.g_idx", 5, 2); },
@@ -377,7 +377,7 @@ const Damage kDamages[] = {
        f.at("a.qweight").shape = {0, std::int64_t{1} << 62};
        f.at("a.qweight").bytes = {};
      },
-     "tensor a.qweight has shape [0, 4611686018427387904], a dimension lies in [1, 2147483648]"},
+     "tensor a.qweight has shape [0, 4611686018427387904]; each dimension must be in [1, 2147483648]"},
     {"ZeroExtentOfScales", compressed_file, kCompressed,
      [](File& f) {
        f.at("a.weight_scale").shape = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0};

@@ -97,7 +97,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
     if (!known) unused.push_back(t.name);
   }
   if (!unused.empty()) {
-    return failure(ErrorCode::corrupt, "{} tensors have no place in this architecture: {}", unused.size(),
+    return failure(ErrorCode::corrupt, "{} tensors are unknown in this architecture: {}", unused.size(),
                    some_of(unused));
   }
   return {};

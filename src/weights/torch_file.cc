@@ -44,7 +44,7 @@ struct Storage {
 };
 
 Result<Storage> read_storage(const PickleValue& value, std::string_view what) {
-  const auto wrong = [&] { return failure(ErrorCode::corrupt, "{}: a tensor without a storage", what); };
+  const auto wrong = [&] { return failure(ErrorCode::corrupt, "{}: a tensor has no storage", what); };
   if (!value.is(Kind::persistent)) return wrong();
   const PickleValue& id = *value.items[0];
   if (!id.is(Kind::sequence) || id.items.size() < 5) return wrong();
@@ -95,18 +95,17 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
   }
   const auto& arguments = value.items[1]->items;
   if (arguments.size() < 4 || !arguments[1]->is(Kind::integer) || arguments[1]->integer < 0)
-    return failure(ErrorCode::corrupt, "{}: tensor {} without a place", what, name);
+    return failure(ErrorCode::corrupt, "{}: tensor {} has no offset into its storage", what, name);
   TRY(const Storage storage, read_storage(*arguments[0], what));
   const auto shape = read_extents(*arguments[2]), strides = read_extents(*arguments[3]);
   if (!shape || !strides || shape->size() != strides->size())
-    return failure(ErrorCode::corrupt, "{}: tensor {} without a shape", what, name);
+    return failure(ErrorCode::corrupt, "{}: tensor {} has no shape or no strides", what, name);
   if (!is_dense(*shape, *strides))
-    return failure(ErrorCode::unsupported,
-                   "{}: tensor {} [{}] is not in order of its rows: its strides are {}", what, name,
-                   fmt::join(*shape, ", "), fmt::join(*strides, ", "));
+    return failure(ErrorCode::unsupported, "{}: tensor {} [{}] is not stored row by row: its strides are {}",
+                   what, name, fmt::join(*shape, ", "), fmt::join(*strides, ", "));
   const auto bytes = storage_of(storage.key);
   if (!bytes)
-    return failure(ErrorCode::corrupt, "{}: tensor {} has its numbers in {}, which is not there", what, name,
+    return failure(ErrorCode::corrupt, "{}: tensor {} has its numbers in {}, which is missing", what, name,
                    storage.key);
 
   std::uint64_t size = storage.format->bytes, begin = 0;
@@ -114,7 +113,7 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
   for (const std::int64_t extent : *shape)
     fits = fits && !__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size);
   if (!fits || begin > bytes->size() || size > bytes->size() - begin)
-    return failure(ErrorCode::corrupt, "{}: tensor {} [{}] does not lie in its storage of {} bytes", what,
+    return failure(ErrorCode::corrupt, "{}: tensor {} [{}] reaches beyond its storage of {} bytes", what,
                    name, fmt::join(*shape, ", "), bytes->size());
   return StoredTensor{.name = std::move(name),
                       .format = storage.format->name,

@@ -61,7 +61,7 @@ TEST(TorchFile, WhatIsNoDictionaryOfTensorsIsRefusedByName) {
     return error_of(whole(kRoot + "refused/" + name + ".bin"));
   };
   EXPECT_THAT(refusal("transposed"),
-              HasSubstr("tensor w [3, 2] is not in order of its rows: its strides are 1, 3"));
+              HasSubstr("tensor w [3, 2] is not stored row by row: its strides are 1, 3"));
   EXPECT_THAT(refusal("sparse"),
               HasSubstr("w is not a dense tensor but torch._utils._rebuild_sparse_tensor"));
   EXPECT_THAT(refusal("nested"), HasSubstr("epoch is not a dense tensor but other data"));

@@ -188,7 +188,7 @@ def test_bad_adapters_are_refused(base, folders, tmp_path):
     other = write_adapter(tmp_path / "other", 1)
     file = other / "adapter_model.safetensors"
     file.write_bytes(file.read_bytes().replace(b"layers.5.mlp", b"layers.6.mlp"))
-    assert "layers.6.mlp.down_proj is no linear layer" in refusal(other)
+    assert "layers.6.mlp.down_proj is not a linear layer" in refusal(other)
     file.write_bytes(file.read_bytes()[:-1])
     assert "adapter_model.safetensors" in refusal(other)
 

@@ -91,7 +91,7 @@ def test_a_broken_chat_template_leaves_completions(tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": "{% if %}"}))
     completion = run("generate", "--model", str(model), "-p", "Mira", "--max-tokens", "3")
     assert completion.returncode == 0 and completion.stdout.strip()
-    assert "the model's chat template cannot be used, only completions can" in completion.stderr
+    assert "chat requests are refused, since the model's chat template cannot be used" in completion.stderr
     chat = run("chat", "--model", str(model), stdin="Hello\n")
     assert chat.returncode == 2 and "this model has no chat template" in chat.stderr
 
@@ -206,7 +206,7 @@ def test_bench_step_says_where_the_time_went(tmp_path):
         assert all(part in bench.stdout for part in step["parts"])
     crowded = run("bench", "step", "--batch-size", "2", "--input-len", "8", "--output-len", "4", "--max-model-len", "16",
                   "--num-gpu-blocks-override", "1")
-    assert crowded.returncode == 2 and "2 sequences have 24 tokens in the end, the KV cache holds 16" in crowded.stderr
+    assert crowded.returncode == 2 and "2 sequences have 24 tokens at the end, but the KV cache holds only 16" in crowded.stderr
 
 
 @pytest.mark.parametrize("arguments, says", [

@@ -323,7 +323,7 @@ def test_etags_are_no_paths(home, hub):
     hub.faults.append(lambda handler, where, file: handler.command == "HEAD" and (
         handler.answer(200, length=10, ETag='"../../../../escaped"'), True)[-1])
     failed = pull()
-    assert failed.returncode == 2 and "does not say the etag" in failed.stderr
+    assert failed.returncode == 2 and "does not give the etag" in failed.stderr
     assert not list(home.rglob("escaped*"))
 
 

@@ -227,7 +227,7 @@ def test_the_size_flag_makes_a_tier_in_the_cache_folder(plain, tmp_path):
     ([offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=1 << 20)], "secondary_tiers"),
     ([offloading(cpu_bytes_to_use=-1)], "cpu_bytes_to_use"),
     ([offloading(cpu_bytes_to_use=1 << 60)], "1152921504606846976 bytes of host memory"),
-    ([offloading(cpu_bytes_to_use=1000)], "1000 bytes of host memory hold no KV block"),
+    ([offloading(cpu_bytes_to_use=1000)], "1000 bytes of host memory are too few"),
     (["--kv-offloading-size", "1", "--kv-offloading-backend", "lmcache"], "kv-offloading-backend"),
     (["--kv-offloading-size", "1", "--kv-transfer-config",
       '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'], "one of them"),

@@ -155,7 +155,7 @@ def test_stored_grammars(vocabulary):
     assert reads(loaded, '{"age": 3, "name": "Mira"}') and not reads(loaded, "{}") and loaded.size > 0
     with pytest.raises(GrammarError, match="another vocabulary"):
         Grammar.from_bytes(data, Vocabulary.from_file(DEMO, size=5000))
-    with pytest.raises(GrammarError, match="no compiled grammar"):
+    with pytest.raises(GrammarError, match="not a compiled grammar"):
         Grammar.from_bytes(b"{}", vocabulary)
     with pytest.raises(GrammarError, match="damaged"):
         Grammar.from_bytes(data[:-1], vocabulary)

@@ -172,7 +172,7 @@ def test_a_killed_rank_of_another_host_ends_requests_and_comes_back(two):
     with hosts("--tensor-parallel-size", "2") as (base, other):
         assert answers(base) == two
         error = error_of_a_stream(base, lambda: os.kill(ranks_of(other)[0], signal.SIGKILL))
-        assert "rank 1 is gone" in error
+        assert "rank 1 has ended" in error
         assert eventually(lambda: answers_again(base) == two, PATIENCE)
 
 
@@ -295,8 +295,8 @@ def test_under_mpirun(flag, one, two):
 
 def test_what_does_not_fit_is_refused_by_name():
     for flags, said in [
-        (("--nnodes", "2"), "nnodes: is 2, which does not divide 1 ranks"),
-        (("--headless",), "--headless: is for hosts with a --node-rank other than 0"),
+        (("--nnodes", "2"), "nnodes: is 2; the number of ranks, 1, must be a multiple of it"),
+        (("--headless",), "--headless: needs a --node-rank other than 0"),
         (("--pipeline-parallel-size", "8"), "pipeline_parallel_size: is 8, the model has"),
         (("--pipeline-parallel-size", "17"), "pipeline_parallel_size: must be at most 16, got 17"),
     ]:

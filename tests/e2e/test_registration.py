@@ -85,7 +85,7 @@ def workers_by_rank(router):
 @pytest.mark.parametrize("flags, says", [
     (["--register-etcd", "http://127.0.0.1:2379/v3"], "register-etcd: must be http://host:port"),
     (["--register-router", "ftp://a"], "register-router: must be http://host:port"),
-    (["--register-router", "http://a:1", "--uds", "/tmp/octavo.sock"], "uds: must be empty with --register-etcd or --register-router"),
+    (["--register-router", "http://a:1", "--uds", "/tmp/octavo.sock"], "uds: cannot be combined with --register-etcd or --register-router"),
 ])
 def test_wrong_lists_are_told(flags, says):
     done = subprocess.run(["build/release/octavo", "serve", *flags], capture_output=True, text=True)

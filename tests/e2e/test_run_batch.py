@@ -47,7 +47,7 @@ def test_a_bad_line_is_named_before_anything_runs(tmp_path):
         ({**good, "body": []}, "body"),
         ({**good, "body": {"stream": True}}, "stream"),
         ({**good, "custom_id": 1}, "custom_id"),
-        (good, "was there before"),
+        (good, "is already used in an earlier line"),
     ]:
         done, _ = run_batch([good, bad], tmp_path)
         assert done.returncode == 2 and "line 2" in done.stderr and word in done.stderr

@@ -78,8 +78,8 @@ def test_a_rank_dies_and_no_stream_ends(victim):
 
 @pytest.mark.parametrize("flags, message", [
     (("models/demo", *SHARED), "enable_expert_parallel: Qwen3ForCausalLM has no experts to share among 2 engines: remove the flag"),
-    (("models/demo-moe", *SHARED, "--enable-lora"), "enable_lora: adapters are not with --enable-expert-parallel"),
-    (("models/demo-moe", *SHARED, "--pipeline-parallel-size", "2"), "pipeline_parallel_size: is 2, not with --enable-expert-parallel"),
+    (("models/demo-moe", *SHARED, "--enable-lora"), "enable_lora: LoRA cannot be combined with --enable-expert-parallel"),
+    (("models/demo-moe", *SHARED, "--pipeline-parallel-size", "2"), "pipeline_parallel_size: is 2; it cannot be combined with --enable-expert-parallel"),
     (("models/demo-moe", *SHARED, "--data-parallel-rank", "1"), "needs one server with a fixed number of engines on one host"),
     (("models/demo-moe", *SHARED, "--enable-elastic-ep"), "needs one server with a fixed number of engines on one host"),
     (("models/demo-moe", "--data-parallel-size", "16", "--enable-expert-parallel"), "data_parallel_size: times tensor_parallel_size is 16, the model has 8 experts"),

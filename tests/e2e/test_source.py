@@ -86,7 +86,7 @@ def test_prompts_may_be_cut(served, client):
 @pytest.mark.parametrize("body, message", [
     ({"prompt": [5] * 321}, "the prompt has 321 tokens; the encoder reads at most 320"),
     ({"prompt": []}, "prompt"),
-    ({"prompt": TEXT, "echo": True}, "the text does not continue after it"),
+    ({"prompt": TEXT, "echo": True}, "the answer does not continue the prompt's text"),
     ({"prompt": TEXT, "suffix": "the end"}, "suffix"),
     ({"prompt": [5, 120]}, "must be in [0, 120)"),
     ({"prompt": TEXT, "max_tokens": 1000}, "1000 is too large"),

@@ -46,18 +46,20 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   if (model->spec.has_cross())
     return field_failure(
         kField, ErrorCode::unsupported,
-        "the draft model ({}) looks at what an encoder has made, which draft tokens are made without",
+        "the draft model ({}) has cross attention, but draft tokens are computed without encoder outputs",
         model->spec.architecture);
   if (model->spec.vocab != target.vocab)
-    return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",
-                   model->spec.vocab, target.vocab);
+    return invalid(
+        kField,
+        "the draft model has a vocabulary of {} tokens, the model has {}: both must have the same vocabulary",
+        model->spec.vocab, target.vocab);
   const CacheLayout layout = cache_layout(model->spec, {.block_size = options.block_size,
                                                         .dtype = cache_dtype.value_or(model->activation),
                                                         .window_groups = options.sliding_window_groups});
   if (layout.state_floats > 0)
     return field_failure(
         kField, ErrorCode::unsupported,
-        "the draft model ({}) has recurrent layers, whose states cannot take its draft tokens back",
+        "the draft model ({}) has recurrent layers: their states cannot remove rejected draft tokens",
         model->spec.architecture);
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = std::max(kTokensOfPass, 2 * scheduler.max_num_seqs)};
@@ -76,12 +78,13 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
   const HeadOptions& own = *options.speculation->head();
   if (options.kv_transfer.enabled)
     return field_failure(kField, ErrorCode::unsupported,
-                         "draft tokens of a head with a cache are not made with --kv-transfer-config yet");
+                         "a draft head with a KV cache cannot be combined with --kv-transfer-config");
   if (std::ranges::none_of(layout.groups, [](const LayerGroup& group) { return group.window == 0; }))
-    return field_failure(kField, ErrorCode::unsupported,
-                         "a head with a cache needs a layer that keeps all of a text, and {} has none; "
-                         "--disable-hybrid-kv-cache-manager lets those with windows keep everything",
-                         target.spec.architecture);
+    return field_failure(
+        kField, ErrorCode::unsupported,
+        "a draft head with a KV cache needs a layer that caches the whole text, but {} has none: set "
+        "--disable-hybrid-kv-cache-manager, so that layers with windows cache everything",
+        target.spec.architecture);
   const std::string& beside = options.weights_dir.empty() ? options.model_dir : options.weights_dir;
   const std::string& path = own.model.empty() ? beside : own.model;
   LoadOptions load{.threads = options.threads, .block_size = options.block_size};
@@ -122,7 +125,7 @@ Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& opti
   TRY(draft.place_heads,
       (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend, {.threads = options.threads}));
   if (const int tokens = options.speculation->num_speculative_tokens; tokens > draft.place_heads->places())
-    return invalid("num_speculative_tokens", "must be at most {}, the places that {} has heads for, got {}",
+    return invalid("num_speculative_tokens", "must be at most {}, the number of heads of {}, got {}",
                    draft.place_heads->places(), own.model, tokens);
   return draft;
 }

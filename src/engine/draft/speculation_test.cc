@@ -311,7 +311,7 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
   options.speculation = with_draft("tests/data/sound/whisper");
   EXPECT_THAT(error(options),
-              HasSubstr("looks at what an encoder has made, which draft tokens are made without"));
+              HasSubstr("has cross attention, but draft tokens are computed without encoder outputs"));
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";
@@ -323,12 +323,14 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options.model_dir = std::string(kDrafters) + "llama";
   options.speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"}, .num_speculative_tokens = 4};
-  EXPECT_THAT(error(options), HasSubstr("num_speculative_tokens: must be at most 3, the places that "));
+  EXPECT_THAT(error(options),
+              HasSubstr("num_speculative_tokens: must be at most 3, the number of heads of "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
   options.model_dir = "tests/data/models/mistral";
-  EXPECT_THAT(error(options), HasSubstr("MistralForCausalLM has none; --disable-hybrid-kv-cache-manager"));
+  EXPECT_THAT(error(options),
+              HasSubstr("MistralForCausalLM has none: set --disable-hybrid-kv-cache-manager"));
   options.kv_transfer.enabled = true;
-  EXPECT_THAT(error(options), HasSubstr("not made with --kv-transfer-config yet"));
+  EXPECT_THAT(error(options), HasSubstr("cannot be combined with --kv-transfer-config"));
   options = demo();
   options.model_dir = "models/demo-draft";
   options.runner = "pooling";

@@ -120,7 +120,7 @@ class Executor {
   // starts[i + 1]). Valid until the next forward().
   virtual bool pools() const { return false; }
   virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
-    return failure(ErrorCode::unsupported, "this executor samples tokens");
+    return failure(ErrorCode::unsupported, "this executor only samples tokens: it cannot pool");
   }
 
   // Null: LoRA adapters are not supported.
@@ -137,7 +137,7 @@ class Executor {
   // Frees the cache's memory and contents; nothing may be using it. Later steps allocate it again. Error
   // (unsupported): this device keeps the memory.
   virtual Result<> release_cache() {
-    return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
+    return failure(ErrorCode::unsupported, "this device cannot free the memory of its KV cache");
   }
 };
 

@@ -26,9 +26,10 @@ Result<std::unique_ptr<ExpertBalancer>> ExpertBalancer::create(const ExpertBalan
   TRY_VOID(group.status());
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i] == 0 || all[i] != all[i % layers])
-      return field_failure("enable_eplb", ErrorCode::unsupported,
-                           "experts of one layer are stored in several formats: the {}th layer that has some",
-                           i % layers + 1);
+      return field_failure(
+          "enable_eplb", ErrorCode::unsupported,
+          "the experts of one layer are stored in several formats (layer {} of those with experts)",
+          i % layers + 1);
   TRY(balancer->staging_, allocate_host(static_cast<std::size_t>(staged)));
   return balancer;
 }
@@ -80,9 +81,10 @@ void ExpertBalancer::plan() {
   if (group_.rank() != 0) return;
   const auto layers = static_cast<double>(layers_.size());
   if (moves > 0 || options_.log_balancedness)
-    log_info("EPLB: balancedness {:.2f} over {} steps, {:.2f} when {} of {} places have another expert",
-             now / layers, std::min(options_.window_size, options_.step_interval), then / layers, moves,
-             layers_.size() * layers_[0]->placement().size());
+    log_info(
+        "EPLB: balancedness {:.2f} over {} steps; {:.2f} is expected after {} of {} slots get another expert",
+        now / layers, std::min(options_.window_size, options_.step_interval), then / layers, moves,
+        layers_.size() * layers_[0]->placement().size());
 }
 
 void ExpertBalancer::move(std::size_t layer) {

@@ -109,7 +109,7 @@ Result<> LocalExecutor::rehearse() {
   recordings_.forget();
   cache_ = {};
   blocks_ = 0;
-  log_info("after the largest steps {} MiB of {} MiB are left; a recording takes {} KiB", available() >> 20,
+  log_info("after the largest steps {} MiB of {} MiB are free; a CUDA graph takes {} KiB", available() >> 20,
            backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
   return {};
 }
@@ -142,10 +142,11 @@ Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
 Result<BlockFormat> LocalExecutor::block_format() const {
   if (!cache_.exchanges())
     return field_failure("kv_transfer_config", ErrorCode::unsupported,
-                         "KV blocks do not leave the device {} yet", backend_.name);
+                         "is not supported on the device {}: its KV blocks cannot be transferred",
+                         backend_.name);
   if (layout_.state_floats > 0 && !backend_.device->shares_host_memory())
     return field_failure("kv_transfer_config", ErrorCode::unsupported,
-                         "states of recurrent layers do not leave the device {} yet", backend_.name);
+                         "is not supported on the device {} for models with recurrent layers", backend_.name);
   BlockFormat format{.fingerprint = options_.fingerprint,
                      .dtype = std::string(layout_.groups.empty() ? "" : name(layout_.groups[0].kv.dtype)),
                      .block_size = layout_.block_size};

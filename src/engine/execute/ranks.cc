@@ -81,14 +81,13 @@ Result<> check_shared_experts(const EngineOptions& options) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
         field, ErrorCode::unsupported,
-        "{} not with --enable-expert-parallel and --data-parallel-size {}: remove one of them", what,
-        options.data_parallel_size);
+        "{} cannot be combined with --enable-expert-parallel and --data-parallel-size {}: remove one of them",
+        what, options.data_parallel_size);
   };
   if (options.pipeline_parallel_size > 1)
-    return refuse("pipeline_parallel_size", fmt::format("is {},", options.pipeline_parallel_size));
-  if (options.lora.enabled) return refuse("enable_lora", "adapters are");
-  if (options.device != "cpu")
-    return refuse("device", fmt::format("is {}, which shares experts", options.device));
+    return refuse("pipeline_parallel_size", fmt::format("is {}; it", options.pipeline_parallel_size));
+  if (options.lora.enabled) return refuse("enable_lora", "LoRA");
+  if (options.device != "cpu") return refuse("device", fmt::format("is {}; it", options.device));
   return {};
 }
 
@@ -98,7 +97,8 @@ Result<> check_ranks(const EngineOptions& options) {
   const RankLayout layout = options.rank_layout();
   TRY_VOID(check_shared_experts(options));
   if (layout.size() % options.nodes.count != 0)
-    return invalid("nnodes", "is {}, which does not divide {} ranks", options.nodes.count, layout.size());
+    return invalid("nnodes", "is {}; the number of ranks, {}, must be a multiple of it", options.nodes.count,
+                   layout.size());
   if (options.nodes.rank >= options.nodes.count)
     return invalid("node_rank", "must be less than nnodes, {}, got {}", options.nodes.count,
                    options.nodes.rank);

@@ -86,7 +86,8 @@ TEST(SharedExpertsOf, WhatCannotBeSharedIsRefused) {
               HasSubstr("enable_expert_parallel: LlamaForCausalLM has no experts"));
   EngineOptions adapted = mixture("qwen3_moe");
   adapted.lora.enabled = true;
-  EXPECT_THAT(error(adapted, 2), HasSubstr("enable_lora: adapters are not with --enable-expert-parallel"));
+  EXPECT_THAT(error(adapted, 2),
+              HasSubstr("enable_lora: LoRA cannot be combined with --enable-expert-parallel"));
 }
 
 }  // namespace

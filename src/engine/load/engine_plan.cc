@@ -18,8 +18,10 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   const std::int64_t most = bytes / 2 / state_bytes;
   const int drafts = std::min(s.draft_states, 1);
   if (most < 1 + drafts)
-    return invalid("kv_cache_memory_bytes", "{} bytes, of which half is for states: one sequence needs {}",
-                   bytes, (1 + drafts) * state_bytes);
+    return invalid(
+        "kv_cache_memory_bytes",
+        "{} bytes are too few: half of them is for recurrent states, of which one sequence needs {} bytes",
+        bytes, (1 + drafts) * state_bytes);
   s.draft_states = static_cast<int>(
       std::clamp<std::int64_t>(most - s.max_num_seqs, drafts, std::max(s.draft_states, drafts)));
   if (const std::int64_t room = most - s.draft_states; room < s.max_num_seqs) {
@@ -69,8 +71,9 @@ Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures,
   const int longest = longest_sequence(s);
   if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
     return invalid("kv_cache_memory_bytes",
-                   "{} KV blocks of {} bytes hold sequences of {} tokens, max_model_len is {}", s.num_blocks,
-                   block_bytes, longest, s.max_model_len);
+                   "{} KV blocks of {} bytes hold sequences of at most {} tokens, but max_model_len is {}: "
+                   "lower --max-model-len",
+                   s.num_blocks, block_bytes, longest, s.max_model_len);
   if (longest < s.max_model_len)
     log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
                 s.num_blocks, longest, s.max_model_len);
@@ -152,9 +155,8 @@ bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, 
   const std::int64_t blocks =
       options.num_blocks ? *options.num_blocks : cache_bytes(unlimited) / model.block_bytes;
   if (blocks > blocks_of_sequence(plan_step(with_answer, options), with_answer.max_model_len)) return true;
-  log_info(
-      "the KV cache would have {} blocks, too few for a text of {} tokens: prefixes of texts are not cached",
-      blocks, model.max_model_len);
+  log_info("prefix caching is off: the KV cache would have {} blocks, too few for a text of {} tokens",
+           blocks, model.max_model_len);
   return false;
 }
 

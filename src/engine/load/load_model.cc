@@ -33,9 +33,9 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
 // Rejects unsupported options for models with cross attention.
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
-    return field_failure(field, ErrorCode::unsupported, "{} {}, not {} yet", model.spec.architecture,
-                         model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder",
-                         what);
+    return field_failure(
+        field, ErrorCode::unsupported, "{} {}: it is not supported {} yet", model.spec.architecture,
+        model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder", what);
   };
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with draft tokens");
@@ -90,7 +90,7 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
   RankCaches caches{.whole = cache_layout(spec, cache)};
   if (caches.whole.state_floats > 0)
     return field_failure("kv_transfer_config", ErrorCode::unsupported,
-                         "states of {}'s recurrent layers that are spread over ranks do not leave them yet",
+                         "states of {}'s recurrent layers cannot be transferred if they are split over ranks",
                          spec.architecture);
   for (int rank = 0; rank < layout.size(); ++rank) {
     spec.shard = shard;
@@ -109,8 +109,8 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   const Weight& output = model.network.ends->output();
   if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
   log_info(
-      "the output matrix is not {} but plain: each step reads {} MB of it; --quantization int8 makes codes "
-      "of it",
+      "the output matrix is not quantised as {}: each step reads {} MB of it; --quantization int8 quantises "
+      "it",
       method, output.bytes() / 1'000'000);
   return {};
 }
@@ -153,7 +153,7 @@ Result<> check_model(const EngineOptions& options, const LoadOptions& load, cons
   if (model.tower && model.spec.media.whole_images) TRY_VOID(check_step(options, model.tower->spec));
   if (options.speculation && model.spec.head)
     return field_failure("speculative_config", ErrorCode::unsupported,
-                         "{} does not generate: there is nothing to propose", model.spec.architecture);
+                         "{} is not a generative model: draft tokens have no use", model.spec.architecture);
   return {};
 }
 

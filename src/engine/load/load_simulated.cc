@@ -25,7 +25,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   const std::string by = named ? options.executor.substr(kPrefix.size()) : "h100";
   if (options.speculation)
     return field_failure("speculative_config", ErrorCode::unsupported,
-                         "a simulated executor says random tokens, which nothing can propose");
+                         "is not supported with a simulated executor, whose output tokens are random");
 
   TRY(const Reading reading, reading_of(options));
   TRY(const ModelSpec spec, load_spec(options.model_dir, reading));

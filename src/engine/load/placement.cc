@@ -13,7 +13,8 @@ namespace {
 
 Result<> check_count(std::string_view field, std::size_t given, int processes) {
   if (static_cast<int>(given) == processes) return {};
-  return invalid(field, "{} entries for {} processes of engines on this host", given, processes);
+  return invalid(field, "{} entries for {} engine processes on this host: give one entry for each process",
+                 given, processes);
 }
 
 int processes_of_host(const EngineOptions& options) {
@@ -36,7 +37,7 @@ Result<std::string> share_processors(const NumaOptions& options, int processes,
     std::vector<std::string> lists;
     for (const int node : options.nodes) {
       if (node < 0 || node >= std::ssize(nodes) || nodes[static_cast<std::size_t>(node)].empty())
-        return invalid("numa_bind_nodes", "there is no processor on node {}", node);
+        return invalid("numa_bind_nodes", "NUMA node {} has no processor", node);
       lists.push_back(fmt::format("{}", fmt::join(nodes[static_cast<std::size_t>(node)], ",")));
     }
     return fmt::format("{}", fmt::join(lists, "|"));

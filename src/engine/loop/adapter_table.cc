@@ -31,8 +31,9 @@ AdapterTable::~AdapterTable() {
 void AdapterTable::load(AdapterSource source, AdapterDone done) {
   if (places_.empty()) return done(failure(ErrorCode::unsupported, "this server runs without --enable-lora"));
   if (entries_.size() >= kNamesMax)
-    return done(failure(ErrorCode::resource_exhausted, "{} adapters are known, the limit is {}",
-                        entries_.size(), kNamesMax));
+    return done(failure(ErrorCode::resource_exhausted,
+                        "{} adapters are loaded, the limit is {}: unload one first", entries_.size(),
+                        kNamesMax));
   if (Entry* old = find(source.name)) old->leaving = true;
   Entry& entry = entries_.emplace_back();
   entry.source = std::move(source);
@@ -195,7 +196,7 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
     if (entry->leaving && entry->state != State::reading && !is_asked &&
         !(in_memory && is_used(entry->place))) {
       leave_place(*entry);
-      tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded before it was there"));
+      tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded while it was still loading"));
       entries_.erase(entry);
     }
     entry = next;

@@ -113,7 +113,7 @@ void Engine::drain() {
 
 void Engine::sleep(int level, Done done) {
   if (level != 1)
-    return done(invalid("level", "this engine's weights stay in memory: the level must be 1, got {}", level));
+    return done(invalid("level", "must be 1, got {}: this engine keeps its weights in memory", level));
   inbox_.sleep(std::move(done));
 }
 
@@ -328,7 +328,7 @@ bool Engine::must_give_way() const {
 // Completes the pending sleeps once no request is unfinished and no transfer uses the blocks.
 void Engine::fall_asleep() {
   if (!inbox_.asleep())
-    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
+    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it slept"));
   if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
   scheduler_->reset_prefix_cache();
   const Result<> released = executor_->release_cache();

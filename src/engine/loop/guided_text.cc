@@ -50,7 +50,7 @@ void GuidedText::advance() {
 Result<> GuidedText::catch_up() {
   for (const TokenId token : std::exchange(untaken_, {})) {
     if (matcher_.accept(token)) continue;
-    return failure(ErrorCode::internal, "the grammar cannot follow the text beyond this token");
+    return failure(ErrorCode::internal, "the grammar does not accept this token");
   }
   if (std::exchange(wants_jump_, false)) {
     for (const TokenId token : matcher_.forced_tokens()) {

@@ -37,9 +37,9 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("takes 4 tokens, got 5"));
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
-              HasSubstr("not behind the image before"));
-  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("not in the prompt"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("not behind the image before"));
+              HasSubstr("must follow the previous image"));
+  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("and be in the prompt"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("must follow the previous image"));
 }
 
 TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
@@ -70,11 +70,14 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](MediaPart& image) { image.tiles = {}; }), HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](MediaPart& image) { image.tiles.left = -1; }), HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](MediaPart& image) { image.tiles.rows += 9; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles = {}; }),
+              HasSubstr("the grid of tiles of an image is invalid"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles.left = -1; }),
+              HasSubstr("the grid of tiles of an image is invalid"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles.rows += 9; }),
+              HasSubstr("the grid of tiles of an image is invalid"));
   EXPECT_THAT(error([](MediaPart& image) { image.tiles.tile_columns = 1 << 30; }),
-              HasSubstr("no such grid of tiles"));
+              HasSubstr("the grid of tiles of an image is invalid"));
   EXPECT_THAT(error([](MediaPart& image) { ++image.tokens; }), HasSubstr("takes"));
   EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }

@@ -310,7 +310,7 @@ bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& res
 
 // One address may have several processes, each with separate pages: only a later one replaces another.
 void Balancer::restart(Member& member, const EndpointState& now) {
-  log_info("{} has restarted: its prefixes are forgotten", member.endpoint->label());
+  log_info("{} has restarted: the router forgets its cached prefixes", member.endpoint->label());
   Slot& known = slots_[member.id];
   const bool replaced = now.started_s > member.state.started_s;
   for (const auto& [number, watch] : known.watches)

@@ -40,7 +40,8 @@ Result<> Plugins::add(const PluginConfig& config, std::string where) {
   const std::string& name = config.name.empty() ? config.type : config.name;
   const PluginRow* row = find_plugin(config.type);
   if (!row) return unknown_plugin(where + ".type", config.type);
-  if (find(name)) return invalid(where + ".name", "there are two plugins {}", quoted_text(name));
+  if (find(name))
+    return invalid(where + ".name", "{} is used by two plugins: names must be unique", quoted_text(name));
   Parameters parameters(config.parameters, where + ".parameters");
   std::unique_ptr<Plugin> plugin = row->make(parameters, *this);
   TRY_VOID(parameters.done());

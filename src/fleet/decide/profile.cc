@@ -26,10 +26,11 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     const StepName& name = *plugins.step(step.plugin);
     if (filter) profile.filters_.push_back({name, filter, 1});
     if (scorer) profile.scorers_.push_back({name, scorer, step.weight});
-    if (picker && profile.picker_.part) return invalid(place + ".pluginRef", "a second picker");
+    if (picker && profile.picker_.part)
+      return invalid(place + ".pluginRef", "is a second picker: a profile has exactly one");
     if (picker) profile.picker_ = {name, picker, 1};
     if (!filter && !scorer && !picker)
-      return invalid(place + ".pluginRef", "{} is no filter, scorer or picker", quoted_text(step.plugin));
+      return invalid(place + ".pluginRef", "{} is not a filter, scorer or picker", quoted_text(step.plugin));
   }
   if (!profile.picker_.part) {
     auto* picker = dynamic_cast<Picker*>(plugins.find(kDefaultPicker));

@@ -69,7 +69,7 @@ Result<Endpoint> endpoint_of_address(std::string_view address) {
   const bool v6 = host.starts_with('[') && host.ends_with(']') && host.size() > 2 &&
                   is_address(AF_INET6, host.substr(1, host.size() - 2));
   if (!(v6 || is_address(AF_INET, host)) || !is_port(port))
-    return invalid("", "{} is no IP address with a port, like 10.0.0.1:8000", quoted_text(address));
+    return invalid("", "{} must be an IP address with a port, like 10.0.0.1:8000", quoted_text(address));
   return Endpoint{.name = std::string(address), .url = fmt::format("http://{}", address)};
 }
 
@@ -87,7 +87,8 @@ void number_ranks(std::vector<Endpoint>& endpoints) {
 
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "endpoints"));
-  if (!file.is_object()) return invalid("endpoints", "{} must be an object with a list `endpoints`", path);
+  if (!file.is_object())
+    return invalid("endpoints", "file {} must be an object whose field `endpoints` is a list", path);
   Parameters fields(file.get_object(), "");
   const auto* list = fields.get("endpoints");
   TRY_VOID(fields.done());
@@ -97,7 +98,7 @@ Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
     const std::string where = fmt::format("endpoints[{}]", endpoints.size());
     TRY(Endpoint endpoint, read_endpoint(entry, where));
     if (std::ranges::find(endpoints, endpoint.name, &Endpoint::name) != endpoints.end())
-      return invalid(where, "{} is there twice", endpoint.name);
+      return invalid(where, "{} occurs twice", endpoint.name);
     endpoints.push_back(std::move(endpoint));
   }
   number_ranks(endpoints);

@@ -63,7 +63,8 @@ class EtcdEntry : public ListEntry {
     TRY(const std::string answer, etcd_call(client, path, json::serialize(body)));
     boost::system::error_code error;
     json::value parsed = json::parse(answer, error);
-    if (error || !parsed.is_object()) return failure(ErrorCode::corrupt, "{} answers no JSON object", path);
+    if (error || !parsed.is_object())
+      return failure(ErrorCode::corrupt, "the reply of {} is not a JSON object", path);
     return std::move(parsed.get_object());
   }
 
@@ -78,7 +79,7 @@ class EtcdEntry : public ListEntry {
     }
     TRY(const json::object granted, call(client, "/v3/lease/grant", {{"TTL", lease_s_}}));
     lease_ = field_text(granted, "ID");
-    if (lease_.empty()) return failure(ErrorCode::corrupt, "/v3/lease/grant answers without ID");
+    if (lease_.empty()) return failure(ErrorCode::corrupt, "the reply of /v3/lease/grant has no ID");
     return {};
   }
 

@@ -32,7 +32,8 @@ Result<json::object> parsed(std::string_view text) {
   boost::system::error_code error;
   json::value value = json::parse(text, error);
   if (error || !value.is_object())
-    return failure(ErrorCode::corrupt, "no JSON object: {}", quoted_text(text.substr(0, kSaidMax)));
+    return failure(ErrorCode::corrupt, "the message is not a JSON object: {}",
+                   quoted_text(text.substr(0, kSaidMax)));
   return std::move(value.get_object());
 }
 
@@ -40,7 +41,7 @@ Result<json::object> parsed(std::string_view text) {
 Result<std::string> bytes_of(const json::object& object, std::string_view name) {
   const json::value* field = object.if_contains(name);
   if (field == nullptr) return std::string();
-  if (!field->is_string()) return failure(ErrorCode::corrupt, "{} is no text", name);
+  if (!field->is_string()) return failure(ErrorCode::corrupt, "{} must be a string", name);
   return decode_base64(field->get_string());
 }
 
@@ -55,7 +56,7 @@ Result<std::int64_t> revision_of(const json::object& answer) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), revision);
     if (error == std::errc() && end == text.data() + text.size()) return revision;
   }
-  return failure(ErrorCode::corrupt, "an answer without header.revision");
+  return failure(ErrorCode::corrupt, "a reply has no header.revision");
 }
 
 }  // namespace
@@ -74,9 +75,9 @@ Result<> EtcdMirror::listed(std::string_view body) {
   TRY(const std::int64_t revision, revision_of(answer));
   std::map<std::string, std::string> values;
   if (const json::value* list = answer.if_contains("kvs"); list != nullptr) {
-    if (!list->is_array()) return failure(ErrorCode::corrupt, "kvs is no list");
+    if (!list->is_array()) return failure(ErrorCode::corrupt, "kvs is not a list");
     for (const json::value& item : list->get_array()) {
-      if (!item.is_object()) return failure(ErrorCode::corrupt, "kvs holds no objects");
+      if (!item.is_object()) return failure(ErrorCode::corrupt, "kvs must be a list of objects");
       TRY(std::string key, bytes_of(item.get_object(), "key"));
       TRY(values[std::move(key)], bytes_of(item.get_object(), "value"));
     }
@@ -99,10 +100,10 @@ Result<bool> EtcdMirror::line(std::string_view text) {
   TRY(revision_, revision_of(answer));
   const json::value* events = answer.if_contains("events");
   if (events == nullptr) return false;  // the watch was created, or etcd reports progress
-  if (!events->is_array()) return failure(ErrorCode::corrupt, "events is no list");
+  if (!events->is_array()) return failure(ErrorCode::corrupt, "events is not a list");
   for (const json::value& item : events->get_array()) {
     const json::value* kv = item.is_object() ? item.get_object().if_contains("kv") : nullptr;
-    if (kv == nullptr || !kv->is_object()) return failure(ErrorCode::corrupt, "an event without kv");
+    if (kv == nullptr || !kv->is_object()) return failure(ErrorCode::corrupt, "an event has no kv");
     TRY(std::string key, bytes_of(kv->get_object(), "key"));
     const json::value* type = item.get_object().if_contains("type");  // PUT is left out
     if (type != nullptr && type->is_string() && type->get_string() == "DELETE") {

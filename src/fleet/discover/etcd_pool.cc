@@ -37,7 +37,8 @@ Result<> EtcdPool::once() {
 Result<> EtcdPool::watch(http::Client& client) {
   TRY(const http::Response head,
       client.open("POST", "/v3/watch", mirror_.watch(), {{"Content-Type", "application/json"}}));
-  if (head.status != 200) return failure(ErrorCode::io, "HTTP {} to a watch", head.status);
+  if (head.status != 200)
+    return failure(ErrorCode::io, "the watch was answered with HTTP status {}", head.status);
   std::string unread;
   for (std::int64_t heard_us = now_us(); now_us() - heard_us < kSilenceUs;) {
     if (follower_.stopped()) return {};
@@ -47,14 +48,14 @@ Result<> EtcdPool::watch(http::Client& client) {
     heard_us = now_us();
     unread += *piece;
     if (unread.size() > kLineBytesMax)
-      return failure(ErrorCode::io, "an event of more than {} bytes", kLineBytesMax);
+      return failure(ErrorCode::io, "an event has more than {} bytes", kLineBytesMax);
     for (std::size_t end = unread.find('\n'); end != std::string::npos; end = unread.find('\n')) {
       TRY(const bool changed, mirror_.line(std::string_view(unread).substr(0, end)));
       unread.erase(0, end + 1);
       if (changed) tell();
     }
   }
-  return failure(ErrorCode::io, "nothing was heard for too long");
+  return failure(ErrorCode::io, "the watch sent nothing for too long");
 }
 
 void EtcdPool::tell() {

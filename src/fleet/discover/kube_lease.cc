@@ -97,7 +97,7 @@ void KubeLease::run() {
     failing = !done;
     const bool leads = election_.leads(now_us());
     if (told != leads) {
-      log_info("the lease {} is {}", name_, leads ? "ours" : "not ours");
+      log_info("lease {}: {}", name_, leads ? "ours" : "not ours");
       changed_(leads);
       told = leads;
     }

@@ -24,7 +24,8 @@ Result<json::value> parsed(std::string_view text) {
   boost::system::error_code error;
   json::value value = json::parse(text, error);
   if (error || !value.is_object())
-    return failure(ErrorCode::corrupt, "no JSON object: {}", quoted_text(text.substr(0, kSaidMax)));
+    return failure(ErrorCode::corrupt, "the message is not a JSON object: {}",
+                   quoted_text(text.substr(0, kSaidMax)));
   return value;
 }
 
@@ -62,7 +63,7 @@ void KubeMirror::start_over() {
 
 Result<> KubeMirror::take(const json::value& object, std::set<std::string>& names) {
   const std::string name = text_at(object, "/metadata/name");
-  if (name.empty()) return failure(ErrorCode::corrupt, "an object without metadata.name");
+  if (name.empty()) return failure(ErrorCode::corrupt, "an object has no metadata.name");
   names.insert(name);
   sink_.put(name, object.get_object());
   return {};
@@ -75,7 +76,7 @@ Result<> KubeMirror::page(int status, std::string_view body) {
   const json::value* items = list.get_object().if_contains("items");
   const std::string version = text_at(list, "/metadata/resourceVersion");
   if (!items || !items->is_array() || version.empty())
-    return failure(ErrorCode::corrupt, "no list: {}", quoted_text(body.substr(0, kSaidMax)));
+    return failure(ErrorCode::corrupt, "the reply is not a list: {}", quoted_text(body.substr(0, kSaidMax)));
   for (const json::value& item : items->get_array()) TRY_VOID(take(item, listed_));
   next_page_ = text_at(list, "/metadata/continue");
   if (!next_page_.empty()) return {};
@@ -92,7 +93,7 @@ Result<> KubeMirror::line(std::string_view text) {
   TRY(const json::value event, parsed(text));
   const std::string type = text_at(event, "/type");
   const json::value* object = event.get_object().if_contains("object");
-  if (!object || !object->is_object()) return failure(ErrorCode::corrupt, "an event without an object");
+  if (!object || !object->is_object()) return failure(ErrorCode::corrupt, "an event has no object");
   if (type == "ERROR") {
     const json::value* code = object->get_object().if_contains("code");
     if (!code || !code->is_int64() || code->get_int64() != kGone)
@@ -109,7 +110,7 @@ Result<> KubeMirror::line(std::string_view text) {
     const std::string name = text_at(*object, "/metadata/name");
     if (names_.erase(name) > 0) sink_.gone(name);
   } else {
-    return failure(ErrorCode::corrupt, "an event of a type that is not known, {}", quoted_text(type));
+    return failure(ErrorCode::corrupt, "an event has the unknown type {}", quoted_text(type));
   }
   sink_.settled();
   return {};

@@ -87,7 +87,8 @@ void KubePool::watch_pool() {
               if (name != options_.pool) return;
               auto read = read_inference_pool(object);
               if (!read)
-                return log_warning("InferencePool {} stays as it was: {}", name, read.error().message);
+                return log_warning("the new version of InferencePool {} is ignored: {}", name,
+                                   read.error().message);
               selected_ = {std::move(read->selector), std::move(read->ports)};
             },
             [this](const std::string& name) {

@@ -40,7 +40,7 @@ Result<> KubeWatch::watch(KubeConnection& connection) {
     heard_us = now_us();
     unread += *piece;
     if (unread.size() > kLineBytesMax)
-      return failure(ErrorCode::io, "an event of more than {} bytes", kLineBytesMax);
+      return failure(ErrorCode::io, "an event has more than {} bytes", kLineBytesMax);
     if (head.status != 200) continue;
     for (std::size_t end = unread.find('\n'); end != std::string::npos; end = unread.find('\n')) {
       TRY_VOID(mirror_.line(std::string_view(unread).substr(0, end)));
@@ -48,7 +48,7 @@ Result<> KubeWatch::watch(KubeConnection& connection) {
       if (mirror_.listing()) return {};
     }
   }
-  return failure(ErrorCode::io, "nothing was heard for too long");
+  return failure(ErrorCode::io, "the watch sent nothing for too long");
 }
 
 }  // namespace octavo::fleet

@@ -39,10 +39,9 @@ Registration::~Registration() {
   for (const std::unique_ptr<Kept>& kept : kept_) {
     kept->follower.stop();
     if (const Result<> removed = kept->entry->remove(); !removed)
-      log_warning("{}: this server could not be removed there: {}", kept->entry->name(),
-                  removed.error().message);
+      log_warning("{}: cannot remove this server's entry: {}", kept->entry->name(), removed.error().message);
     else
-      log_info("{}: this server is removed", kept->entry->name());
+      log_info("{}: this server's entry is removed", kept->entry->name());
   }
 }
 

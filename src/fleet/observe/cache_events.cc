@@ -184,7 +184,9 @@ bool read_events(MsgpackReader& in, std::vector<CacheEvent>& events) {
 Result<CacheBatch> read_cache_batch(std::string_view text) {
   CacheBatch batch;
   MsgpackReader in(text);
-  const auto corrupt = [] { return failure(ErrorCode::corrupt, "no batch of KV cache events"); };
+  const auto corrupt = [] {
+    return failure(ErrorCode::corrupt, "the message is not a batch of KV cache events");
+  };
   if (const auto items = in.array()) {
     if (*items < 2 || !in.skip() || !read_events(in, batch.events)) return corrupt();
     if (*items > 2) batch.rank = in.integer();

@@ -194,7 +194,7 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
     zmq::context_t context(1);
     connected(context, zmq::socket_type::sub, endpoint);
   } catch (const zmq::error_t& error) {
-    return invalid(field, "{} is no address like \"tcp://host:5557\": {}", quoted_text(endpoint),
+    return invalid(field, "{} must be an address like \"tcp://host:5557\": {}", quoted_text(endpoint),
                    error.what());
   }
   return {};

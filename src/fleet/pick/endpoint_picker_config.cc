@@ -212,7 +212,7 @@ class Reader {
     TRY_VOID(fields.done());
     const auto known = std::ranges::find(setups_, name, &Setup::name);
     if (known == setups_.end() || known->kind != kind)
-      return invalid(where + ".pluginRef", "there is no such plugin {} here", quoted_text(name));
+      return invalid(where + ".pluginRef", "there is no plugin {} of this type", quoted_text(name));
     return {};
   }
 

@@ -201,7 +201,8 @@ void share_index(json::array& plugins) {
   const std::string name =
       text_in(*producer, "name").empty() ? text_in(*producer, "type") : text_in(*producer, "name");
   if (const json::object* own = object_in(*scorer, "parameters"); own && !own->empty())
-    log_warning("the parameters of {} have no effect beside {}", text_in(*scorer, "type"), name);
+    log_warning("the parameters of {} have no effect, since {} is configured", text_in(*scorer, "type"),
+                name);
   set_type(*scorer, "prefix-cache-scorer");
   (*scorer)["parameters"] = json::object{{"prefixMatchInfoProducerName", name}};
 }

@@ -70,7 +70,7 @@ void PrefillConfig::read_header_handler(Parameters& parameters) {
 Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                                         PipelineConfig& pipeline) const {
   constexpr std::string_view kField = "schedulingProfiles";
-  if (handled_ && by_header_) return invalid("plugins", "must name one profile handler at most");
+  if (handled_ && by_header_) return invalid("plugins", "must have at most one profile handler");
   if (by_header_ && profiles.size() > 1) {
     pipeline.by_header = by_header_;
     pipeline.by_header->profiles = std::move(profiles);
@@ -78,7 +78,8 @@ Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepCo
   }
   if (!handled_) {
     if (profiles.size() != 1)
-      return invalid(kField, "must be one where no profile handler is named that chooses");
+      return invalid(
+          kField, "must be exactly one unless `plugins` has a profile handler that chooses among profiles");
     pipeline.steps = std::move(profiles.begin()->second);
     return {};
   }
@@ -90,14 +91,14 @@ Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepCo
   TRY(pipeline.steps, profile(decode_));
   if (!encode_decider_.empty()) {
     if (!encode_deciders_.contains(encode_decider_))
-      return invalid("plugins", "there is no decider {} of encode", quoted_text(encode_decider_));
+      return invalid("plugins", "there is no encode decider {}", quoted_text(encode_decider_));
     TRY(pipeline.encode, profile(encode_));
   }
   if (decider_.empty()) return {};
   TRY(auto prefill, profile(prefill_));
   const auto rule = deciders_.find(decider_);
   if (rule == deciders_.end())
-    return invalid("plugins", "there is no decider {} of prefill", quoted_text(decider_));
+    return invalid("plugins", "there is no prefill decider {}", quoted_text(decider_));
   pipeline.prefill = rule->second;
   pipeline.prefill->steps = std::move(prefill);
   return {};

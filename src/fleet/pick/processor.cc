@@ -107,7 +107,7 @@ Result<> Processor::process(const ProcessingRequest& message, Answers& answers) 
     answers.emplace_back().mutable_response_trailers();
     response_ended();
   } else {
-    return invalid("request", "a message of a kind that is not known");
+    return invalid("request", "the message has an unknown type");
   }
   return {};
 }

@@ -81,7 +81,7 @@ class ExpressionParser {
   static constexpr int kLevels = 5;
 
   Result<Evaluate> unexpected() const {
-    return invalid("expression", "cannot be read from position {} on: {}", at_,
+    return invalid("expression", "has a syntax error at position {}: {}", at_,
                    quoted_text(text_.substr(std::min(at_, text_.size()), 32)));
   }
   void skip_white() {

@@ -50,11 +50,13 @@ double highest_load_served(std::vector<Window> windows, double share) {
 
 Result<std::vector<double>> window_loads(const Trace& trace, std::int64_t window_us) {
   if (trace.closed)
-    return invalid("window", "must not be given where users wait for answers: the fleet makes the load");
+    return invalid("window",
+                   "is not supported for traffic with `users`: each user waits for an answer, so the load "
+                   "depends on the fleet");
   const std::size_t last = window_of(trace, trace.requests.back(), window_us);
   if (last >= kWindowsMax)
-    return invalid("window", "the trace has {} windows of {} s, {} can be planned", last + 1,
-                   window_us / 1'000'000, kWindowsMax);
+    return invalid("window", "the trace has {} windows of {} s, the limit is {}: give a longer --window",
+                   last + 1, window_us / 1'000'000, kWindowsMax);
   std::vector<double> loads(last + 1);
   for (const TraceRequest& request : trace.requests)
     loads[window_of(trace, request, window_us)] += request.input_tokens + request.output_tokens;

@@ -18,7 +18,7 @@ Result<CapacityTable> read_capacity(const std::string& path) {
   const boost::json::value plan = boost::json::parse(*text, wrong);
   const boost::json::value* listed = wrong ? nullptr : plan.find_pointer("/scaling/capacity", wrong);
   if (listed == nullptr || !listed->is_array() || listed->get_array().empty())
-    return invalid("capacity", "{} holds no plan with capacities: octavo plan --window --output-json", path);
+    return invalid("capacity", "{} has no capacities: write it by octavo plan --window --output-json", path);
   std::vector<Capacity> rows;
   for (const boost::json::value& entry : listed->get_array()) {
     const boost::json::object* row = entry.if_object();

@@ -35,7 +35,7 @@ class Search {
 
   Result<DeviceSearch> result() && {
     if (!std::isfinite(cheapest_))
-      return invalid("slo", "cannot be met with up to {} replicas of any kind: {}", rules_.replicas_max,
+      return invalid("slo", "cannot be met with up to {} replicas of any device: {}", rules_.replicas_max,
                      found_.offers.empty() ? "there is none" : found_.offers.back().why);
     found_.best = static_cast<std::size_t>(
         std::ranges::min_element(found_.offers, {},

@@ -36,7 +36,8 @@ Result<std::string> bootstrap_body(std::string_view body, const json::object& re
                                    const Bootstrap& bootstrap) {
   // Engines use the last of two fields with the same name, which is the client's.
   for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
-    if (request.contains(field)) return invalid(std::string(field), "must not be in a client's request");
+    if (request.contains(field))
+      return invalid(std::string(field), "must not be sent by a client: the router sets it");
   const std::size_t prompts = listed_prompts(request);
   const auto value = [&](auto item) {
     if (prompts == 0) return json::serialize(json::value(item(0)));

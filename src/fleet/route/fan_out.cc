@@ -112,7 +112,7 @@ void FanOut::look() {
     const Availability state = member ? member->state.availability : Availability::available;
     if (part.ended || (state != Availability::unhealthy && state != Availability::starting)) continue;
     if (const auto call = part.call.lock()) call->cancel();
-    ended(part, failure(ErrorCode::unavailable, "{} does not answer its health checks", part.worker->url));
+    ended(part, failure(ErrorCode::unavailable, "{} fails its health checks", part.worker->url));
   }
   if (open > 0) loop.after(kLookMs, [self = shared_from_this()] { self->look(); });
 }

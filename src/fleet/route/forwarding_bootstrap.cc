@@ -66,7 +66,7 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
   const std::string reason =
       fmt::format("{}: {}", attempt.worker().url,
                   result ? fmt::format("status {}", reply.status) : result.error().message);
-  log_info("a prompt was not computed by {}", reason);
+  log_info("prefill failed at {}", reason);
   if (!result) context_.metrics.worker_failed(attempt.worker().url);
   if (!is<Sent>()) return;  // the answer has begun: its worker reports what it lacks
   for (const AttemptPointer& decode : under_way()) {

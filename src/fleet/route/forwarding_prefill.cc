@@ -61,7 +61,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   }
   const std::string reason = fmt::format(
       "{}: {}", worker->url, result ? fmt::format("status {}", reply.status) : result.error().message);
-  log_info("a prompt was not computed by {}", reason);
+  log_info("prefill failed at {}", reason);
   if (refused && is_backpressure(reply.status)) {
     history_.prefill_is_busy = true;
     if (const auto seconds = retry_after_s(reply)) balancer_.pause(*worker, *seconds);

@@ -145,7 +145,8 @@ void Monitor::ask(const Member& member, std::string_view target,
                                   .end =
                                       [=](Result<> result) {
                                         if (!result) return then(std::unexpected(result.error()));
-                                        if (*too_long) return then(failure(ErrorCode::io, "a page too long"));
+                                        if (*too_long)
+                                          return then(failure(ErrorCode::io, "the page is too long"));
                                         then(std::move(*answer));
                                       }});
 }

@@ -35,7 +35,8 @@ Result<> check_pools(const RouterOptions& options) {
     return {};
   }
   if (!options.worker_urls.empty())
-    return invalid("worker-urls", "prefill and decode name the workers with pd-disaggregation");
+    return invalid("worker-urls",
+                   "cannot be combined with --pd-disaggregation: give the workers as --prefill and --decode");
   const auto discovered = [&](Role role) {
     return std::ranges::any_of(options.discovered, [role](const DiscoveredWorkers& workers) {
       return !workers.role || workers.role == role;

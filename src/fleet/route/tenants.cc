@@ -36,7 +36,7 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
   for (const json::value& key : list->get_array()) {
     if (!key.is_string() || key.get_string().empty()) return invalid(where + ".keys", "must be text");
     tenant.keys.emplace_back(key.get_string());
-    if (!keys.insert(tenant.keys.back()).second) return invalid(where + ".keys", "a key is there twice");
+    if (!keys.insert(tenant.keys.back()).second) return invalid(where + ".keys", "a key occurs twice");
   }
   return tenant;
 }
@@ -45,7 +45,8 @@ Result<TenantOptions> read_tenant(const json::value& entry, const std::string& w
 
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "tenants"));
-  if (!file.is_object()) return invalid("tenants", "{} must be an object with a list `tenants`", path);
+  if (!file.is_object())
+    return invalid("tenants", "file {} must be an object whose field `tenants` is a list", path);
   Parameters fields(file.get_object(), "");
   const json::value* list = fields.get("tenants");
   TRY_VOID(fields.done());
@@ -56,7 +57,7 @@ Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path) {
   for (const json::value& entry : list->get_array()) {
     const std::string where = fmt::format("tenants[{}]", tenants.size());
     TRY(TenantOptions tenant, read_tenant(entry, where, keys));
-    if (!names.insert(tenant.name).second) return invalid(where + ".name", "{} is there twice", tenant.name);
+    if (!names.insert(tenant.name).second) return invalid(where + ".name", "{} occurs twice", tenant.name);
     tenants.push_back(std::move(tenant));
   }
   return tenants;

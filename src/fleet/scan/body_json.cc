@@ -89,7 +89,7 @@ Result<json::value> body_json(std::string_view text, json::storage_ptr memory) {
     if (value || text.empty()) return value;
     return parsed(strict_json(text), std::move(memory));
   } catch (const std::bad_alloc&) {
-    return invalid("body", "too many values for its size");
+    return invalid("body", "has too many values for its size");
   }
 }
 

@@ -31,7 +31,7 @@ Result<SimulationResult> simulate(const SimulationOptions& options, const Trace&
   if (prefill.replicas > 0) {
     CHECK(options.sizes.empty());
     if (!options.scheduler.enable_prefix_caching)
-      return invalid("enable-prefix-caching", "must be on where prompts are computed apart");
+      return invalid("enable-prefix-caching", "must be on with separate prefill replicas");
     TRY(PoolOptions policy, make_policy(options, Role::prefill, prefill.policy));
     policies.push_back(std::move(policy));
     pools.push_back({Role::prefill, prefill.scheduler, prefill.timing});

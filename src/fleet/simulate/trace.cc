@@ -75,9 +75,9 @@ Result<Trace> parse_mooncake_trace(std::string_view text, int block_tokens) {
     parser.reset();
     parser.write(line, error);
     if (error)
-      return failure(ErrorCode::invalid_argument, "line {}: is no JSON: {}", number, error.message());
+      return failure(ErrorCode::invalid_argument, "line {}: not valid JSON: {}", number, error.message());
     const json::value value = parser.release();
-    if (!value.is_object()) return failure(ErrorCode::invalid_argument, "line {}: is no JSON object", number);
+    if (!value.is_object()) return failure(ErrorCode::invalid_argument, "line {}: not a JSON object", number);
 
     const LineReader reader(value.get_object(), number);
     TRY(const std::int64_t arrival_ms, reader.number("timestamp", kMillisecondsMax));
@@ -119,7 +119,7 @@ Result<> change_trace(Trace& trace, const TraceChanges& changes) {
     requests.resize(changes.requests_max);
   const auto copies = static_cast<std::uint32_t>(changes.copies);
   if (trace.closed && copies > 1)
-    return invalid("copies", "must be 1 where users wait for answers: have more users");
+    return invalid("copies", "must be 1 for traffic with `users`: give more users instead");
   if (requests.size() > kRequestsMax / copies)
     return invalid("copies", "{} copies of {} requests are more than {}", copies, requests.size(),
                    kRequestsMax);

@@ -37,7 +37,7 @@ void Fleet::publish(FleetView next) {
 Result<EndpointId> Fleet::add(Endpoint endpoint) {
   const std::lock_guard lock(writers_);
   FleetView next = *view();
-  if (next.find(endpoint.name)) return invalid("url", "{} is in the fleet already", endpoint.name);
+  if (next.find(endpoint.name)) return invalid("url", "{} occurs twice", endpoint.name);
   const auto free = std::ranges::find(taken_, false);
   const auto id = static_cast<EndpointId>(free - taken_.begin());
   if (id == kEndpointsMax)

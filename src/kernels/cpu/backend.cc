@@ -99,7 +99,7 @@ Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
   }
   if (best != nullptr) return best;
   if (wanted || choices.empty())
-    return failure(ErrorCode::unsupported, "no kernels for this kind of processor in this build");
+    return failure(ErrorCode::unsupported, "this build has no kernels for this type of processor");
   return failure(ErrorCode::unsupported, "the CPU backend needs AVX2, FMA and F16C; this processor lacks {}",
                  choices.front().missing);
 }

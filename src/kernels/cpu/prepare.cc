@@ -53,7 +53,8 @@ Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& l
   const std::int64_t groups = source.parts[0].scales.size(1);
   const std::int64_t columns = layout.cols / groups;
   if (groups > 1 && (columns * groups != layout.cols || columns % layout.unit != 0))
-    return failure(ErrorCode::unsupported, "fp8 with {} scales for {} columns", groups, layout.cols);
+    return failure(ErrorCode::unsupported, "an fp8 matrix cannot have {} scales for {} columns", groups,
+                   layout.cols);
   PanelScales scales{.groups = groups, .group_steps = groups == 1 ? layout.steps() : columns / layout.unit};
   TRY(scales.data, allocate_host_packed(static_cast<std::size_t>(layout.panels() * groups * layout.width) *
                                         sizeof(float)));
@@ -61,7 +62,8 @@ Result<PanelScales> pack_scales(const MatrixSource& source, const PanelLayout& l
   std::int64_t row = 0;
   for (const MatrixPart& part : source.parts) {
     if (part.scales.size(1) != groups)
-      return failure(ErrorCode::unsupported, "a fused fp8 matrix of parts with {} and {} scales a row",
+      return failure(ErrorCode::unsupported,
+                     "the parts of a fused fp8 matrix have {} and {} scales a row; the numbers must be equal",
                      groups, part.scales.size(1));
     for (std::int64_t r = 0; r < part.rows(); ++r, ++row)
       for (std::int64_t g = 0; g < groups; ++g)
@@ -127,7 +129,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   }
   if (quantised == source.parts.size()) return prepare_quantised(static_cast<CpuDevice&>(device), source);
   if (quantised > 0)
-    return failure(ErrorCode::unsupported, "a fused matrix of both quantised and plain parts");
+    return failure(ErrorCode::unsupported,
+                   "the parts of a fused matrix must be either all quantised or all plain");
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   const DType dtype = dtype_of(source.parts[0]);
   PanelLayout layout{.cols = source.parts[0].cols(),
@@ -136,7 +139,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
                      .element_bytes = static_cast<std::int64_t>(size_of(dtype))};
   for (const MatrixPart& part : source.parts) {
     if (dtype_of(part) != dtype)
-      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(dtype),
+      return failure(ErrorCode::unsupported,
+                     "the parts of a fused matrix are {} and {}; they must have one format", name(dtype),
                      name(dtype_of(part)));
     layout.rows += part.rows();
   }

@@ -270,7 +270,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
       spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {}", name(spec.dtype));
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
+                         "the CPU backend does not support a KV cache in {}", name(spec.dtype));
   return {};
 }
 

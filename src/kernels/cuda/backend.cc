@@ -19,15 +19,18 @@ std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).bloc
 Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.shared_rows())
     return field_failure("head_dim", ErrorCode::unsupported,
-                         "the CUDA backend has no attention yet whose keys are its values");
+                         "the CUDA backend does not support attention that uses its keys as values");
   const bool latent = spec.values_in_keys > 0;
   if (const int most = latent ? kMaxLatentKey : kMaxHeadDim;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
     return field_failure(latent ? "kv_lora_rank" : "head_dim", ErrorCode::unsupported,
-                         "keys of {} numbers; a multiple of 8 up to {} is needed", spec.head_dim, most);
+                         "{} is not supported on CUDA: must be a multiple of 8, at most {}", spec.head_dim,
+                         most);
   if (latent && (spec.kv_heads != 1 || spec.values_in_keys >= spec.head_dim))
-    return field_failure("kv_lora_rank", ErrorCode::unsupported, "{} of keys of {} for {} heads",
-                         spec.values_in_keys, spec.head_dim, spec.kv_heads);
+    return field_failure(
+        "kv_lora_rank", ErrorCode::unsupported,
+        "{} must be less than the keys' {} elements, and the number of key heads, {}, must be 1",
+        spec.values_in_keys, spec.head_dim, spec.kv_heads);
   if (spec.index_dim > 0 && (!latent || spec.index_dim + spec.values_in_keys >= spec.head_dim))
     return field_failure("index_head_dim", ErrorCode::unsupported, "{} of keys of {} with latents of {}",
                          spec.index_dim, spec.head_dim, spec.values_in_keys);
@@ -37,8 +40,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
       spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "the CUDA backend has no KV cache in {}",
-                         name(spec.dtype));
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
+                         "the CUDA backend does not support a KV cache in {}", name(spec.dtype));
   return {};
 }
 

@@ -77,7 +77,7 @@ Result<void*> allocate(std::size_t bytes) {
   void* device = nullptr;
   if (const cudaError_t status = cudaMalloc(&device, bytes); status != cudaSuccess) {
     cudaGetLastError();  // clears the error of a failed allocation, so that later kernels do not report it
-    return failure(ErrorCode::resource_exhausted, "no {} bytes of device memory: {}", bytes,
+    return failure(ErrorCode::resource_exhausted, "cannot allocate {} bytes of device memory: {}", bytes,
                    cudaGetErrorString(status));
   }
   must(cudaMemset(device, 0, bytes), "clear memory");
@@ -89,7 +89,7 @@ Result<void*> allocate_pinned(std::size_t bytes) {
   void* host = nullptr;
   if (const cudaError_t status = cudaMallocHost(&host, bytes); status != cudaSuccess) {
     cudaGetLastError();
-    return failure(ErrorCode::resource_exhausted, "no {} bytes of pinned memory: {}", bytes,
+    return failure(ErrorCode::resource_exhausted, "cannot allocate {} bytes of pinned memory: {}", bytes,
                    cudaGetErrorString(status));
   }
   return host;

@@ -63,7 +63,8 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   for (const MatrixPart& part : source.parts) {
     const PartCodes codes = codes_of(part);
     if ((codes.format == Format::f8) != (first.format == Format::f8) || codes.zeros != first.zeros)
-      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}",
+      return failure(ErrorCode::unsupported,
+                     "the parts of a fused matrix are {} and {}; they must have one format",
                      name(source.parts[0].encoding), name(part.encoding));
     alike = alike && codes.format == first.format && codes.zero == first.zero;
     mins = mins || codes.mins;
@@ -71,7 +72,7 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   }
   if (group % 8 != 0 && group != cols)
     return failure(ErrorCode::unsupported,
-                   "a scale for each {} columns; the CUDA backend takes multiples of 8", group);
+                   "there is a scale for each {} columns; the CUDA backend needs a multiple of 8", group);
   WeightRows rows{
       .format = first.format, .group = static_cast<int>(group), .groups = static_cast<int>(cols / group)};
   if (!alike) rows.format = Format::q8;
@@ -200,7 +201,8 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
   for (const MatrixPart& part : source.parts) {
     CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
     if ((part.encoding == Encoding::plain) != plain || (plain && part.values.dtype != first.values.dtype))
-      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}",
+      return failure(ErrorCode::unsupported,
+                     "the parts of a fused matrix are {} and {}; they must have one format",
                      plain ? name(first.values.dtype) : name(first.encoding),
                      part.encoding == Encoding::plain ? name(part.values.dtype) : name(part.encoding));
     rows += part.rows();

@@ -174,10 +174,12 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.rate < 1 || spec.block_size % spec.rate != 0)
     return invalid("block_size", "{} is not a multiple of the {} tokens of an entry", spec.block_size, spec.rate);
   if (spec.shared_rows() && (spec.kv_heads != 1 || size_of(spec.dtype) == 1))
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
-                         "keys that are values are cached in float32, float16 or bfloat16, one head of them");
+    return field_failure(
+        "kv_cache_dtype", ErrorCode::unsupported,
+        "attention that uses its keys as values needs float32, float16 or bfloat16 and one key head");
   if (spec.values_in_keys < 0 || (spec.values_in_keys >= spec.head_dim && !spec.shared_rows()))
-    return invalid("kv_lora_rank", "{} of keys of {}", spec.values_in_keys, spec.head_dim);
+    return invalid("kv_lora_rank", "{} must be less than the keys' {} elements", spec.values_in_keys,
+                   spec.head_dim);
   if (spec.index_dim > 0 && !spec.shared_rows() &&
       (spec.kv_heads > 1 || spec.index_dim + spec.values_in_keys >= spec.head_dim))
     return invalid("index_head_dim", "{} of {} keys of {}", spec.index_dim, spec.kv_heads, spec.head_dim);
@@ -185,7 +187,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
       spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
-    return field_failure("kv_cache_dtype", ErrorCode::unsupported, "no KV cache in {}", name(spec.dtype));
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
+                         "the reference backend does not support a KV cache in {}", name(spec.dtype));
   return {};
 }
 

@@ -157,7 +157,8 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
   spec.rotary_dim = static_cast<int>(head_dim * fraction);
   if (spec.rotary_dim < 2 || spec.rotary_dim % 2 != 0) {
     const std::string_view named = config.has(field) ? field : "head_dim";
-    return invalid(named, "{}: {} of {} elements of a head turn; it must be an even number from 2",
+    return invalid(named,
+                   "{}: RoPE rotates {} of {} elements of a head; the number must be even and at least 2",
                    config.where(named), spec.rotary_dim, head_dim);
   }
   if (rope) {
@@ -349,7 +350,7 @@ Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim) {
   if (rotary_dim % 2 != 0)
     return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"), rotary_dim);
   if (rope.scaling.kind == RopeScalingKind::longrope && rotary_dim != rope.rotary_dim)
-    return invalid("rotary_dim", "{} is {}; the factors of longrope are for the {} of partial_rotary_factor",
+    return invalid("rotary_dim", "{} is {}; the factors of longrope need {}, as partial_rotary_factor gives",
                    config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
   rope.rotary_dim = rotary_dim;
   return {};

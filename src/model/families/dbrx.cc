@@ -20,7 +20,7 @@ Result<Experts> read_dbrx_experts(const Config& file) {
   TRY(const std::string name, activation ? activation->text("name", "silu") : std::string("silu"));
   if (power != 1 || name != "silu")
     return field_failure("ffn_config", ErrorCode::unsupported,
-                         "{}: supported are silu and weights whose sum is 1, not {} and a norm of {}",
+                         "{}: supported are silu and expert weights with a sum of 1, not {} and a norm of {}",
                          file.where("ffn_config"), name, power);
   return experts;
 }

@@ -59,7 +59,8 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
       return field_failure(field, ErrorCode::unsupported, "{} has \"{}\"; supported are full and shared",
                            config.where(field), type);
     if (i == 0 && !own)
-      return invalid(field, "{}: layer 0 is shared, no layer before it chooses", config.where(field));
+      return invalid(field, "{}: layer 0 is \"shared\", but no earlier layer is \"full\"",
+                     config.where(field));
     indexed.push_back(own);
   }
   return indexed;
@@ -135,7 +136,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     return invalid("n_group", "{} {} does not divide n_routed_experts {}", config.where("n_group"),
                    rule.groups, experts.count);
   if (rule.chosen > rule.groups_kept * (experts.count / rule.groups))
-    return invalid("topk_group", "{}: {} groups of {} experts have not the {} of num_experts_per_tok",
+    return invalid("topk_group", "{}: {} groups of {} experts have fewer experts than num_experts_per_tok {}",
                    config.where("topk_group"), rule.groups_kept, experts.count / rule.groups, rule.chosen);
   if (scores == RouterScores::sigmoid) {
     rule.group_best = 2;

@@ -70,10 +70,11 @@ static Result<ModelSpec> describe_minimax(const Config& file) {
                          "{} is {}; shared experts are not supported",
                          config.where("shared_intermediate_size"), shared);
   if (lightning.head_dim > kMaxStateDim || lightning.inner() > kMaxGateDim)
-    return field_failure(
-        "head_dim", ErrorCode::unsupported,
-        "{}: {} heads of {}; lightning attention takes heads of at most {}, {} numbers in all",
-        config.where("head_dim"), lightning.heads, lightning.head_dim, kMaxStateDim, kMaxGateDim);
+    return field_failure("head_dim", ErrorCode::unsupported,
+                         "{}: {} heads of {} elements; lightning attention supports heads of at most {} "
+                         "elements and {} elements in total",
+                         config.where("head_dim"), lightning.heads, lightning.head_dim, kMaxStateDim,
+                         kMaxGateDim);
   if (std::get<Experts>(spec.layers[0].feed_forward).expert.activation != Activation::silu)
     return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
                          config.where("hidden_act"));

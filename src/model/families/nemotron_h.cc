@@ -43,8 +43,8 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
   auto* made = std::get_if<Experts>(&spec.layers[0].feed_forward);
   if (made == nullptr)
     return invalid("n_routed_experts",
-                   "{}: there are layers of experts, which n_routed_experts, first_k_dense_replace or "
-                   "mlp_layer_types say that there are not",
+                   "{}: the pattern has layers of experts, but n_routed_experts, first_k_dense_replace or "
+                   "mlp_layer_types exclude them",
                    config.where("n_routed_experts"));
   Experts experts = std::move(*made);
   if (config.has("moe_latent_size")) {

@@ -33,14 +33,15 @@ Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
     m.head_dim = static_cast<int>(*inner / m.heads);
   }
   if (m.head_dim < 1 || m.head_dim > kMaxStateDim || (inner && m.inner() != *inner))
-    return invalid(fields.heads, "{} {}: {} of {} elements are not {} (heads have at most {})",
+    return invalid(fields.heads,
+                   "{} {}: {} heads of {} elements do not make {} elements (a head has at most {})",
                    config.where(fields.heads), m.heads, m.heads, m.head_dim, inner.value_or(0), kMaxStateDim);
   if (m.heads % m.groups != 0)
     return invalid(fields.groups, "{} {} does not divide {} {}", config.where(fields.groups), m.groups,
                    fields.heads, m.heads);
   if (norm.kind != NormKind::none && m.inner() / m.groups > kMaxGateDim)
     return field_failure(fields.groups, ErrorCode::unsupported,
-                         "{} {}: the {} elements of a group are normalised together; at most {} can be",
+                         "{} {}: a group has {} elements; groups of at most {} can be normalised",
                          config.where(fields.groups), m.groups, m.inner() / m.groups, kMaxGateDim);
   if (config.has("time_step_limit")) {
     TRY(const std::vector<double> limits, config.numbers("time_step_limit", 2, kSteps));

@@ -62,7 +62,8 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
     TRY(local.head_dim, other->integer("head_dim", {2, 4096}, full.head_dim));
   }
   if (local.q_heads % local.kv_heads != 0 || local.head_dim != full.head_dim)
-    return invalid("attention_other_setting", "{}: {} query heads, {} key heads of {}, not of {}",
+    return invalid("attention_other_setting",
+                   "{}: {} query heads must be a multiple of {} key heads, and head_dim {} must be {}",
                    config.where("attention_other_setting"), local.q_heads, local.kv_heads, local.head_dim,
                    full.head_dim);
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
@@ -80,7 +81,8 @@ Result<> set_ropes(ModelSpec& spec, const Config& config) {
     return field_failure(kStretched, ErrorCode::unsupported, "{}: with rope_scaling, supported is [\"full_attention\"]",
                          config.where(kStretched));
   if (const auto listed = config.texts("use_rope_layers"); !listed || !listed->empty())
-    return field_failure("use_rope_layers", ErrorCode::unsupported, "{} is set; all layers turn here",
+    return field_failure("use_rope_layers", ErrorCode::unsupported,
+                         "{} is set; only models with RoPE in all layers are supported",
                          config.where("use_rope_layers"));
   TRY(const std::vector<double> bases, layer_numbers(config, "rope_theta", layers, {1, 1e12}));
   TRY(const std::vector<double> shares, layer_numbers(config, "partial_rotary_factors", layers, {0, 1}));

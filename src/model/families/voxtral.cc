@@ -34,10 +34,10 @@ Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
   const int wide = tower.layers[0].mlp().hidden;
   sound.joined = wide / tower.dim;
   if (wide % tower.dim != 0 || sound.rows % sound.joined != 0)
-    return invalid(
-        "audio_config",
-        "{}: intermediate_size {} is that of some rows of {}, of which max_source_positions has {}",
-        config.where("intermediate_size"), wide, tower.dim, sound.rows);
+    return invalid("audio_config",
+                   "{}: intermediate_size {} must be a multiple of hidden_size {}, and the ratio must divide "
+                   "max_source_positions {}",
+                   config.where("intermediate_size"), wide, tower.dim, sound.rows);
   sound.whole = true;
   sound.out_dim = out_dim;
   sound.projector = {.activation = Activation::gelu, .hidden = out_dim};

@@ -46,11 +46,10 @@ Result<> add_gemma4_rotation(GgufFields& fields) {
       if (one == 1 && turning == static_cast<double>(i))
         ++turning;
       else if (one < kHuge)
-        return failure(
-            ErrorCode::unsupported,
-            "{}: rope_freqs.weight divides the angles of pair {} by {}; here the first pairs turn as "
-            "they are, and the others not at all",
-            fields.what(), i, one);
+        return failure(ErrorCode::unsupported,
+                       "{}: rope_freqs.weight divides the angle of pair {} by {}; it must be 1 for the first "
+                       "pairs and at least 1e20 for the others",
+                       fields.what(), i, one);
     }
     turns["partial_rotary_factor"] = turning / static_cast<double>(by.size());
   }
@@ -105,8 +104,8 @@ Result<> translate_gemma4(GgufFields& fields) {
   const std::size_t full = first_layer(slides, false);
   if (turning && turning != dim)
     return field_failure("rope.dimension_count_swa", ErrorCode::unsupported,
-                         "{}: {} is {}; heads of windows turn as a whole here", fields.what(),
-                         fields.key("rope.dimension_count_swa"), *turning);
+                         "{}: {} is {}; in layers with windows RoPE must rotate the whole head",
+                         fields.what(), fields.key("rope.dimension_count_swa"), *turning);
   json::object own;
   if (full_dim) own["head_dim"] = *full_dim;
   if (const auto heads = fields.of_layer(kGgufKeyHeads, full, "num_key_value_heads"))

@@ -106,7 +106,7 @@ Result<> translate_jamba(GgufFields& fields) {
       if (there(i)) period = i - first;
     for (std::int64_t i = 0; i < layers; ++i)
       if (there(i) != (i % period == first))
-        return failure(ErrorCode::unsupported, "{}: layer {}: layers with {} come in no period",
+        return failure(ErrorCode::unsupported, "{}: layer {}: layers with {} must repeat with a fixed period",
                        fields.what(), i, what);
     fields[fmt::format("{}_layer_period", prefix)] = static_cast<double>(period);
     fields[fmt::format("{}_layer_offset", prefix)] = static_cast<double>(first);

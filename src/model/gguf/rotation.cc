@@ -90,7 +90,7 @@ Result<json::array> angle_divisors(const Gguf& gguf, std::string_view name) {
   if (tensor == nullptr || tensor->dtype != DType::f32 || tensor->shape.size() != 1)
     return failure(ErrorCode::corrupt, "{}: {} must be a vector in F32", gguf.metadata.what(), name);
   if (tensor->shape[0] > kPairsMax)
-    return failure(ErrorCode::corrupt, "{}: {} has {} numbers, a head turns in at most {} pairs",
+    return failure(ErrorCode::corrupt, "{}: {} has {} numbers; a head has at most {} RoPE pairs",
                    gguf.metadata.what(), name, tensor->shape[0], kPairsMax);
   json::array list;
   for (std::int64_t i = 0; i < tensor->shape[0]; ++i) list.emplace_back(double{number_at(*tensor, i)});

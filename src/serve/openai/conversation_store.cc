@@ -59,7 +59,7 @@ Result<ConversationStore::Entry*> ConversationStore::find(const std::string& id)
   const auto found = by_id_.find(id);
   if (found == by_id_.end())
     return field_failure("conversation", ErrorCode::not_found,
-                         "there is no conversation of that id, or no more");
+                         "no conversation has this id; it may have been deleted");
   entries_.splice(entries_.end(), entries_, found->second);
   return &*found->second;
 }

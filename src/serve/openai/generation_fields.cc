@@ -82,7 +82,8 @@ Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRe
     return invalid("thinking_token_budget", "needs a server that runs with --reasoning-parser");
   if (!rules.reasoning->tokens())
     return invalid("thinking_token_budget",
-                   "is for models whose thoughts stand between two tokens; gpt-oss takes reasoning_effort");
+                   "needs a model that marks its reasoning with a begin and an end token; for gpt-oss send "
+                   "reasoning_effort");
   return {};
 }
 
@@ -141,7 +142,7 @@ Result<> check_resume(const GenerationRequest& request, const RequestRules& rule
   if (!request.resume) return {};
   if (!request.stream) return invalid("resume_token_ids", "is only allowed with stream = true");
   if (request.sampling.n != 1)
-    return invalid("resume_token_ids", "is for one answer, n is {}", request.sampling.n);
+    return invalid("resume_token_ids", "needs n = 1, got n = {}", request.sampling.n);
   for (const TokenId id : *request.resume)
     if (id < 0 || id >= rules.limits.vocab_size)
       return invalid("resume_token_ids", "token id must be in [0, {}), got {}", rules.limits.vocab_size, id);

@@ -96,7 +96,8 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
       text != std::end(kTextParsers))
     return ReasoningRule{.from_start = text->from_start, .text = &text->marks};
   const auto found = std::ranges::find(kParsers, parser, &Parser::name);
-  if (found == std::end(kParsers)) return invalid("reasoning-parser", "there is none of the name {}", parser);
+  if (found == std::end(kParsers))
+    return invalid("reasoning-parser", "there is no reasoning parser {}", parser);
   const auto begin = tokenizer.id_of(found->begin), end = tokenizer.id_of(found->end);
   if (!begin || !end)
     return invalid("reasoning-parser", "{} needs the tokens {} and {}, which the tokenizer does not have",

@@ -40,7 +40,8 @@ void ResponseStore::drop(Entries::iterator entry) {
 Result<ResponseStore::Entries::const_iterator> ResponseStore::find(const std::string& id) const {
   const auto found = by_id_.find(id);
   if (found == by_id_.end())
-    return field_failure("response_id", ErrorCode::not_found, "there is no response of that id, or no more");
+    return field_failure("response_id", ErrorCode::not_found,
+                         "no response has this id; it may have been deleted");
   return found->second;
 }
 
@@ -55,7 +56,7 @@ Result<boost::json::array> ResponseStore::conversation(const std::string& id) co
   {
     const std::lock_guard lock(mutex_);
     TRY(const auto entry, find(id));
-    if (!entry->made) return invalid("previous_response_id", "that response is not finished");
+    if (!entry->made) return invalid("previous_response_id", "this response is not finished");
     text = entry->conversation;
   }
   boost::system::error_code error;

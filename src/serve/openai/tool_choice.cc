@@ -48,7 +48,7 @@ Result<std::string> read_named(const json::object& choice, const json::array& to
   TRY_VOID(named.text("name", name));
   for (const json::value& tool : tools)
     if (name_of(tool) == name) return name;
-  return invalid(at + ".function.name", "{} is none of the tools", name);
+  return invalid(at + ".function.name", "{} is not in the list of tools", name);
 }
 
 // OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Drops the other tools from `all`
@@ -128,9 +128,10 @@ bool needs_types(const grammar::ToolDialect& dialect) {
 Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::string> special,
                    std::vector<grammar::Tool> tools, ToolRequest& request) {
   if (!dialect)
-    return invalid("tool_choice",
-                   "\"auto\", which tools imply, needs a server with --tool-call-parser NAME, since the chat "
-                   "template shows no known form of calls; without: \"none\", \"required\" or a function");
+    return invalid(
+        "tool_choice",
+        "\"auto\" (the default with tools) needs a server with --tool-call-parser NAME, since the chat "
+        "template shows no known form of calls; or send \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
   const bool typed =
@@ -184,7 +185,7 @@ Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, con
   // Mistral's newer tokenizers have another form of calls.
   if (parser == "mistral" && tokenizer.id_of("[ARGS]")) parser = "mistral_v11";
   const grammar::ToolDialect* dialect = grammar::tool_dialect(parser);
-  if (!dialect) return invalid("tool-call-parser", "there is none of the name {}", parser);
+  if (!dialect) return invalid("tool-call-parser", "there is no tool parser {}", parser);
   return dialect;
 }
 

@@ -68,7 +68,8 @@ Result<> read_granularities(Fields& f, TranscriptFormat format) {
   std::vector<std::string> granularities;
   TRY_VOID(f.texts(kName, granularities));
   for (const std::string& granularity : granularities) {
-    if (granularity == "word") return invalid(kName, "times of words are not supported, only of segments");
+    if (granularity == "word")
+      return invalid(kName, "timestamps of words are not supported, only of segments");
     if (granularity != "segment")
       return invalid(kName, "must be segment, got \"{}\"", granularity.substr(0, 32));
   }

@@ -228,7 +228,7 @@ TEST_F(TranscriptionTest, EnglishModelsHaveNoLanguages) {
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin, kNoTimes));
   answer({{"language", "en"}}, chirp());
   EXPECT_THAT(error({{"language", "de"}}, chirp()), HasSubstr("must be en"));
-  EXPECT_THAT(error({}, chirp(), 400, "/v1/audio/translations"), HasSubstr("nothing to translate"));
+  EXPECT_THAT(error({}, chirp(), 400, "/v1/audio/translations"), HasSubstr("it cannot translate"));
 }
 
 TEST_F(TranscriptionTest, BadRequestsNameTheirField) {

@@ -68,7 +68,8 @@ class LanguageFinder final : public OutputSink {
       for (const auto& [code, id] : service_->options.media.transcription->languages)
         if (id == token_) request_.language = code;
       if (request_.language.empty())
-        return failure(ErrorCode::unavailable, "the language of the sound was not found");
+        return failure(ErrorCode::unavailable,
+                       "the language of the audio was not detected: set the field `language`");
       return transcribe_known(service_, exchange_, std::move(request_), std::move(sound_));
     });
     if (!done) exchange_->respond(openai::error_response(done.error()));

@@ -34,7 +34,7 @@ Result<json::object> as_completion(const json::object& body) {
   openai::Fields fields(body);
   const json::value* features = fields.any("features");
   if (features && !features->is_null())
-    return invalid("features", "are not supported: images are prepared where they are read");
+    return invalid("features", "are not supported: send images to /v1/chat/completions");
   TRY(const json::array* ids, fields.array("token_ids"));
   if (!ids || ids->empty()) return invalid("token_ids", "must be a list of at least one token id");
   json::object out{{"prompt", *ids}, {"return_token_ids", true}};
@@ -77,7 +77,7 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
 Result<> render(Service& service, http::Exchange& exchange, const json::object& body,
                 openai::ChatRequest request) {
   if (!request.prompt.media.empty())
-    return invalid("messages", "images and sound are not rendered apart: send them to /v1/chat/completions");
+    return invalid("messages", "images and sound cannot be rendered here: send them to /v1/chat/completions");
   TRY(const GenerationPlan plan, prepare_chat(service, std::move(request)));
   exchange.respond({.body = json::serialize(generation_body(body, plan, 0))});
   return {};

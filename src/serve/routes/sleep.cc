@@ -33,8 +33,8 @@ Result<> sleep(const ServicePtr& service, const ExchangePtr& exchange) {
   const std::string& query = exchange->request().query;
   TRY(const int level, sleep_level(query));
   if (const auto mode = http::query_value(query, "mode"); mode.value_or("wait") != "wait")
-    return field_failure("mode", ErrorCode::unsupported, "must be wait: what runs is finished first; got {}",
-                         *mode);
+    return field_failure("mode", ErrorCode::unsupported,
+                         "must be wait (running requests finish before the engine sleeps), got {}", *mode);
   service->engine.sleep(level, answer(exchange));
   return {};
 }

@@ -25,7 +25,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   auto channel = open_ucx_channel();
   const Result<> connected = channel ? (*channel)->connect(address) : std::unexpected(channel.error());
   if (connected) return *std::move(channel);
-  log_warning("KV transfer: a consumer asks for UCX, its blocks go over TCP: {}", connected.error().message);
+  log_warning("KV transfer: a consumer requested UCX, but its blocks are sent over TCP: {}",
+              connected.error().message);
   return nullptr;
 }
 
@@ -123,7 +124,7 @@ Result<> BlockServer::answer(PeerSocket& socket) {
   }
   if (const auto* keep = std::get_if<Keep>(&message)) return keep_leases(socket, *keep);
   const auto* pull = std::get_if<Pull>(&message);
-  if (pull == nullptr) return failure(ErrorCode::corrupt, "another engine began with nonsense");
+  if (pull == nullptr) return failure(ErrorCode::corrupt, "another engine began with an invalid message");
   Refused refused;
   refused.message = refusal(*pull, refused.reason);
   if (!refused.message.empty()) return send_message(socket, refused);

@@ -14,7 +14,7 @@ Result<OpenUcxChannel> load() {
   setenv("UCX_MEM_EVENTS", "no", 0);
   setenv("UCX_LOG_LEVEL", "error", 0);  // it would warn about data of cancelled fetches
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
-  if (!function) return failure(function.error().code, "no UCX here: {}", function.error().message);
+  if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);
   return reinterpret_cast<OpenUcxChannel>(*function);
 }
 

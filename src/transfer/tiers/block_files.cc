@@ -88,7 +88,7 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
   }
   const std::size_t file_bytes = packed_bytes(format, alignment);
   const std::int64_t most = bytes_max / static_cast<std::int64_t>(file_bytes);
-  if (most < 1) return invalid("", "{} bytes hold no KV block of {}", bytes_max, file_bytes);
+  if (most < 1) return invalid("", "{} bytes are too few: one KV block has {} bytes", bytes_max, file_bytes);
   TRY(auto shared, SharedFolder::open(own));
   std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), static_cast<std::size_t>(most),
                                                    alignment, std::move(shared), policy));

@@ -121,13 +121,13 @@ Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by) {
   if (by == BlockCompression::none) return format;
   const std::string_view field = "compression";
   if (format.planes.empty())
-    return failure(
-        ErrorCode::unsupported,
-        "{} is not for a model with sliding windows, recurrent layers or cache entries of several tokens",
-        field);
+    return failure(ErrorCode::unsupported,
+                   "{} is not supported for models with sliding windows, recurrent layers or cache entries "
+                   "of several tokens",
+                   field);
   const Codec* codec = codec_of(format, by);
   if (codec == nullptr)
-    return failure(ErrorCode::unsupported, "{} is for a KV cache of f32, f16 or bf16, not of {}", field,
+    return failure(ErrorCode::unsupported, "{} needs a KV cache of f32, f16 or bf16, not of {}", field,
                    format.dtype);
   BlockFormat small = format;
   small.dtype = fmt::format("{} as {}", format.dtype, kBlockCompressionNames[static_cast<std::size_t>(by)]);

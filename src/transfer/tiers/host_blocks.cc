@@ -8,10 +8,12 @@ Result<std::unique_ptr<HostBlocks>> HostBlocks::open(std::int64_t block_bytes, s
                                                      EvictionPolicy policy, std::uint64_t machine_bytes,
                                                      const AllocateHost& allocate) {
   const std::int64_t most = bytes_max / block_bytes;
-  if (most < 1) return invalid("", "{} bytes of host memory hold no KV block of {}", bytes_max, block_bytes);
+  if (most < 1)
+    return invalid("", "{} bytes of host memory are too few: one KV block has {} bytes", bytes_max,
+                   block_bytes);
   if (machine_bytes > 0 && static_cast<std::uint64_t>(bytes_max) > machine_bytes)
-    return invalid("", "{} bytes of host memory for KV blocks are more than the {} that there are", bytes_max,
-                   machine_bytes);
+    return invalid("", "{} bytes of host memory for KV blocks are more than the machine's {} bytes",
+                   bytes_max, machine_bytes);
   TRY(Buffer memory, allocate(static_cast<std::size_t>(most * block_bytes)));
   return std::unique_ptr<HostBlocks>(
       new HostBlocks(block_bytes, static_cast<std::size_t>(most), policy, std::move(memory)));

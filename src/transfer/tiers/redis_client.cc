@@ -20,7 +20,7 @@ bool read_number(std::string_view text, auto& out) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-std::unexpected<Error> nonsense() { return failure(ErrorCode::corrupt, "the store answers nonsense"); }
+std::unexpected<Error> nonsense() { return failure(ErrorCode::corrupt, "the store sent an invalid reply"); }
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -57,7 +57,7 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
     url = url.substr(0, colon);
   }
   if (url.starts_with('[') && url.ends_with(']')) url = url.substr(1, url.size() - 2);
-  if (url.empty()) return invalid("", "there is no host in it");
+  if (url.empty()) return invalid("", "the URL has no host");
   address.host = url;
   return address;
 }

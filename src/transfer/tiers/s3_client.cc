@@ -28,7 +28,7 @@ Result<http::Client> connected(const S3Address& address) {
 
 // Error for an unexpected status.
 std::unexpected<Error> refused(int status, std::string_view body) {
-  if (status < 400) return failure(ErrorCode::corrupt, "the store answers nonsense: {}", status);
+  if (status < 400) return failure(ErrorCode::corrupt, "the store sent an invalid reply: {}", status);
   std::string_view code = body;
   if (const auto at = body.find("<Code>"); at != body.npos) {
     code = body.substr(at + 6);
@@ -51,10 +51,10 @@ Result<S3Address> parse_s3_url(std::string_view url) {
            std::string_view("-._~/").contains(c);
   });
   if (!plain || parsed.target.find("//") != std::string::npos)
-    return invalid("", "bucket and prefix may have letters, digits, and -._~ alone, got {}",
+    return invalid("", "bucket and prefix may have only letters, digits and -._~, got {}",
                    quoted_text(parsed.target));
   if (!parsed.target.ends_with('/')) parsed.target += '/';
-  if (parsed.target == "/") return invalid("", "there is no bucket in it: http://host/bucket/prefix");
+  if (parsed.target == "/") return invalid("", "the URL has no bucket: it must be http://host/bucket/prefix");
   return S3Address{.host = std::move(parsed.host),
                    .port = parsed.port,
                    .tls = parsed.tls,
@@ -97,7 +97,7 @@ Result<std::string> S3Client::rest() {
     if (!piece) return failure(ErrorCode::io, "{}", piece.error().message);
     if (!*piece) return body;
     body += **piece;
-    if (body.size() > kErrorBytesMax) return failure(ErrorCode::corrupt, "the store answers too much");
+    if (body.size() > kErrorBytesMax) return failure(ErrorCode::corrupt, "the store's reply is too long");
   }
 }
 

@@ -81,7 +81,8 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
 // failures do not depend on the block and become `unavailable`.
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
-  if (!reachable()) return failure(ErrorCode::unavailable, "the store is left alone for a while");
+  if (!reachable())
+    return failure(ErrorCode::unavailable, "the store has failed and is not used for some seconds");
   Result<std::unique_ptr<StoreClient>> client = take_client();
   auto done = client ? act(**client) : decltype(act(**client))(std::unexpected(client.error()));
   const std::lock_guard lock(mutex_);

@@ -37,7 +37,7 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
                                                const BlockFormat& below) {
   TRY(auto place, open_place(options, below));
   if (options.compression == BlockCompression::none) return place;
-  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes in place of {}; answers change",
+  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes instead of {}; answers may change",
            below.dtype, below.bytes, format.bytes);
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }

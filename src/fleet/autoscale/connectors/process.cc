@@ -75,7 +75,7 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
     if (health && health->status == 200) {
       if (const auto done = enlist(server); !done) {
         server.asked_us += options_.restart_us;
-        return log_warning("{} is ready, but {}", server.url(), done.error().message);
+        return log_warning("{} is ready, but cannot be registered: {}", server.url(), done.error().message);
       }
       log_info("{} is ready after {:.1f} s", server.url(), static_cast<double>(lasted_us) * 1e-6);
       enter(server, Phase::serving, now_us);
@@ -117,7 +117,7 @@ void ProcessConnector::add(std::int64_t now_us) {
           : failure(ErrorCode::resource_exhausted, "no port from {} to {} is free", options_.first_port,
                     options_.last_port);
   if (!process) {
-    log_warning("no further server: {}", process.error().message);
+    log_warning("cannot start another server: {}", process.error().message);
     next_us_ = now_us + options_.restart_us;
     return;
   }
@@ -133,7 +133,7 @@ void ProcessConnector::remove(std::int64_t now_us) {
   Server* serving = newest(Phase::serving);
   if (const auto done = strike(*serving); !done) {
     next_us_ = now_us + options_.restart_us;
-    return log_warning("{} stays, as {}", serving->url(), done.error().message);
+    return log_warning("{} cannot be removed: {}", serving->url(), done.error().message);
   }
   log_info("{} gets no more requests", serving->url());
   enter(*serving, Phase::draining, now_us);
@@ -163,7 +163,7 @@ Result<> ProcessConnector::enlist(const Server& server) {
   TRY(const http::Response answer,
       ask_server(options_.router, "POST", "/workers", json::serialize(worker), options_.api_key));
   if (answer.status / 100 == 2) return {};
-  return failure(ErrorCode::io, "the router says {}: {}", answer.status, answer.body);
+  return failure(ErrorCode::io, "the router answered with status {}: {}", answer.status, answer.body);
 }
 
 Result<> ProcessConnector::strike(const Server& server) {
@@ -181,7 +181,7 @@ Result<> ProcessConnector::strike(const Server& server) {
         ask_server(options_.router, "DELETE", fmt::format("/workers/{}", std::string_view(id->get_string())),
                    {}, options_.api_key));
     if (answer.status / 100 == 2) return {};
-    return failure(ErrorCode::io, "the router says {}: {}", answer.status, answer.body);
+    return failure(ErrorCode::io, "the router answered with status {}: {}", answer.status, answer.body);
   }
   return {};  // it is not there
 }
