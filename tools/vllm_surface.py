@@ -5,7 +5,7 @@
     vllm_surface.py vllm-0.33.0-*.whl [--program build/release/octavo] [--all]
 
 The wheel (or the folder that it was unpacked to) is parsed, never imported. Prints each flag and route that Octavo does not know, with
---all every one with its verdict, then the counts. Ends with 1 if one is unknown: add a row to src/app/vllm_flags.cc, a route, or a
+--all every one with its verdict, then the counts. Ends with 1 if one is unknown: add a row to src/local/vllm_flags.cc, a route, or a
 row to src/serve/routes/refused.cc.
 """
 import argparse

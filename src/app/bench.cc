@@ -120,7 +120,8 @@ Result<std::vector<BatchRequest>> dataset_requests(const BenchCommand& c, const 
   options.random_input_len = c.shape.input_len;
   options.random_output_len = c.shape.output_len;
   if (c.output_len)
-    options.sharegpt_output_len = options.custom_output_len = options.sonnet_output_len = *c.output_len;
+    options.sharegpt_output_len = options.custom_output_len = options.sonnet_output_len =
+        options.prefix_output_len = *c.output_len;
   TRY(std::vector<traffic::Prompt> prompts, load_dataset(options, tokenizer));
   std::vector<BatchRequest> requests;
   for (traffic::Prompt& prompt : prompts) {

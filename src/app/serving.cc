@@ -65,8 +65,9 @@ Result<Serving> start_serving(ServeCommand& c) {
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());
   }
   TRY(serving.runtime, start_runtime(std::move(c.runtime)));
-  if (store) batches::start(std::move(store), serving.runtime->service);
   if (c.http.reuse_port) TRY_VOID(listen());
+  // The server stops the batches, but only once it is open.
+  if (store) batches::start(std::move(store), serving.runtime->service);
   serving.server->open(serving.runtime->service);
   const EngineInfo engine = serving.runtime->engine->info();
   log_info("{}: {} of weights, {} KV blocks ({}), context of {} tokens", engine.architecture,

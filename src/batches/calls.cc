@@ -81,9 +81,10 @@ void handle(Store& store, Worker& worker, const std::shared_ptr<Service>& servic
   if (methods.empty())
     return refuse(
         {ErrorCode::not_found, fmt::format("there is no route {}", quoted_text(path.substr(0, 100))), {}});
-  http::Response response =
-      openai::error_response(405, fmt::format("{} is not allowed for {}: use {}", request.method,
-                                              quoted_text(path.substr(0, 100)), methods));
+  const std::string message = fmt::format("{} is not allowed for {}: use {}", request.method,
+                                          quoted_text(path.substr(0, 100)), methods);
+  http::Response response = openai::error_response(405, message);
+  if (anthropic) response.body = anthropic::error_json(405, message);
   response.headers.add("Allow", methods);
   exchange->respond(std::move(response));
 }

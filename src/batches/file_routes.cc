@@ -8,6 +8,7 @@
 #include "batches/content.h"
 #include "batches/line.h"
 #include "http/form.h"
+#include "text/utf8.h"
 
 namespace octavo::batches {
 
@@ -55,7 +56,8 @@ Result<Upload> read_upload(const std::vector<http::FormPart>& form) {
     if (part.name == "file") {
       has_file = true;
       upload.content = part.data;
-      upload.file.filename = part.filename.value_or("upload").substr(0, kFilenameBytesMax);
+      upload.file.filename =
+          replace_invalid_utf8(part.filename.value_or("upload").substr(0, kFilenameBytesMax));
     } else if (part.name == "purpose") {
       upload.file.purpose = part.data;
     } else if (part.name == "expires_after[seconds]") {

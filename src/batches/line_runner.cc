@@ -1,9 +1,12 @@
 #include "batches/line_runner.h"
 
 #include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <chrono>
 
 #include "base/clock.h"
+#include "base/exact_json.h"
 #include "http/target.h"
 #include "serve/routes/routes.h"
 
@@ -11,7 +14,18 @@ namespace octavo::batches {
 namespace {
 
 constexpr int kTriesAlone = 100;
-constexpr std::int64_t kRetryUs = 50'000;
+constexpr std::int64_t kRetryUs = 50'000, kRetryMostUs = 10'000'000;
+
+// Whether the line's own limit of time has ended it. Another try would end so, too.
+bool is_own_timeout(const std::string& body) {
+  boost::system::error_code bad;
+  const boost::json::value parsed = parse_exact_json(body, bad);
+  const boost::json::value* error =
+      !bad && parsed.is_object() ? parsed.get_object().if_contains("error") : nullptr;
+  const boost::json::value* param =
+      error != nullptr && error->is_object() ? error->get_object().if_contains("param") : nullptr;
+  return param != nullptr && *param == "timeout";
+}
 
 http::Request request_of(const Line& line, const std::string& client, http::Request::Origin origin) {
   http::Request request;
@@ -54,9 +68,10 @@ void LineRunner::send(std::uint64_t id, Open& open) {
   open.exchange->respond({.status = 503, .body = R"({"error": {"message": "the server is stopping"}})"});
 }
 
-bool LineRunner::may_try_again(int status) {
-  if (origin_ == http::Request::Origin::background) return status == 429 || status == 503;
-  return status == 429 && (open() - retrying_ > 1 || ++tries_alone_ < kTriesAlone);
+bool LineRunner::may_try_again(const http::Response& response) {
+  if (response.status != 429 && (response.status != 503 || is_own_timeout(response.body))) return false;
+  if (origin_ == http::Request::Origin::background) return true;
+  return open() - retrying_ > 1 || ++tries_alone_ < kTriesAlone;
 }
 
 int LineRunner::ms_to_next_try(int ms) const {
@@ -76,9 +91,13 @@ std::vector<LineRunner::Ended> LineRunner::wait(int ms) {
   for (auto& [id, response] : responses) {
     const auto found = open_.find(id);
     if (found == open_.end()) continue;  // closed
-    if (may_try_again(response.status)) {
-      found->second.exchange = nullptr;
-      found->second.next_try_us = now_us() + kRetryUs;
+    if (may_try_again(response)) {
+      Open& open = found->second;
+      open.exchange = nullptr;
+      std::int64_t delay_us = kRetryUs;
+      if (response.status == 503 && origin_ == http::Request::Origin::background)
+        delay_us = std::min(kRetryMostUs, kRetryUs << std::min(open.unavailable++, 20));
+      open.next_try_us = now_us() + delay_us;
       ++retrying_;
       continue;
     }

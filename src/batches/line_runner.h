@@ -29,9 +29,9 @@ class LineRunner {
     http::Response response;
   };
 
-  // client: the tenant of the requests. A line that the full server refuses (429) is tried again: in the
-  // background until it is taken, and also while the server is unavailable (503); otherwise 100 times while
-  // no other line runs.
+  // client: the tenant of the requests. A line that the full or unavailable server refuses (429, 503) is
+  // tried again, unless its own `timeout` is over: in the background until it is taken, less and less often
+  // after 503; otherwise 100 times while no other line runs.
   LineRunner(std::weak_ptr<Service> service, http::Request::Origin origin);
   ~LineRunner();
 
@@ -58,10 +58,11 @@ class LineRunner {
     std::string client;
     std::shared_ptr<http::LocalExchange> exchange;  // null: waits for its next try
     std::int64_t next_try_us = 0;
+    int unavailable = 0;  // answers 503 so far
   };
 
   void send(std::uint64_t id, Open& open);
-  bool may_try_again(int status);
+  bool may_try_again(const http::Response& response);
   int ms_to_next_try(int ms) const;
 
   const std::weak_ptr<Service> service_;

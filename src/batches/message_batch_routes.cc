@@ -105,7 +105,12 @@ Result<> create_message_batch(Call& call) {
   batch.input_file = file.id;
   batch.created_at = now;
   batch.total = static_cast<std::int64_t>(count);
-  TRY(batch, call.store.add_batch(std::move(batch)));
+  auto added = call.store.add_batch(std::move(batch));
+  if (!added) {
+    (void)call.store.discard_file(file.id);  // clients cannot: it is hidden
+    return std::unexpected(added.error());
+  }
+  batch = *std::move(added);
   call.worker.wake();
   respond(call, message_batch_json(batch));
   return {};

@@ -164,6 +164,14 @@ Result<> Store::remove_file(const std::string& owner, const std::string& id) {
   return {};
 }
 
+Result<> Store::discard_file(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  TRY_VOID(database_.run("DELETE FROM files WHERE id = ?", id));
+  std::error_code ignored;
+  fs::remove(path_of(id), ignored);
+  return {};
+}
+
 Result<Page<StoredFile>> Store::files(const std::string& owner, const std::string& purpose,
                                       const PageOf& page) {
   const std::lock_guard lock(mutex_);

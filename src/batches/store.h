@@ -52,6 +52,8 @@ class Store {
   Result<StoredFile> file(const std::string& owner, const std::string& id);
   // Errors: also invalid_argument while an unfinished batch reads it.
   Result<> remove_file(const std::string& owner, const std::string& id);
+  // A file that no batch reads, hidden ones too.
+  Result<> discard_file(const std::string& id);
   // Without the hidden ones. purpose "": all.
   Result<Page<StoredFile>> files(const std::string& owner, const std::string& purpose, const PageOf& page);
 

@@ -98,7 +98,7 @@ Result<> Worker::refresh() {
   for (const Batch& batch : unfinished) {
     const auto known = std::ranges::find(active_, batch.id, [](const Active& a) { return a.batch.id; });
     if (known == active_.end()) {
-      active_.push_back({.batch = batch, .lines = LineReader(store_->path_of(batch.input_file))});
+      active_.push_back({.batch = batch});
     } else {
       known->batch = batch;
     }
@@ -125,9 +125,6 @@ Result<> Worker::advance(Active& active) {
   if (active.batch.ended()) return {};
   if (active.batch.status == kCancelling) end_early(active, kCancelled);
   if (active.batch.expires_at() <= unix_time()) end_early(active, kExpired);
-  if (active.answered.empty()) {
-    TRY(active.answered, store_->answered(active.batch.id));
-  }
   TRY_VOID(start_lines(active));
   if (!active.exhausted || active.open > 0) return {};
   log_info("batch {}: {}", active.batch.id, active.end);
@@ -174,10 +171,15 @@ Result<> Worker::validate(Active& active) {
 
 Result<> Worker::start_lines(Active& active) {
   while (!active.exhausted && has_room()) {
-    const auto text = active.lines.next();
+    if (!active.lines) {
+      TRY(active.answered, store_->answered(active.batch.id));
+      active.lines.emplace(store_->path_of(active.batch.input_file));
+    }
+    const auto text = active.lines->next();
     if (!text) {
-      if (!active.lines.complete()) return failure(ErrorCode::io, "cannot read the input file");
+      if (!active.lines->complete()) return failure(ErrorCode::io, "cannot read the input file");
       active.exhausted = true;
+      active.lines.reset();
       return {};
     }
     if (active.answered.contains(text->number)) continue;

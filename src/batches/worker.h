@@ -4,6 +4,7 @@
 #include <atomic>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -31,7 +32,7 @@ class Worker {
  private:
   struct Active {
     Batch batch;
-    LineReader lines;
+    std::optional<LineReader> lines{};  // while lines may start: each is an open file
     std::set<std::int64_t> answered{};
     int open = 0;                       // running lines
     bool exhausted = false;             // no line starts any more

@@ -36,16 +36,16 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
     mine.deaths = 0;
     if (mine.times.first_token_us == 0) mine.times.first_token_us = now_us;
   }
-  if (!output.finished) {
-    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
-    mine.sink->deliver(std::move(output));
-    return has_tokens;
-  }
   // The engine that ends an answer may not be the one that began it.
   output.times.arrived_us = mine.times.arrived_us;
   if (output.times.first_token_us > mine.times.first_token_us && mine.times.first_token_us != 0)
     output.times.first_token_us = mine.times.first_token_us;
   output.times.scheduled_us = std::min(output.times.scheduled_us, output.times.first_token_us);
+  if (!output.finished) {
+    answer->tokens.insert(answer->tokens.end(), output.token_ids.begin(), output.token_ids.end());
+    mine.sink->deliver(std::move(output));
+    return has_tokens;
+  }
   answers.erase(answer);
   mine.sink->deliver(std::move(output));
   if (!answers.empty()) return has_tokens;

@@ -117,7 +117,7 @@ struct Output {
   std::optional<Error> error;         // with FinishReason::error; its code tells client from server errors
   // Set at the end of the last answer: parameters for the request to the decode engine.
   std::optional<KvTransferParams> kv_transfer;
-  RequestTimes times;                 // filled when finished
+  RequestTimes times;                 // so far, of outputs with tokens; complete when finished
   int preemptions = 0;                // times that its blocks were taken away; filled when finished
 };
 

@@ -105,7 +105,7 @@ void Pooling::conclude() {
         });
         !done)
       error_ = done.error();
-  exchange_->respond(error_ ? openai::error_response(*error_) : http::Response{.body = std::move(body)});
+  exchange_->respond(error_ ? plan_.error_response(*error_) : http::Response{.body = std::move(body)});
 }
 
 }  // namespace octavo

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "openai/errors.h"
 #include "serve/service.h"
 
 namespace octavo {
@@ -26,6 +27,7 @@ struct PoolingPlan {
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // of the body; they have no effect
   std::string client{};                       // tenant
+  http::Response (*error_response)(const Error&) = openai::error_response;
 
   std::int64_t tokens() const {
     std::int64_t sum = 0;

@@ -190,6 +190,16 @@ TEST_F(ResponsesTest, AnUnfinishedMessageIsContinued) {
   EXPECT_EQ(asks("completed"), "user: Hi\nassistant: The best is\nassistant: ");
 }
 
+// Of conversations. The store keeps them as text.
+TEST_F(ResponsesTest, DeepAndLongValuesAreReadBack) {
+  serve_text("ok");
+  const std::string deep = std::string(40, '[') + std::string(40, ']');
+  const http::Response made = post("/v1/conversations", R"({"metadata":{"a":)" + deep + R"(,"b":1e400}})");
+  EXPECT_EQ(made.status, 200);
+  EXPECT_THAT(made.body, ::testing::HasSubstr(deep + R"(,"b":1e400)"));
+  EXPECT_EQ(post("/v1/conversations", R"({"items":[1e400]})").status, 400) << "a number is no item";
+}
+
 TEST_F(ResponsesTest, AForcedCallIsAnItem) {
   serve_text(R"({"x": 1})");
   const std::string tools = R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],

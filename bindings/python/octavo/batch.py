@@ -38,10 +38,10 @@ class Batches:
         try:
             while waiting or running:
                 self._submit_more(waiting, running)
-                for piece in self._engine.wait(1000):
-                    number, receiver = running[piece.request]
-                    if piece.last:
-                        del running[piece.request]
+                # an error of one piece must not lose the others: _drop() waits for what is in `running`
+                pieces = self._engine.wait(1000)
+                owners = [running.pop(piece.request) if piece.last else running[piece.request] for piece in pieces]
+                for piece, (number, receiver) in zip(pieces, owners):
                     done[number] = receiver.take(piece)
                     if piece.last:
                         progress.update(1)

@@ -1,9 +1,10 @@
 """Requests one by one, and their outputs step by step: vLLM's LLMEngine."""
 
 import itertools
+from collections import deque
 from typing import Any, Iterable, Optional, Union
 
-from octavo._library import Engine
+from octavo._library import Engine, Piece
 from octavo.engine_args import EngineArgs, engine_options
 from octavo.llm import Tokenizer
 from octavo.adapters import Adapters, LoRARequest
@@ -21,6 +22,7 @@ class LLMEngine:
         self._adapters = Adapters(self._engine)
         self._ids = itertools.count()
         self._running: dict[int, tuple[str, Assembly, RequestOutputKind]] = {}  # by the engine's number
+        self._pieces: deque[Piece] = deque()  # read from the engine, not yet in a step's outputs
 
     @classmethod
     def from_engine_args(cls, engine_args: EngineArgs, *_: Any, **__: Any) -> "LLMEngine":
@@ -46,7 +48,13 @@ class LLMEngine:
         """New outputs, one for each request that has some; waits up to a second for the first."""
         outputs: dict[int, RequestOutput] = {}
         shown: list[RequestOutput] = []
-        for piece in self._engine.wait(1000) if self._running else []:
+        if self._running and not self._pieces:
+            self._pieces.extend(self._engine.wait(1000))
+        while self._pieces:
+            piece = self._pieces[0]
+            if piece.finish_reason == "error" and (shown or outputs):
+                break  # the next step raises it: these outputs come first
+            self._pieces.popleft()
             _, assembly, kind = self._running[piece.request]
             if piece.last:
                 del self._running[piece.request]

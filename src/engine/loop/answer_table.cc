@@ -80,6 +80,9 @@ void AnswerTable::send(Answer& answer) const {
   answer.news.engine = engine_;
   answer.news.index = answer.so_far.index;
   answer.news.cached_tokens = answer.cached_tokens;
+  // Also before the end: the server may end the answer itself, at a stop string.
+  answer.news.times = answer.times;
+  answer.news.times.arrived_us = answer.accepted->arrived_us;
   answer.accepted->sink->deliver(std::exchange(answer.news, {}));
 }
 
@@ -113,9 +116,7 @@ void AnswerTable::end(AnswerIndex index, FinishReason reason, std::int64_t now_u
   const std::unique_ptr<Answer> answer = std::move(answers_[index]);
   unused_.push_back(index);
   answer->news.finished = reason;
-  answer->news.times = answer->times;
-  answer->news.times.arrived_us = answer->accepted->arrived_us;
-  answer->news.times.last_token_us = now_us;
+  answer->times.last_token_us = now_us;
   answer->news.preemptions = answer->preemptions;
   const bool whole = reason != FinishReason::abort && reason != FinishReason::error;
   if (whole) answer->news.kv_transfer = offer_(*answer);

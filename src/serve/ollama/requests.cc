@@ -215,15 +215,22 @@ Result<Request> parse_generate(const json::object& body, const openai::RequestRu
   TRY_VOID(fields.text("system", system));
   TRY_VOID(fields.text("suffix", suffix));
   TRY_VOID(fields.boolean("raw", raw));
-  if (prompt.empty() && suffix.empty() && !fields.any("images")) return hold(fields, shared, rules);
+  TRY(const json::array* images, fields.array("images"));
+  const bool pictured = images && !images->empty();
+  if (prompt.empty() && suffix.empty() && !pictured) return hold(fields, shared, rules);
   if (raw || !suffix.empty()) {
+    if (pictured)
+      return invalid("images", "must be absent here: a prompt without a chat template has no place for them");
     shared["prompt"] = prompt;
     if (!suffix.empty()) shared["suffix"] = suffix;
+    json::value most = 0;
+    const json::value* given = shared.if_contains("top_logprobs");
+    if (given && !given->is_null()) most = *given;
     for (const std::string_view chat_only :
          {"tools", "chat_template_kwargs", "reasoning_effort", "top_logprobs"})
       shared.erase(chat_only);
     if (const json::value* wanted = shared.if_contains("logprobs"); wanted && wanted->is_bool())
-      shared["logprobs"] = wanted->get_bool() ? json::value(0) : json::value(nullptr);
+      shared["logprobs"] = wanted->get_bool() ? most : json::value(nullptr);
     if (!shared.contains("max_tokens")) shared["max_tokens"] = nullptr;
     TRY(openai::CompletionRequest request, renamed(openai::parse_completion_request(shared, rules)));
     std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));

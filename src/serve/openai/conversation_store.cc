@@ -1,7 +1,6 @@
 #include "serve/openai/conversation_store.h"
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <chrono>
 #include <utility>
 
@@ -18,10 +17,11 @@ std::string conversation_id(std::string_view prefix) {
   return fmt::format("{}_{:016x}{:016x}", prefix, secret_seed(), secret_seed());
 }
 
-json::array parsed_items(const std::string& text) {
+json::value parsed_text(const std::string& text) {
   boost::system::error_code error;
-  return parse_exact_json(text, error).as_array();
+  return parse_exact_json(text, error);
 }
+json::array parsed_items(const std::string& text) { return parsed_text(text).as_array(); }
 
 // The content of a message as a list of parts.
 void make_parts(json::object& message) {
@@ -52,7 +52,7 @@ json::object ConversationStore::Entry::shown() const {
   return {{"id", id},
           {"object", "conversation"},
           {"created_at", created_at},
-          {"metadata", json::parse(metadata)}};
+          {"metadata", parsed_text(metadata)}};
 }
 
 Result<ConversationStore::Entry*> ConversationStore::find(const std::string& id) {

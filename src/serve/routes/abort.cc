@@ -13,7 +13,7 @@ namespace {
 
 // A reply's id is a prefix and the client's id.
 bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
-  constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_"};
+  constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_", "ollama-"};
   for (const std::string_view prefix : kPrefixes)
     if (reply_id.starts_with(prefix) && std::ranges::find(ids, reply_id.substr(prefix.size())) != ids.end())
       return true;

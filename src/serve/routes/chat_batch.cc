@@ -1,5 +1,6 @@
 // /v1/chat/completions/batch: several conversations in one request, with one choice each.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -40,6 +41,7 @@ void add_prompt(GenerationPlan one, GenerationPlan& all) {
   max_tokens =
       std::min(max_tokens, one.request.sampling.max_tokens);  // both are set: the context bounds them
   all.prompts.push_back(std::move(one.prompts.front()));
+  std::ranges::move(one.sources, std::back_inserter(all.sources));
   all.price += one.price;
 }
 

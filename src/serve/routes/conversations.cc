@@ -65,7 +65,8 @@ Result<ConversationBody> read_conversation_body(http::Exchange& exchange) {
   if (read.items.size() > kItemsAtOnceMax)
     return invalid("items", "must have at most {} items, got {}", kItemsAtOnceMax, read.items.size());
   for (std::size_t i = 0; i < read.items.size(); ++i)
-    if (!read.items[i].is_object()) return invalid(fmt::format("items[{}]", i), "must be an object");
+    if (!read.items[i].is_object() || long_number(read.items[i]))
+      return invalid(fmt::format("items[{}]", i), "must be an object");
   return read;
 }
 

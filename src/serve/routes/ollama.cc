@@ -107,7 +107,14 @@ Result<> embed(const ServicePtr& service, const ExchangePtr& exchange,
   TRY(const json::object wanted, ollama::embedding_body(body, service->options.rules));
   const http::Request& request = exchange->request();
   TRY(PoolingPlan plan, plan_pooling(*service, PoolingRoute::embeddings, wanted, request_id_of(request)));
+  constexpr std::string_view kRead[] = {"model", "input", "prompt", "truncate", "dimensions", "keep_alive"};
+  for (const auto& [key, value] : body) {
+    const std::string_view name = key;
+    if (std::ranges::find(kRead, name) == std::end(kRead)) plan.unknown_fields.emplace_back(name);
+  }
+  service->unknown_fields.warn(plan.unknown_fields);
   plan.client = client_of(*service, request);
+  plan.error_response = ollama::error_response;
   plan.reply = [own = std::move(plan.reply), convert](Vectors&& vectors) {
     return json::serialize(convert(json::parse(own(std::move(vectors))).as_object()));
   };
