@@ -93,7 +93,7 @@ TEST_F(Dataset, BadFilesAreNamed) {
   EXPECT_THAT(error("sharegpt", R"([{"conversations":[{},{}]}])"), HasSubstr("no \"value\""));
   EXPECT_THAT(error("custom", "{\"prompt\":\"a\"}\n{\"text\":1}"), HasSubstr("entry 2"));
   EXPECT_THAT(error("custom", "{\"prompt\":\"a\",\"output_tokens\":0}"), HasSubstr("output_tokens"));
-  EXPECT_THAT(error("hf", ""), HasSubstr("known are random"));
+  EXPECT_THAT(error("hf", ""), HasSubstr("hf is not supported: download the data set"));
   EXPECT_EQ(load({.name = "custom", .path = "nowhere", .num_prompts = 1}).error().code, ErrorCode::not_found);
   EXPECT_THAT(load({.name = "custom", .num_prompts = 1}).error().message, HasSubstr("needs a file"));
 }
