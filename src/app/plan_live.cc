@@ -86,8 +86,11 @@ Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
 }
 
 // The pool has its part of the SLO: prompts are computed in one, further tokens in the other.
-Result<> read_pool(const PlanLiveCommand& c, const fleet::Slo& slo, fleet::PlannerOptions& o) {
+Result<> read_pool(const PlanLiveCommand& c, const AutoscalerSetup& setup, fleet::PlannerOptions& o) {
   if (c.pool.empty()) return {};
+  if (setup.rules.scaling.replicas_min == 0)
+    return invalid("min-replicas", "must be at least 1 with --pool: only a router without any worker queues");
+  const fleet::Slo& slo = setup.slo;
   const bool prefill = c.pool == "prefill";
   if (prefill ? slo.limits.tpot_ms > 0 : slo.limits.ttft_ms > 0)
     return invalid("slo", "for a {} pool only {} can be limited: remove {}", c.pool,
@@ -116,7 +119,7 @@ Result<> run_plan_live(PlanLiveCommand& c) {
   if (o.urls.empty()) return invalid("url", "must name a router or replicas");
   for (const std::string& url : o.urls) TRY_VOID(http::parse_url(url));
   TRY(AutoscalerSetup setup, autoscaler_setup(c.decisions));
-  TRY_VOID(read_pool(c, setup.slo, o));
+  TRY_VOID(read_pool(c, setup, o));
   o.rules = setup.rules;
   o.share = setup.slo.share;
   o.capacity = std::move(setup.capacity);

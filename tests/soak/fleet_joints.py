@@ -9,8 +9,9 @@ the three of them. First without disturbance (--calm), then with kills of: a rep
 server, the etcd, the picker, a router, and the cluster's watches. What was killed starts again on its port.
 
 Each request ends in one way: `answered`; `refused` by a status and a message, or by an error in its stream; `broken`: its connection ended
-because the router, or a replica or the picker behind Envoy, was killed or is not up again (Envoy then says 500 without a text); `lost`: anything else. The ledger counts them;
-a lost request ends the program with an error. Hits are the cached share of the prompt tokens of answers.
+because the router, or a replica or the picker behind Envoy, was killed or is not up again (without the picker Envoy says 500 without a
+text); `lost`: anything else, such as no end within 90 s, or a whole answer that breaks off. The ledger counts them; a lost request ends the
+program with an error. Hits are the cached share of the prompt tokens of answers.
 """
 
 import argparse
@@ -151,13 +152,6 @@ class Fleet:
         """Parts whose death may break a connection of this front's clients."""
         return {"route": [self.route], "pd": [self.pd], "pick": [*self.replicas, self.pick]}[front]
 
-    def kills_of(self, front):
-        return sum(part.kills for part in self.behind(front))
-
-    def has_lost_one(self, front, kills):
-        """Whether such a part is down, or was killed since the count was `kills`."""
-        return self.kills_of(front) != kills or any(part.is_down for part in self.behind(front))
-
 
 def to_hosts(text, hosts):
     config = yaml.safe_load(text)
@@ -247,20 +241,23 @@ class Ledger:
 def ask(client, fleet, front, protocol, turns, stream):
     """One request: its end, its text or message, and its tokens."""
     path, body = body_of(protocol, turns, stream)
-    before = fleet.kills_of(front)
+    before = {part: part.kills for part in fleet.behind(front)}
+    note = f"{protocol}{' stream' if stream else ''}: "
     try:
         reply = client.post(fleet.bases[front] + path, json=body)
-        text = f"{reply.status_code} {reply.text}"
-        if reply.status_code != 200 and reply.text.strip():
-            return "refused", text, (0, 0)
         if reply.status_code == 200:
             end, text, tokens = read_answer(protocol, reply.text, stream)
-            if end != "cut":
-                return end, text, tokens or (0, 0)
-    except (httpx.TransportError, json.JSONDecodeError, KeyError) as error:
-        text = repr(error)
-    was_killed = eventually(lambda: fleet.has_lost_one(front, before), 2)
-    return ("broken" if was_killed else "lost"), f"{protocol}{' stream' if stream else ''}: {text}", (0, 0)
+            return ("lost", note + text, (0, 0)) if end == "cut" else (end, text, tokens or (0, 0))
+        if reply.text.strip():
+            return "refused", f"{reply.status_code} {reply.text}", (0, 0)
+        # A retry should have prevented it, unless Envoy has no picker.
+        text, behind = f"{reply.status_code} without a text", [fleet.pick] if front == "pick" else []
+    except (httpx.TimeoutException, json.JSONDecodeError, KeyError) as error:
+        return "lost", note + repr(error), (0, 0)  # connections of a killed program end at once
+    except httpx.TransportError as error:
+        text, behind = repr(error), fleet.behind(front)
+    was_killed = eventually(lambda: any(part.is_down or part.kills != before[part] for part in behind), 2)
+    return ("broken" if was_killed else "lost"), note + text, (0, 0)
 
 
 def agent(number, fleet, ledger, end_at, draws):
@@ -323,8 +320,9 @@ def main():
         for part in reversed(fleet.parts):
             part.stop()
     lost = calm.count("lost") + disturbed.count("lost")
-    if lost or not is_whole or not disturbed.count("answered") or calm.count("answered") != sum(calm.ends.values()):
-        sys.exit(f"{lost} requests were lost" if lost else "the fleet is not whole at the end, or the undisturbed run had refusals")
+    silent = [front for front in FRONTS if not disturbed.ends[front, "answered"]]
+    if lost or not is_whole or silent or calm.count("answered") != sum(calm.ends.values()):
+        sys.exit(f"{lost} requests were lost" if lost else "the fleet is not whole at the end, a front has answered nothing, or the undisturbed run had refusals")
 
 
 if __name__ == "__main__":

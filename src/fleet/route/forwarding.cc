@@ -127,7 +127,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .excluded = history_.tried,
           .rested = history_.refusal.has_value() || history_.prefill_is_busy,
           .computed = (prefilled_ || in_halves_) && part != Role::prefill,
-          .worker = owner_,
+          .worker = part == Role::prefill ? std::string_view() : owner_,
           .explain = in_.explains(),
           .draw = part == Role::decode ? draw_ : std::nullopt};
 }
@@ -140,7 +140,10 @@ Forwarding::AttemptPointer Forwarding::send() {
   auto choice = balancer_.choose(in_.route(), choice_options(part));
   draw_.reset();
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
-  if (!choice) return nullptr;
+  if (!choice) {
+    if (prefill_half_) settle(*prefill_half_, Outcome::neither);  // nobody would fetch its blocks
+    return nullptr;
+  }
   ++history_.tries;
   const AttemptPointer attempt = open(*std::move(choice), body_ ? body_ : in_.body(), in_.left_ms());
   auto& attempts = std::get<Sent>(state_).attempts;
@@ -270,8 +273,11 @@ void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
   // While a request's tools run, its engine is idle: the request ends only with its worker or its connection.
   const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
   if (idle && in_.route().server_tools && !is<Prefilling>()) return;
-  if (&attempt == prefill_half_.get())
+  if (&attempt == prefill_half_.get()) {
+    // SGLang's load does not count prompts that wait for their decode worker, so an idle worker may have it.
+    if (idle) return;
     return on_prefill_half(attempt, failure(ErrorCode::io, "{}", text_of(trouble)));
+  }
   if (trouble == Trouble::forgotten && !is<Prefilling>()) {
     if (is<Answering>()) return;
     attempt.forgotten = true;

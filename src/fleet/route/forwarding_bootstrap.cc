@@ -74,9 +74,14 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
     settle(*decode, Outcome::neither);
   }
   state_ = Sent{};
+  if (!result && in_.left_ms() == 0) return refuse_late();
   if (result && !refused && !back_.begun()) return answer(for_client(attempt, std::move(reply)));
+  if (refused && is_backpressure(reply.status))
+    if (const auto seconds = retry_after_s(reply)) balancer_.pause(attempt.worker(), *seconds);
   if (refused) history_.refusal = for_client(attempt, std::move(reply));
-  context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
+  // As in on_lost(): a worker that dies loses many requests at once.
+  const bool free = !result && (unreachable || ++history_.losses == 1);
+  free || context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }
 
 }  // namespace octavo::fleet

@@ -125,6 +125,34 @@ TEST_F(BootstrapTest, ADecodeWorkerThatFailsIsReplacedWithItsPrefillWorker) {
   EXPECT_GE(broken.requests, 1);
 }
 
+TEST_F(BootstrapTest, TheNextTurnOfAStoredResponseHasAPrefillWorkerToo) {
+  Replica prefill("p", [](auto e) { e->respond({.body = "{}"}); });
+  Replica decode("d", [](auto e) { e->respond({.body = R"({"id": "resp_1"})"}); });
+  pair_up({prefill.url()}, {decode.url()});
+  for (const char* body : {R"({"input": "a"})", R"({"input": "a", "previous_response_id": "resp_1"})"})
+    EXPECT_EQ(connect().post_json("/v1/responses", body)->status, 200) << body;
+  EXPECT_EQ(decode.requests, 2);
+  wait([&] { return prefill.requests == 2; });
+}
+
+// SGLang's metrics do not count a prompt that waits for room at the decode worker.
+TEST_F(BootstrapTest, APromptMayWaitAtAnIdlePrefillWorker) {
+  Keeper at_prefill, at_decode;
+  Replica prefill("p", std::ref(at_prefill));
+  prefill.waiting = 0;
+  Replica decode("d", std::ref(at_decode));
+  pair_up({prefill.url()}, {decode.url()});
+  std::thread asking([&] { EXPECT_EQ(post(R"({"prompt": "a"})").body, "d"); });
+  wait([&] { return at_prefill.size() == 1 && at_decode.size() == 1; });
+  const int before = prefill.pages;
+  wait([&] { return prefill.pages >= before + 10; });
+  EXPECT_EQ(prefill.requests, 1);
+  EXPECT_EQ(decode.requests, 1);
+  for (std::size_t i = 0; i < at_prefill.size(); ++i) at_prefill.at(i)->respond({.body = "{}"});
+  for (std::size_t i = 0; i < at_decode.size(); ++i) at_decode.at(i)->respond({.body = "d"});
+  asking.join();
+}
+
 TEST_F(BootstrapTest, WithoutAPairTheRequestIsRefused) {
   Replica broken("b", [](auto e) { e->respond({.status = 500, .body = "broken"}); });
   Replica wrong("w", [](auto e) { e->respond({.status = 400, .body = "wrong"}); });

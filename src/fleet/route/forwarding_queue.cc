@@ -39,6 +39,7 @@ void Forwarding::wait_for_room() {
 void Forwarding::wait_again() {
   history_.tried.clear();
   history_.tries = 0;
+  if (prefill_half_) settle(*prefill_half_, Outcome::neither);
   if (std::exchange(admitted_, false)) context_.admission.leave();
   if (history_.refusals++ == 0) return wait_for_room();
   state_ = Queued{};
