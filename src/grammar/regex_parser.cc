@@ -367,8 +367,7 @@ class PatternParser {
         at_ = end + 1;
         ranges_ += set->ranges.size();
         if (ranges_ > kCategoryRangesMax)
-          return error("the Unicode categories have more than {} ranges in total: use fewer of them",
-                       kCategoryRangesMax);
+          return error("Unicode categories of more than {} ranges: use fewer", kCategoryRangesMax);
         return c == 'p' ? *set : set->complement();
       }
       default:

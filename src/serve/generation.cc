@@ -149,8 +149,7 @@ Result<> Generation::resume() {
   }
   AnswerPart part = choice.processor.take(std::move(said));
   if (choice.processor.finished())
-    return invalid("resume_token_ids",
-                   "contain a stop string, which ends the answer: nothing is left to resume");
+    return invalid("resume_token_ids", "contain a stop string: nothing is left to resume");
   std::string sent;
   emit(run, choice, std::move(part), sent);
   return {};
