@@ -1,4 +1,4 @@
-// Ends the reasoning of an output after the number of tokens that the request allows.
+// Ends the reasoning of an answer after the number of tokens that the request allows.
 #pragma once
 
 #include <optional>
@@ -27,16 +27,17 @@ class ThinkingLimit {
 
   // The token that starts reasoning; nullopt: no limit.
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
-  // Whether the next token can depend on the length of the reasoning.
+  // True if the next token can depend on the length of the reasoning.
   bool counts() const { return spent_.has_value(); }
-  // The token that must come next, the end of reasoning; nullopt: any token.
+  // The token that must come next: the one that ends reasoning. nullopt: any token.
   std::optional<TokenId> forced() const {
     return spent_ && *spent_ >= budget_->tokens ? std::optional(budget_->end) : std::nullopt;
   }
 
  private:
   std::optional<ThinkingBudget> budget_;
-  std::optional<int> spent_ = {};  // tokens of the open reasoning
+  std::optional<int> spent_ = {};  // number of tokens of the open reasoning; nullopt: no reasoning is
+                                   // open
 };
 
 }  // namespace octavo

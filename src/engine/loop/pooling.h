@@ -1,4 +1,4 @@
-// Steps of models that do not generate. Each prompt is computed whole and ends with the output of a head.
+// Steps of models that do not generate. A step computes whole prompts and applies a head to each.
 #pragma once
 
 #include <cstdint>
