@@ -41,7 +41,7 @@ bool UnfinishedRequests::take(Output&& output, std::int64_t now_us) {
     mine.sink->deliver(std::move(output));
     return has_tokens;
   }
-  // The engine that ends an answer may not be the one that began it.
+  // The engine that ends an answer may not be the one that began it, so the recorded times are used.
   output.times.arrived_us = mine.times.arrived_us;
   if (output.times.first_token_us > mine.times.first_token_us && mine.times.first_token_us != 0)
     output.times.first_token_us = mine.times.first_token_us;

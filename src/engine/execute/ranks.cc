@@ -16,18 +16,18 @@
 namespace octavo {
 namespace {
 
-// Timeouts. The sums of a layer follow each other quickly; a stage, or another engine, may compute a whole
-// prompt before its next message.
+// Timeouts. Within a layer, messages follow each other quickly. A stage or another engine may compute a
+// whole prompt before its next message.
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-// Processes of other engines are started at the same time, or end and restart when this one has.
+// All engines start at the same time; if this one has ended, the others also end and restart.
 constexpr int kMeetEnginesS = 300;
-constexpr int kStagesMax = 16;  // each has a step in flight: SchedulerOptions::max_steps_in_flight
-// Usual maximum output of a stage for one token.
+constexpr int kStagesMax = 16;  // each stage has a step in flight: SchedulerOptions::max_steps_in_flight
+// Usual maximum size of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
-// Result of a rank's start.
+// Result of a rank's start, which the ranks send to each other.
 struct Greeting {
   bool ready = true;
   ErrorCode code = ErrorCode::internal;
@@ -45,7 +45,7 @@ Greeting greeting_of(const Result<>& ready) {
   return greeting;
 }
 
-// No data is expected, so a readable socket means that the peer has closed it.
+// A readable socket means that the peer has closed it, because no data is expected.
 bool is_gone(int socket) {
   pollfd readable{socket, POLLIN, 0};
   return poll(&readable, 1, 0) != 0;
@@ -188,7 +188,7 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
   return ranks;
 }
 
-// Starts ranks 1 to count - 1.
+// Starts ranks 1 to count - 1 as child processes.
 Result<> Ranks::start_children(int count, const std::vector<std::string>& command,
                                std::span<const int> shared) {
   for (int rank = 1; rank < count; ++rank) {
@@ -265,7 +265,7 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Between steps, only rank 0 knows when the next step comes.
+// Other ranks may wait for any time, because only rank 0 knows when the next step begins.
 Result<> Ranks::agree(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));
@@ -276,7 +276,7 @@ Result<> Ranks::agree(const Result<>& ready) {
     if (!all[rank].ready)
       return std::unexpected(
           Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
-  // No engine begins a step before all are ready.
+  // No engine may begin a step before all engines are ready.
   if (groups_.experts) groups_.experts->barrier();
   TRY_VOID(groups_.status());
   for (ProcessGroup* group : groups_.list())

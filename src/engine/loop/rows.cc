@@ -29,8 +29,8 @@ std::span<const std::int32_t> RowList::next_mask_of(TokenId token, int vocab_siz
   return words;
 }
 
-// The logits of position p belong to the prompt token at p + 1. A preempted sequence computes positions
-// again.
+// The logits at position p give the log-probability of the prompt token at p + 1. A preempted sequence
+// computes positions again; these get no row.
 void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows) {
   Answer& answer = answers_[s.tag];
   const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
@@ -62,7 +62,8 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
       row.mask = rows.next_mask_of(*forced, answer.sampling.vocab_size());
     }
     if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
-      if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token
+      if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token, so no
+                                                                  // token remains
       return invalid("",
                      "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "
                      "of this request exclude each other after {} tokens",
