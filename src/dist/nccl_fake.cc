@@ -23,7 +23,7 @@ struct Piece {
   std::size_t bytes;
 };
 
-// What one rank passes to a call; all ranks of the communicator can read it.
+// Arguments of one rank's call; all ranks of the communicator can read it.
 struct Call {
   enum Kind { reduce, gather, broadcast } kind;
   const void* from;

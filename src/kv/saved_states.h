@@ -32,7 +32,7 @@ class SavedStates {
   void pin(int slot) { ++at(slot).pins; }
   void unpin(int slot);
 
-  // Returns a slot to write: a blank one; if there is none, the least recently used one, whose state is
+  // Returns a slot to write: a blank one or, if no slot is blank, the least recently used one, whose state is
   // lost. kNoState: all slots are being written or read.
   int take();
 

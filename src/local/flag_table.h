@@ -104,7 +104,7 @@ auto& follow(From& object) {
   return follow<Rest...>(std::invoke(First, object));
 }
 
-// What a row does with its value.
+// The functions of a row, which handle the flag's value.
 
 // Writes it to a member. A bool is a switch; lists and optionals show no default.
 template <auto... Path>

@@ -35,7 +35,7 @@ struct KvImport {
   struct Loading : Transfer {};
   struct GivenUp : Transfer {};  // the load is stuck, so the engine computes the prompt
   struct Done {
-    PrefixHold* hold = nullptr;  // the loaded blocks; null if there are none or they were freed
+    PrefixHold* hold = nullptr;  // the loaded blocks; null: nothing was loaded, or it was freed
   };
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 

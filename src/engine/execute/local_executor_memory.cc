@@ -1,4 +1,4 @@
-// Memory of a LocalExecutor: workspaces, the KV cache, and an estimate of what later steps will allocate.
+// Memory of a LocalExecutor: workspaces, the KV cache, and an estimate of later allocations.
 #include <algorithm>
 
 #include "base/log.h"

@@ -30,7 +30,7 @@ struct MemoryFigures {
   MemoryPlan memory{};            // this plan sets `memory.useful`
   std::int64_t source_bytes = 0;  // bytes of the layers' keys and values for one sound or prompt of a
                                   // sequence
-  // Bytes of one block of the draft model, which has as many blocks as the model.
+  // Bytes of one block of the draft model, which has the same number of blocks as the model.
   std::int64_t draft_block_bytes = 0;
   int steps_in_flight = 1;
   int draft_states = 0;  // maximum number of draft tokens in a step; only for models with recurrent

@@ -360,7 +360,7 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
-// A slice has at most as many rows as a step has tokens. While answers are decoding, slices are small and
+// The number of rows in a slice is at most the number of tokens in a step. While answers are decoding, slices are small and
 // together take at most half the time of the last step. So decoding slows down by at most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;

@@ -30,8 +30,7 @@ class StepProgress {
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us);
 
  private:
-  static constexpr std::int64_t kUsedUs = 100;  // a smaller CPU time counts as none: it is noise from
-                                                // waking up
+  static constexpr std::int64_t kUsedUs = 100;  // a smaller CPU time does not count: it is noise from waking up
 
   StepWatchRule rule_;
   bool device_;

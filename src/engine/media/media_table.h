@@ -3,7 +3,7 @@
 // The encoder runs between two steps, for some layers of one image at a time, so that decoding pauses
 // only briefly. The digest identifies an image. So an image that a later turn or another client sends again
 // is not encoded again. Images of unfinished requests stay in memory, because a preempted sequence needs
-// them again. Of the other images, the least recently used one is freed first.
+// them again. Other images are freed when memory is needed, the least recently used one first.
 #pragma once
 
 #include <cstdint>
