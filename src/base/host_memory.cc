@@ -16,8 +16,7 @@ constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 // File names of a cgroup, by version.
 struct Names {
   std::string_view limit, used;
-  std::string_view files, idle_files;  // fields of memory.stat: pages of cached files, which the system can
-                                       // drop
+  std::string_view files, idle_files;  // fields of memory.stat: file pages that can be dropped
 };
 constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file",
                           "total_inactive_file"};

@@ -21,7 +21,6 @@ inline Result<> read_field(const boost::json::value& value, std::string_view fie
   return {};
 }
 
-// Reads an integer in [min, max].
 template <class Integer>
 Result<> read_field(const boost::json::value& value, std::string_view field, Integer min, Integer max,
                     Integer& out) {

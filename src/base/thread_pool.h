@@ -79,8 +79,7 @@ class ThreadPool {
   // A thread takes 1 / share_ of the remaining units, but at least one. A thread without a unit may read
   // the value of the previous job; this only makes the distribution a little less even.
   std::atomic<std::int32_t> share_{1};
-  alignas(64) std::atomic<std::int32_t> untaken_{0};  // number of units that are not taken; kStop: no more
-                                                      // jobs
+  alignas(64) std::atomic<std::int32_t> untaken_{0};  // number of units not taken; kStop: no more jobs
   alignas(64) std::atomic<std::int32_t> unfinished_{0};
 };
 

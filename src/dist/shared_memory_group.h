@@ -67,7 +67,7 @@ class SharedMemoryGroup final : public ProcessGroup {
   Line* lines_;
   std::byte* slots_;
   std::uint32_t round_ = 0;
-  int timeout_ms_ = 0;  // 0: no timeout
+  int timeout_ms_ = 0;
   std::optional<Error> failure_;
 };
 

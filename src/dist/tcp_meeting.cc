@@ -52,8 +52,7 @@ class Patience {
 
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
-  return poll(&readable, 1, 0) != 0;  // a readable socket is closed, because clients send nothing before
-                                      // they are accepted
+  return poll(&readable, 1, 0) != 0;  // closed: clients send nothing before they are accepted
 }
 
 Hash128 identity_of(const TcpRanks& ranks) {

@@ -58,8 +58,7 @@ struct MetricsOptions {
 
 struct EngineOptions {
   int index = 0;               // index among the engines of one server
-  int first_index = 0;         // number of engines in earlier servers; EngineInfo::index counts these
-                               // too
+  int first_index = 0;         // number of engines in earlier servers; part of EngineInfo::index
   int data_parallel_size = 1;  // number of engines in this server; they share its processors and memory
   std::string model_dir;
   std::string weights_dir;  // folder of the weights; "": model_dir
@@ -92,8 +91,7 @@ struct EngineOptions {
   ExpertBalancing expert_balancing;     // used with expert parallelism
   NodeOptions nodes;
   std::optional<MpiPlace> mpi;       // nullopt: not started by mpirun
-  int distributed_timeout_s = 0;     // a rank that delays the others for more seconds counts as hung; 0:
-                                     // automatic
+  int distributed_timeout_s = 0;     // a rank that takes more seconds counts as hung; 0: automatic
   std::optional<int> max_model_len;  // nullopt: the model's limit
   std::uint64_t seed = 0;            // seed of requests that have none
 

@@ -15,8 +15,7 @@ struct KvEventOptions {
   std::string endpoint = "tcp://*:5557";
   std::string replay_endpoint = {};  // "": clients cannot request past batches
   int buffer_steps = 10'000;         // number of batches kept for replay
-  int hwm = 100'000;                 // maximum number of messages that ZeroMQ keeps for a slow
-                                     // subscriber
+  int hwm = 100'000;                 // maximum messages that ZeroMQ keeps for a subscriber
   std::string topic = {};
 };
 

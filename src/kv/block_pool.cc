@@ -136,8 +136,7 @@ void BlockPool::remember(BlockId block, const BlockContent& content, PrefixId pr
 }
 
 void BlockPool::reset() {
-  KvEventLog* const log = std::exchange(log_, nullptr);  // one `cleared` event replaces the events of all
-                                                         // blocks
+  KvEventLog* const log = std::exchange(log_, nullptr);  // one `cleared` event replaces all others
   for (BlockId block = 0; block < total_; ++block) forget(block);
   log_ = log;
   if (log_) log_->write({.kind = KvEvent::Kind::cleared});

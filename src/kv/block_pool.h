@@ -29,12 +29,10 @@ inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: the past i
 struct BlockContent {
   int group = 0;       // index of the cache group whose layers wrote it
   Hash128 key = {};    // chained hash of all tokens up to the block's end
-  Hash128 extra = {};  // hash of other inputs that change the content or its sharing: CacheIdentity,
-                       // images
+  Hash128 extra = {};  // hash of other inputs that the content depends on: CacheIdentity, images
   PrefixId parent = kEmptyPrefix;        // id of the content of all blocks before this one
   std::span<const std::int32_t> tokens;  // block_size tokens
-  Hash128 parent_key = {};  // key of the previous block, zero for the first; only reported, never
-                            // compared
+  Hash128 parent_key = {};  // key of the previous block, zero for the first; never compared
 };
 
 // Is notified of changes to blocks.
@@ -42,8 +40,7 @@ class BlockObserver {
  public:
   virtual void allocated(BlockId block) = 0;
   virtual void acquired(BlockId block) = 0;  // the block has one more user
-  virtual void evicted(BlockId block) = 0;   // the block's content is dropped, because the block is
-                                             // allocated again; allocated() follows
+  virtual void evicted(BlockId block) = 0;   // the block's content is dropped; allocated() follows
   virtual void cleared() = 0;                // all contents are dropped
 
  protected:
@@ -134,8 +131,7 @@ class BlockPool {
   int free_ = 0;
   int cached_free_ = 0;
   PrefixId last_prefix_ = kEmptyPrefix;
-  std::vector<Block> blocks_;  // total_ + 1 entries; the last one closes the ring: the oldest free block
-                               // follows it
+  std::vector<Block> blocks_;  // total_ + 1 entries; the last one closes the ring of free blocks
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // [group]

@@ -29,7 +29,6 @@ struct KvCache {
   int group_count() const { return static_cast<int>(groups.size()); }
   const CacheGroup& group(int g) const { return groups[static_cast<std::size_t>(g)]; }
 
-  // Number of blocks for `tokens` tokens.
   int blocks_for(int tokens) const { return (tokens + pool.block_size() - 1) / pool.block_size(); }
 
   int first_needed(int g, int position) const {

@@ -15,8 +15,7 @@ struct BlockHistory {
   std::span<const std::int32_t> tokens;  // all known tokens
   std::span<const Hash128> keys;         // chained hash of each full block
   Hash128 extra;                         // see BlockContent
-  std::span<const Hash128> extras = {};  // `extra` of the first blocks, if it differs; the other blocks
-                                         // have `extra`
+  std::span<const Hash128> extras = {};  // replaces `extra` for the first blocks; may be shorter
 
   Hash128 extra_of(std::size_t block) const { return block < extras.size() ? extras[block] : extra; }
 };
@@ -27,10 +26,8 @@ struct PrefixMatch {
   int blocks = 0;               // number of blocks of the prefix
   PrefixId tip = kEmptyPrefix;  // content of the prefix
   int unreferenced = 0;         // number of found blocks that are free
-  int lent = 0;                 // number of found blocks in sliding-window groups that other sequences
-                                // use
-  int state_slot = kNoState;    // slot of the state at the prefix's end; kNoState if prefixes need no
-                                // state
+  int lent = 0;                 // number of found blocks in window groups that others use
+  int state_slot = kNoState;    // slot of the state at the prefix's end, if a state is needed
   int stateless_blocks = 0;     // if prefixes need a state: number of blocks without this condition
   std::vector<std::vector<BlockId>> tables;  // [group][block]; kNoBlock: the window has passed the block
 

@@ -19,8 +19,7 @@ class SavedStates {
   SavedStates(int first, int count);
 
   int count() const { return static_cast<int>(states_.size()); }
-  int writing() const { return writing_; }  // number of slots that were taken, but not yet kept or given
-                                            // back
+  int writing() const { return writing_; }  // number of slots between take() and keep() or give_back()
 
   // Slot of the state at the end of this prefix, or kNoState.
   int find(PrefixId prefix) const;

@@ -28,8 +28,7 @@ struct LoraModule {
 // Frames of a video to use, if a flag is set.
 struct VideoFrames {
   std::optional<int> number{};  // number of frames, spread evenly; 0: all
-  std::optional<double> fps{};  // maximum number of frames per second; for a list of images: their number
-                                // per second
+  std::optional<double> fps{};  // maximum frames per second; for a list of images: their rate
 };
 
 // The engines of one server that run in processes.
@@ -48,18 +47,13 @@ struct RuntimeOptions {
   HubFlags hub;
   std::vector<std::string> served_model_names;  // empty: the model's name as the user gave it
   std::string tokenizer;                        // path of a tokenizer; "": the model's tokenizer
-  std::string chat_template;                    // file with a template, or the template itself; "": the
-                                                // model's template
+  std::string chat_template;                    // file, or template text; "": the model's template
   std::string
-      tool_call_parser;  // parser for tool_choice `auto`. "auto": chosen by the chat template; "", "none":
-                         // disabled
-  std::string reasoning_parser;  // "auto": chosen by the chat template; "", "none": reasoning is not
-                                 // separated from the answer
+      tool_call_parser;  // for tool_choice `auto`; "auto": by the chat template; "", "none": disabled
+  std::string reasoning_parser;  // "auto": by the chat template; "", "none": disabled
   std::vector<LoraModule> lora_modules;         // adapters to load at the start
-  std::string lora_folder;                  // folder of adapters that are loaded when a request names them;
-                                            // "": none
-  std::vector<std::string> engine_command;  // command of the engine's process; empty: the engine runs in
-                                            // this process
+  std::string lora_folder;                  // folder of adapters loaded on demand; "": none
+  std::vector<std::string> engine_command;  // of the engine's process; empty: this process
   std::string engine_program = "/proc/self/exe";  // program for engine_command
   EngineGroup engines;
   bool sleep_mode = false;                  // true: an engine in this process supports sleep

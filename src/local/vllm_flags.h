@@ -18,13 +18,10 @@ struct VllmFlag {
   std::string_view name;       // "--tensor-parallel-size"
   std::string_view shorthand;  // "-tp", or ""
   Takes takes = Takes::value;
-  bool works = false;             // true: it is an option of `octavo serve`. The following fields are only
-                                  // for flags that are not
-  std::string_view harmless{};    // values that Octavo's behaviour already satisfies, separated by '|';
-                                  // "*": any value
+  bool works = false;             // true: an option of `octavo serve`, which needs no further fields
+  std::string_view harmless{};    // values that change nothing here, separated by '|'; "*": any
   std::string_view reason{};      // reason why the flag has no effect, or why other values are refused
-  std::string_view stands_for{};  // field of a JSON flag that this flag sets, such as
-                                  // "--speculative-config.method"; "": none
+  std::string_view stands_for{};  // JSON field that it sets, "--speculative-config.method"; "": none
 };
 
 // Flags in the order of vLLM's groups.

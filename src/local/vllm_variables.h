@@ -18,8 +18,7 @@ std::vector<std::string_view> other_vllm_variables();
 
 struct VariableWarnings {
   std::vector<std::string> unread;   // vLLM's variables that have no effect here
-  std::vector<std::string> unknown;  // variables that vLLM does not have; each with the name that was
-                                     // probably meant
+  std::vector<std::string> unknown;  // variables unknown to vLLM, with the name probably meant
 };
 
 // environment: "NAME=value" strings, then nullptr, as in `environ`.

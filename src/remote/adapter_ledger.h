@@ -29,8 +29,7 @@ class AdapterLedger {
   void forget_left(const UnfinishedRequests& requests);
 
   std::map<std::string, std::string> loaded_;  // path by name
-  std::map<std::string, std::string> left_;    // adapters that are unloaded but still used by unfinished
-                                               // requests: path by name
+  std::map<std::string, std::string> left_;    // path by name: unloaded, but still in use
   PendingCommands<Command> commands_;
 };
 

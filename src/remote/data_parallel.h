@@ -80,8 +80,7 @@ class DataParallelClient final : public EngineClient {
   std::atomic<bool> draining_ = false, stopping_ = false;
   std::atomic<bool> scaling_ = false;  // true from the call of scale() until `done` is called
 
-  std::mutex adapters_mutex_;                      // guards both members below, and setting `scaling_`
-                                                   // while adapters change
+  std::mutex adapters_mutex_;                      // guards both members below, and changes of `scaling_`
   std::map<std::string, AdapterSource> adapters_;  // loaded adapters by name
   int adapter_changes_ = 0;                        // number of pending changes
 

@@ -54,12 +54,10 @@ class EngineHost {
   bool gone_ = false;  // true: the client has disconnected
   // Output frames: of the running step, and of earlier steps (ready to send).
   std::string step_, steps_;
-  bool step_ends_ = false, stats_due_ = false;  // true: an answer ends in these frames; true: stats must be
-                                                // sent
+  bool step_ends_ = false, stats_due_ = false;  // the frames end an answer; stats must be sent
 
   std::mutex ids_mutex_;
-  std::unordered_map<RequestId, RequestId> engine_ids_;  // the engine's ids of unfinished requests, by the
-                                                         // client's ids
+  std::unordered_map<RequestId, RequestId> engine_ids_;  // by the client's ids; unfinished requests
 };
 
 }  // namespace octavo::remote

@@ -82,8 +82,7 @@ EngineMeeting::EngineMeeting(EngineMeetingOptions options, std::set<int> engines
 void EngineMeeting::greet(const Socket& listener) {
   auto came = accept_from(listener, kLookMs);
   if (!came) {
-    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);  // for example, the process has no free
-                                                                // descriptor
+    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);  // for example, no free descriptor
     return;
   }
   Socket socket = std::move(came->first);

@@ -34,21 +34,17 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;          // arguments of the program, which must serve an EngineHost on
-                                             // kChildSocket
+  std::vector<std::string> command;          // arguments; the program serves kChildSocket
   std::string program = "/proc/self/exe";    // path of the program
-  std::shared_ptr<EngineMeeting> meeting{};  // meeting to which engines of other hosts connect; null: the
-                                             // process runs on this host
+  std::shared_ptr<EngineMeeting> meeting{};  // for engines on other hosts; null: this host
   int number = 0;                            // index of the engine at the meeting
-  std::shared_ptr<const Socket> expert_port{};  // keeps the port reserved at which engines that share
-                                                // experts meet
+  std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts
   std::uint64_t seed = 0;                    // seed of requests that have none
   int hung_after_ms = 10'000;                // an engine that sends nothing for longer counts as hung
   // Engines that live longer than this, or that return a token, did not die because of their start. After
   // this time a death is also less likely to be caused by a request that the engine got at its start.
   int young_ms = 10'000;
-  bool on_several_hosts = false;  // its ranks are on several hosts, so requests are refused during a
-                                  // restart
+  bool on_several_hosts = false;  // on several hosts: requests are refused during a restart
   // called with (bytes read, total bytes) during the first load
   std::function<void(std::size_t, std::size_t)> progress{};
   // Flag of the command that sets another folder of weights; "": reload_weights() is refused.

@@ -21,8 +21,7 @@ struct EngineInfo {
 
   // Limits on a request. submit() checks them; a client can check them earlier.
   int vocab_size = 0;
-  int max_model_len = 0;    // maximum number of tokens of prompt and answer together, or of a text for
-                            // pooling
+  int max_model_len = 0;    // maximum number of tokens of prompt and answer, or of a pooled text
   int max_num_seqs = 0;     // maximum number of running answers
   int max_queued = 4096;    // maximum number of waiting answers
   int max_logprobs = 20;    // maximum per request; -1: the whole vocabulary
@@ -38,8 +37,7 @@ struct EngineInfo {
     int token_id = 0;
     int unit = 0;
     bool row_breaks = false;  // MediaPart::row_breaks
-    bool whole = false;       // true: its tokens attend to each other, so one step computes the whole
-                              // image
+    bool whole = false;       // true: its tokens attend to each other, so a step computes all
     bool tiled = false;       // true: an image consists of several such squares (MediaPart::Tiles)
     // Only with `tiled`; if not 0, number of patches along a token's side. The tokens of the tiles and
     // one more token come first, then the tokens of the whole image, with one more after each row. Patches

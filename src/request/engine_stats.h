@@ -24,13 +24,10 @@ struct StepRecord {
   int prompt_tokens = 0;
   int answer_tokens = 0;  // number of output and draft tokens
   int sequences = 0;
-  std::int64_t kv_tokens = 0;  // number of cached positions read: the sum of the sequences' lengths
-                               // after the step
+  std::int64_t kv_tokens = 0;  // number of cached positions read, over all sequences
   std::int64_t pairs = 0;      // number of (query, key) pairs of attention
-  std::int64_t began_us = 0;   // now_us() at the start, or at the end of the previous step if that was
-                               // later
-  std::int64_t forward_us = 0;  // host time to pack and to run the forward pass; on a device, to pack
-                                // and launch it
+  std::int64_t began_us = 0;   // now_us() at the start; not before the end of the previous step
+  std::int64_t forward_us = 0;  // host time to pack and run the forward pass, or to launch it
   std::int64_t microseconds = 0;
 };
 
@@ -92,8 +89,7 @@ struct KvTransferStats {
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
-  std::array<std::int64_t, kKvTransferFailures> failures{};  // number of failures of each
-                                                             // KvTransferFailure
+  std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
   std::int64_t expired = 0;  // number of leases that ended before another engine loaded the blocks
 };
 
@@ -151,8 +147,7 @@ struct GrammarStats {
   std::int64_t compile_us = 0;
   std::int64_t masks = 0;           // number of masks filled, for answers with a grammar
   std::int64_t mask_ns = 0;         // time to fill these masks within steps
-  std::int64_t masks_deferred = 0;  // number of masks that were not ready in time, so that their
-                                    // sequences waited
+  std::int64_t masks_deferred = 0;  // number of masks that were not ready in time
 };
 
 struct EngineStats {
@@ -161,8 +156,7 @@ struct EngineStats {
   int unfinished = 0;  // number of answers accepted and not ended
   int running = 0;
   int waiting = 0;   // number of answers waiting to be scheduled
-  int deferred = 0;  // number of these that wait for a grammar, an adapter, images or blocks of another
-                     // engine
+  int deferred = 0;  // number of these not ready: grammar, adapter, images or blocks
   int blocks_total = 0;
   int blocks_used = 0;             // blocks that belong to requests
   int blocks_cached = 0;           // free blocks whose content is kept for reuse
@@ -184,11 +178,9 @@ struct EngineStats {
   GrammarStats grammars{};
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
-  std::int64_t drafts = 0;                                         // number of times that draft tokens
-                                                                   // of a sequence were verified
+  std::int64_t drafts = 0;                                         // verified drafts of sequences
   std::int64_t draft_tokens = 0;                                   // number of draft tokens verified
-  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // number of draft tokens accepted, by
-                                                                   // position in the draft
+  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // by position in the draft
   KvTransferStats kv_transfer{};
   KvTierStats kv_host_tier{};
   KvTierStats kv_tier{};  // the tier on a disk or in a store

@@ -29,8 +29,7 @@ class Histogram {
   }
 
   std::span<const double> bounds() const { return bounds_; }
-  std::span<const std::int64_t> counts() const { return counts_; }  // count of each bucket, not
-                                                                    // cumulative
+  std::span<const std::int64_t> counts() const { return counts_; }  // per bucket, not cumulative
   double sum() const { return sum_; }
 
  private:

@@ -28,8 +28,7 @@ struct MediaPart {
   // If images have any size: number of columns of the token grid. For a sound in the prompt, or a text:
   // number of encoder rows that it fills.
   int columns = 0;
-  bool row_breaks = false;  // true: the prompt has a separate token after each row of the grid except
-                            // the last
+  bool row_breaks = false;  // true: a separate token between two rows of the grid
   // A grid of square tiles (EngineInfo::ImageRule::tiled). `bytes` has one tile with the whole image
   // (not with whole_last), then the tiles in order. The fields give the part of the token grid that shows
   // the image, and the number of output tokens. The image takes these output tokens, one more token after
@@ -38,8 +37,7 @@ struct MediaPart {
     int tile_rows = 0, tile_columns = 0;
     int top = 0, left = 0, rows = 0, columns = 0;
     int out_rows = 0, out_columns = 0;
-    int patch_rows = 0, patch_columns = 0;  // with whole_last: number of patch rows and columns that
-                                            // show the image
+    int patch_rows = 0, patch_columns = 0;  // with whole_last: patches that show the image
 
     int tiles() const { return 1 + tile_rows * tile_columns; }
     bool operator==(const Tiles&) const = default;

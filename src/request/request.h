@@ -31,10 +31,8 @@ struct AnswerSoFar {
 // Limit on the reasoning tokens of an answer. Reasoning is the text between two tokens.
 struct ThinkingBudget {
   TokenId begin = 0, end = 0;
-  int tokens = 0;                 // maximum number of reasoning tokens; after them, the engine forces
-                                  // `end`
-  std::optional<int> spent = {};  // number of reasoning tokens at the end of the prompt; nullopt: the
-                                  // prompt does not open reasoning
+  int tokens = 0;                 // maximum number of reasoning tokens; then `end` is forced
+  std::optional<int> spent = {};  // reasoning tokens in the prompt; nullopt: not opened there
 };
 
 struct Request {
@@ -47,8 +45,7 @@ struct Request {
   CacheIdentity identity;        // only requests with equal identity share cached prefixes
   bool read_prefix_cache = true;
   std::optional<grammar::GrammarSource> grammar;  // grammar of the answers; nullopt: none
-  std::optional<TokenId> grammar_after;  // the grammar begins after this token; before it, any token is
-                                         // allowed
+  std::optional<TokenId> grammar_after;  // the grammar begins after this token; nullopt: at once
 
   std::optional<ThinkingBudget> thinking_budget;  // nullopt: no limit
 
@@ -92,8 +89,7 @@ struct TokenLogprobs {
   TokenId id = 0;                              // token at this position
   float logprob = 0;                           // natural logarithm
   int rank = 0;                                // rank of the token by probability; 1: the most likely
-  std::vector<std::pair<TokenId, float>> top;  // the most likely tokens first; or logprob_token_ids, in
-                                               // their order
+  std::vector<std::pair<TokenId, float>> top;  // most likely first, or as in logprob_token_ids
 };
 
 // Times of a request's events, in microseconds of the monotonic clock (base/clock.h). 0: not yet.
@@ -120,13 +116,11 @@ struct Output {
   int computed_tokens = 0;
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the entry of stop_token_ids that ended the answer
-  std::optional<Error> error;         // set with FinishReason::error; the code distinguishes client
-                                      // errors from server errors
+  std::optional<Error> error;         // set with FinishReason::error; has the kind of error
   // Set at the end of the last answer: parameters of the request to the decode engine.
   std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;                 // set when finished
-  int preemptions = 0;                // number of times that the answer lost its blocks; set when
-                                      // finished
+  int preemptions = 0;                // number of times that it lost its blocks
 };
 
 // Receives a request's outputs on the engine's thread. It must not wait, but pass the output on at once.

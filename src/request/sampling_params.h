@@ -38,8 +38,7 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;      // tokens not allowed as first output token; set by
-                                                   // the model
+  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token
   std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
 
   // Conditions that end an answer.

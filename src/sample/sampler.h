@@ -34,8 +34,7 @@ struct SampledToken {
 };
 
 struct SamplerOptions {
-  bool processed_logprobs = false;  // true: report log-probabilities after all processing; false: those
-                                    // of the model
+  bool processed_logprobs = false;  // log-probabilities after processing; false: the model's
 };
 
 // Call reserve() once, then launch() and collect() for each step. Memory for optional parameters (masks,

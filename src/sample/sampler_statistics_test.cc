@@ -28,8 +28,7 @@ std::vector<float> test_logits() {
   std::normal_distribution<float> normal(0, 1.5f);
   std::vector<float> logits(kVocab);
   for (float& x : logits) x = normal(rng);
-  logits[7] = logits[41] = logits[9] = 3;  // likely tokens, some with special treatment and some with equal
-                                           // logits
+  logits[7] = logits[41] = logits[9] = 3;  // likely tokens, and equal logits
   return logits;
 }
 
@@ -148,8 +147,7 @@ double deviation(const std::vector<std::size_t>& counts, const Probabilities& p)
   return (std::cbrt(statistic / freedom) - (1 - v)) / std::sqrt(v);
 }
 
-constexpr double kTolerance = 4;  // in standard deviations; a correct sampler exceeds it with probability
-                                  // 3e-5
+constexpr double kTolerance = 4;  // standard deviations; exceeded with probability 3e-5
 
 struct Named {
   const char* name;

@@ -36,8 +36,7 @@ class ThinkingLimit {
 
  private:
   std::optional<ThinkingBudget> budget_;
-  std::optional<int> spent_ = {};  // number of tokens of the open reasoning; nullopt: no reasoning is
-                                   // open
+  std::optional<int> spent_ = {};  // number of reasoning tokens; nullopt: no reasoning is open
 };
 
 }  // namespace octavo

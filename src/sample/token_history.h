@@ -24,8 +24,7 @@ class TokenHistory {
 
   std::vector<TokenId> ids_;
   std::vector<std::int32_t> counts_;
-  std::vector<std::size_t> slots_;  // open addressing: index into ids_ plus 1; 0: empty. The size is a
-                                    // power of two
+  std::vector<std::size_t> slots_;  // open addressing, a power of two: index into ids_ plus 1; 0: empty
 };
 
 }  // namespace octavo

@@ -28,15 +28,12 @@ struct SchedulerOptions {
   // Number of state slots for the draft tokens of a step, over all sequences; they make it possible to
   // undo rejected tokens. 0: no recurrent layers, or no draft tokens.
   int draft_states = 0;
-  int mamba_block_size = 256;  // states are saved at multiples of this number of tokens; a multiple of
-                               // block_size
+  int mamba_block_size = 256;  // states are saved at multiples of it; a multiple of block_size
 
   int max_num_batched_tokens = 2048;     // maximum number of tokens in a step
   int max_num_seqs = 256;                // maximum number of running sequences
-  int long_prefill_token_threshold = 0;  // maximum number of tokens of one sequence in a step; 0:
-                                         // max_num_batched_tokens
-  bool enable_chunked_prefill = true;    // false: a prompt that does not fit into a step waits for a
-                                         // later step
+  int long_prefill_token_threshold = 0;  // maximum tokens of a sequence in a step; 0: no limit
+  bool enable_chunked_prefill = true;    // false: a prompt runs in one step
   int max_steps_in_flight = 2;           // maximum number of steps that are planned but not collected
   // false: a sequence waits while its token is being sampled. Each step then computes a part of the
   // running sequences, so that all steps in flight have about the same number.
@@ -47,8 +44,7 @@ struct SchedulerOptions {
   int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
   int max_sequences = 4096;  // maximum number of running and waiting sequences
   double watermark = 0;      // share of the blocks that stays free when a sequence is admitted
-  int max_preemptions = 3;   // preemptions of one sequence; after this number it is admitted only if it
-                             // can finish
+  int max_preemptions = 3;   // after this number, a sequence is admitted only if it can finish
 };
 
 // Errors name the option. The pool may be smaller than one sequence of max_model_len: add() refuses each

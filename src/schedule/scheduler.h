@@ -112,7 +112,6 @@ class Scheduler {
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
-  // Output tokens of the sequence so far.
   std::span<const TokenId> output(SequenceId sequence) const;
   SchedulerStats stats() const;
   const SchedulerOptions& options() const { return options_; }
@@ -163,7 +162,6 @@ class Scheduler {
   Sequence* live(SequenceId sequence);  // find() for changes
   bool before(Slot a, Slot b) const;
 
-  // Result of admit().
   enum class Admission : std::uint8_t { admitted, shares, must_wait };
   void plan_decodes(StepPlan& plan);
   void plan_prefills(StepPlan& plan);
@@ -210,11 +208,9 @@ class Scheduler {
   std::vector<Frontier> frontier_;  // frontiers of the step being planned
 
   std::uint64_t last_arrival_ = 0;
-  std::uint64_t reorder_limit_ = 0;  // longest_prefix: sequences that arrived up to this number may be
-                                     // reordered
+  std::uint64_t reorder_limit_ = 0;  // longest_prefix: last arrival that may be reordered
   int budget_ = 0;                   // number of tokens left in the step being planned
-  int promised_ = 0;                 // number of blocks that running sequences may take, independent of
-                                     // other sequences
+  int promised_ = 0;                 // number of blocks that running sequences may still take
   SchedulerStats totals_;            // only sequence_bytes and the counters are valid
 };
 

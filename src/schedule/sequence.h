@@ -44,8 +44,7 @@ struct SequenceSpec {
 // Draft tokens of speculative decoding.
 struct Drafts {
   std::vector<TokenId> tokens;  // draft tokens of the next step
-  bool in_flight = false;       // true: a step in flight computes draft tokens, so the number of new
-                                // tokens is not known yet
+  bool in_flight = false;       // true: a step in flight computes draft tokens
 };
 
 // Slots for the recurrent states of a running sequence.
@@ -69,8 +68,7 @@ struct Sequence {
 
   State state = State::unused;
   bool parked = false;           // true between Scheduler::park and resume
-  bool non_preemptible = false;  // true: all blocks that it can need are promised, so it is never
-                                 // preempted
+  bool non_preemptible = false;  // true: all blocks that it can need are promised
   std::uint32_t generation = 0;  // number of sequences that have used this slot
   std::uint64_t arrival = 0;     // number of sequences that arrived before
   SequenceSpec spec;             // its prompt and output are empty: see `tokens`

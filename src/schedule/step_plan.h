@@ -20,15 +20,13 @@ struct PlannedSequence {
   // and the executor takes it from there.
   std::span<const TokenId> tokens;
   bool last_pending = false;
-  bool samples = false;  // true: the sequence's last token is included, so the logits give the next
-                         // token
+  bool samples = false;  // true: the step ends at its last known token, so it samples the next
   // Draft tokens, at positions from first + count on. The logits of each accepted one give one more
   // token.
   std::span<const TokenId> drafts;
   // Only with recurrent layers: slots for the states before each draft token.
   std::span<const int> draft_states;
-  int cached_tokens = 0;                   // number of prompt tokens found in the prefix cache at the
-                                           // first admission
+  int cached_tokens = 0;                   // prompt tokens in the cache at first admission
   int second_text = kNoSecondText;         // SequenceSpec::second_text
   const SequenceBlocks* blocks = nullptr;  // block tables that cover at least the positions up to end()
   int state_slot = kNoState;

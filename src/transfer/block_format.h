@@ -23,8 +23,7 @@ struct BlockFormat {
   std::int64_t bytes = 0;     // bytes of a piece: a block with all layers of the largest cache group
   // Window of each cache group in tokens; 0: no window. The pieces of smaller cache groups are padded.
   std::vector<int> windows{0};
-  int state_pieces = 0;  // number of pieces that contain the states of recurrent layers; the last one is
-                         // padded
+  int state_pieces = 0;  // number of pieces of recurrent states; the last one is padded
   // Layout of a block's bytes: planes one after another, each with block_size tokens. It follows from the
   // model, so it is not compared between engines. Empty: blocks have another layout.
   struct Planes {

@@ -28,7 +28,6 @@ struct KvTierOptions {
   std::string place{};          // folder, or URL of a store (is_store_url); "": no tier below host memory
   StoreKeys keys{};
   std::int64_t bytes = std::int64_t{16} << 30;            // capacity of the folder, for all engines
-                                                          // together
   BlockCompression compression = BlockCompression::none;  // compression of blocks at `place`
   // true: host_bytes applies only if the engine's cache is on a device; `place` is unused.
   bool on_host_of_device = false;
@@ -55,12 +54,10 @@ struct KvTransferOptions {
 
   // Address on which a producer listens. The producer sends it to consumers.
   std::string host{};         // "": 127.0.0.1
-  std::optional<int> port{};  // port of engine 0; engine n uses port + n. 0: chosen by the operating
-                              // system; nullopt: 5600
+  std::optional<int> port{};  // port of engine 0; engine n adds n. 0: chosen by the system; nullopt: 5600
 
   int lease_seconds = 30;       // time for which blocks are kept for a consumer
-  int recompute_threshold = 0;  // the consumer itself computes prompts with at most this number of uncached
-                                // tokens
+  int recompute_threshold = 0;  // consumers compute prompts with at most n uncached tokens
   bool one_host = true;         // false: use TCP even between processes of the same host
   bool ucx = false;             // true: use UCX if the producer supports it
 

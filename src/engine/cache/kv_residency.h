@@ -26,8 +26,7 @@ class KvResidency final : public BlockObserver {
   const KvResidencyStats& stats() const { return stats_; }
 
  private:
-  static constexpr std::size_t kUsesMax = 4;  // number of latest uses whose intervals are measured, as
-                                              // in vLLM
+  static constexpr std::size_t kUsesMax = 4;  // number of latest uses that are measured, as in vLLM
   struct Times {
     std::int64_t allocated_us = 0;
     std::size_t uses = 0;

@@ -50,8 +50,7 @@ class TierEvents {
   // Reported blocks, by medium and by the piece's key in the tier.
   std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
                                                                           {KvMedium::storage, {}}};
-  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that only host memory
-                                                               // has
+  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks only in host memory
 };
 
 }  // namespace octavo

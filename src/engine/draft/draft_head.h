@@ -82,8 +82,7 @@ class DraftHead final : public Proposer {
   DraftHeadLimits limits_;
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
 
-  std::vector<std::int32_t> filled_;  // for each model block: number of its leading tokens that the head
-                                      // has read
+  std::vector<std::int32_t> filled_;  // by model block: number of leading tokens read
   std::vector<Read> read_;            // sequences of the last step
   std::vector<Working> working_;
   // State of the current pass.

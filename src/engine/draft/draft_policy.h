@@ -48,8 +48,7 @@ struct DraftPolicyOptions {
   // and draft tokens of a step together. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // replaces free_tokens
-  bool by_acceptance = false;                           // use fewer draft tokens if they do not save
-                                                        // time
+  bool by_acceptance = false;                           // choose by acceptance rate and durations
   StepTimes times = {};                                 // initial measurements
   int lead = 0;  // number of steps for which the proposer reads a text before it proposes
 };

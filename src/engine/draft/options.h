@@ -19,16 +19,14 @@ struct NgramOptions {
 
 struct SuffixOptions {
   int max_tree_depth = 24;          // maximum number of tokens to match, and to propose
-  int max_cached_requests = 10000;  // number of past answers to keep; 0: search only the sequence's own
-                                    // text
+  int max_cached_requests = 10000;  // number of past answers to keep; 0: none
   double max_spec_factor = 1.0;     // maximum number of draft tokens per matching token
   double min_token_prob = 0.1;      // minimum estimated probability of a draft token
 };
 
 struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
-  std::string quantization = "none";  // quantization of its plain matrices, as in
-                                      // EngineOptions::quantization
+  std::string quantization = "none";  // see EngineOptions::quantization
   std::optional<int> max_model_len = {};
   bool drawn = true;  // true: sample draft tokens like output tokens; false: take the likeliest token
 };
@@ -59,8 +57,7 @@ struct TokensPerBatchSize {
 struct SpeculativeOptions {
   std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PlaceHeadOptions> method =
       NgramOptions{};
-  int num_speculative_tokens = 5;                       // maximum number of draft tokens of a sequence
-                                                        // in a step
+  int num_speculative_tokens = 5;                       // maximum per sequence and step
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }

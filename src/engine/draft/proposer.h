@@ -20,8 +20,7 @@ struct Draft {
   int prompt_tokens = 0;
   const SamplingParams* sampling = nullptr;  // sampling parameters of the answer, with its seed
   std::uint64_t seed = 0;
-  Hash128 identity = {};  // identity of cached blocks (CacheIdentity): sequences share blocks only if it
-                          // is equal
+  Hash128 identity = {};  // sequences share cached blocks only if this is equal (CacheIdentity)
   bool isolated = false;  // true: the request has a cache salt, so other requests must not use its text
   int most = 0;           // maximum number of draft tokens
 
@@ -39,8 +38,7 @@ struct ComputedText {
   // first group.
   std::span<const std::int64_t> slots = {};
   std::span<const std::int32_t> blocks = {};  // the sequence's blocks in that group, from its beginning
-  bool wanted = true;  // false: the sequence needs no draft tokens soon, so the drafter may skip the
-                       // rows
+  bool wanted = true;  // false: no draft tokens are needed soon, so the rows may be skipped
 };
 
 class Proposer {

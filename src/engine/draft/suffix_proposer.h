@@ -48,8 +48,7 @@ class SuffixProposer final : public Proposer {
   int young_answers_ = 0;
 
   std::vector<Match> matches_;                  // scratch: longest first
-  std::vector<std::uint32_t> alive_;            // scratch: positions at which the text continues with
-                                                // all draft tokens so far
+  std::vector<std::uint32_t> alive_;            // scratch: positions that match all draft tokens so far
   std::vector<TokenId> draft_tokens_;           // scratch
   std::vector<std::pair<TokenId, int>> votes_;  // scratch
   double best_ = 0;                             // expected number of accepted tokens of the draft

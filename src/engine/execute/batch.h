@@ -56,8 +56,7 @@ struct Batch {
   std::vector<std::int32_t> sources;
 
   struct Group {
-    std::vector<std::int32_t> tables;  // [sequences, table_stride]: one block for each block_size
-                                       // positions
+    std::vector<std::int32_t> tables;  // [sequences, table_stride]: block of each block_size positions
     std::int64_t table_stride = 0;
     std::vector<std::int64_t> slots;  // [tokens]: cache slots for the keys and values of this step
   };

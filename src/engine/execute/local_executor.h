@@ -133,7 +133,6 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::unique_ptr<Model> model_;
   CacheLayout layout_;
 
-  // Cache memory.
   KvMemory cache_;
   std::int64_t blocks_ = 0;
   // Mark of the stream after the last step so far. On an asynchronous device, a step may still write a
@@ -151,7 +150,6 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::optional<StepInputs> inputs_;   // this and plans_: set by allocate()
   std::optional<StepPlans> plans_;
 
-  // Results.
   LogitRows logit_rows_;
   StepSampling sampling_;
   std::vector<float> pooled_;  // outputs of the last step

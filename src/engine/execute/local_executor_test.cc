@@ -106,8 +106,7 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   };
   EXPECT_TRUE(executor->forward(batch_of(ids, 0, 1)));
   sample(kPrompt - 1);
-  for (int step = 1; step < 10; ++step) {  // some steps run directly, one is recorded, and the others are
-                                           // replayed
+  for (int step = 1; step < 10; ++step) {  // direct runs, then a recording, then replays
     ids.push_back(0);
     Batch batch = batch_of(ids, static_cast<int>(ids.size()) - 1, 1);
     batch.pending = {{0, 0}};

@@ -188,7 +188,6 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
   return ranks;
 }
 
-// Starts ranks 1 to count - 1 as child processes.
 Result<> Ranks::start_children(int count, const std::vector<std::string>& command,
                                std::span<const int> shared) {
   for (int rank = 1; rank < count; ++rank) {

@@ -28,13 +28,11 @@ struct ModelPlanFigures {
 // Sizes known after weights and workspaces are in memory.
 struct MemoryFigures {
   MemoryPlan memory{};            // this plan sets `memory.useful`
-  std::int64_t source_bytes = 0;  // bytes of the layers' keys and values for one sound or prompt of a
-                                  // sequence
+  std::int64_t source_bytes = 0;  // bytes for one sequence's sound or prompt in cross attention
   // Bytes of one block of the draft model, which has the same number of blocks as the model.
   std::int64_t draft_block_bytes = 0;
   int steps_in_flight = 1;
-  int draft_states = 0;  // maximum number of draft tokens in a step; only for models with recurrent
-                         // states
+  int draft_states = 0;  // maximum number of draft tokens in a step, if there are states
 };
 
 // Plans everything except the number of blocks and states. The sizes of workspaces follow from this

@@ -47,8 +47,7 @@ TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
   Timed by_token([](int tokens) { return 1000 * tokens; });
   EXPECT_EQ(measured(by_token), kFreeTokensFewest);
   Timed between(
-      [](int tokens) { return 900 + 50 * tokens; });  // 12 tokens take 1.58 times as long as one token, 16
-                                                      // tokens 1.79 times
+      [](int tokens) { return 900 + 50 * tokens; });  // 12 tokens: 1.58 times one token; 16: 1.79 times
   EXPECT_EQ(measured(between), 12);
 }
 

@@ -13,8 +13,7 @@ struct MemoryPlan {
   std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
   std::int64_t reserved = 0;   // memory for allocations after the cache
   bool shared_with_host = true;
-  double utilization = 0.9;  // share of all memory that the engine may use, for a device with separate
-                             // memory
+  double utilization = 0.9;  // share of separate device memory that the engine may use
 };
 
 // Bytes of the KV cache. Host memory: at most 4 GiB and at most half of the available memory. Separate

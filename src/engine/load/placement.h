@@ -12,11 +12,9 @@
 namespace octavo {
 
 struct NumaOptions {
-  bool bind = true;                       // bind processes to nodes; only if several processes share
-                                          // several nodes
+  bool bind = true;                       // bind processes if several share several nodes
   std::vector<int> nodes{};               // node of each process; empty: spread the processes evenly
-  std::vector<std::string> processors{};  // processor list of each process; empty: all processors of its
-                                          // node
+  std::vector<std::string> processors{};  // list for each process; empty: those of its node
 };
 
 // Returns EngineOptions::processors for this number of processes. nodes: processors of each node

@@ -71,12 +71,10 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     const std::vector<Request> all = requests(engine->info().vocab_size);
     std::vector<CollectedAnswer> alone;
     for (const Request& request : all) alone.push_back(answers_to(*engine, {request})[0]);
-    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // the base model and the adapter give different
-                                                      // results for the same prompt
+    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // the adapter changes the result
     EXPECT_EQ(answers_to(*engine, all), alone);
 
-    EngineOptions narrow = options;  // steps are small, and there are few blocks, so that some answers are
-                                     // preempted
+    EngineOptions narrow = options;  // small steps; few blocks, so that some are preempted
     narrow.max_num_batched_tokens = 24;
     narrow.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);

@@ -85,8 +85,7 @@ void AdapterTable::fail(Entry& entry, Error error) {
   entry.state = State::failed;
   const bool was_there = entry.waiting.empty();
   tell(entry, std::unexpected(error));
-  if (!was_there) {  // requests waited for the adapter, so their clients named an adapter that cannot be
-                     // loaded
+  if (!was_there) {  // clients named an adapter that cannot be loaded
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "the adapter cannot be loaded: " + error.message, "model"};
   }

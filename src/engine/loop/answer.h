@@ -79,8 +79,7 @@ struct Answer {
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
-  std::shared_ptr<GuidedText> guided;  // grammar state; null: no grammar. It reads the tokens after
-                                       // grammar_after
+  std::shared_ptr<GuidedText> guided;  // reads the tokens after grammar_after; null: no grammar
   bool grammar_waits = false;          // true until grammar_after is sampled
   bool mask_under_way = false;         // the mask worker is using `guided`
   Acceptance acceptance;               // acceptance rate of draft tokens
@@ -88,12 +87,9 @@ struct Answer {
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  Output news;                                 // output of the step that is being committed, not sent
-                                               // yet
-  std::vector<TokenLogprobs> prompt_logprobs;  // log-probabilities of prompt positions 1, 2, ... that
-                                               // are computed but not sent yet
-  int prompt_logprobs_count = 0;               // number of positions computed so far, including those
-                                               // already sent
+  Output news;                                 // output of the current step, not sent yet
+  std::vector<TokenLogprobs> prompt_logprobs;  // of prompt positions 1, 2, ..: computed, not sent yet
+  int prompt_logprobs_count = 0;               // number of positions computed so far
 };
 
 }  // namespace octavo

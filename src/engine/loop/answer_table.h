@@ -50,7 +50,6 @@ class AnswerTable {
 
   // Ends the answer with FinishReason::stop and without another token.
   void stop(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::stop, now_us); }
-  // Ends the answer with FinishReason::error.
   void fail(AnswerIndex index, const Error& error, std::int64_t now_us);
   void abort(AnswerIndex index, std::int64_t now_us) { end(index, FinishReason::abort, now_us); }
 

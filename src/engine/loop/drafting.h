@@ -64,8 +64,7 @@ class Drafting {
   DraftPolicy policy_;
   const bool proposes_;
   std::vector<RowOwner> wanting_;
-  std::vector<Draft> drafts_;        // one for each sequence in wanting_; further elements are kept for
-                                     // their memory
+  std::vector<Draft> drafts_;        // one per sequence in wanting_; the rest is reused memory
   std::vector<ComputedText> texts_;  // texts of the step
   Counters counters_;
 };

@@ -133,8 +133,7 @@ void Engine::thread_main() {
   watch_.start();
   Mail mail;
   Result<bool> ran = false;  // error: the device failed permanently
-  bool gave_way = false, assisted = engines_watch_ != nullptr;  // assisted: true at the start, so that the
-                                                                // watch is armed
+  bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first loop arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
         media_.encoding())

@@ -334,8 +334,7 @@ TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
   banned.eos_ids = {kEndOfText};
   banned.grammar = regex("[a-c]{2}");
   banned.sampling.allowed_token_ids = {5, kEndOfText};
-  Request ends = request_for(some_prompt(1, 20), 50);  // only the end token is allowed, but min_tokens bans
-                                                       // it
+  Request ends = request_for(some_prompt(1, 20), 50);  // allows only the end, which min_tokens bans
   ends.eos_ids = {kEndOfText};
   ends.sampling.allowed_token_ids = {kEndOfText};
   ends.sampling.min_tokens = 3;

@@ -62,8 +62,7 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
       row.mask = rows.next_mask_of(*forced, answer.sampling.vocab_size());
     }
     if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
-      if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token, so no
-                                                                  // token remains
+      if (rule && rule->matcher().can_terminate()) return false;  // min_tokens bans the end token
       return invalid("",
                      "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "
                      "of this request exclude each other after {} tokens",

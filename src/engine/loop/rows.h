@@ -21,8 +21,7 @@ struct RowOwner {
   // true: the row gives the log-probability of a prompt token; false: the next output token
   bool prompt;
   int drafts = 0;                 // number of draft tokens before the row
-  TokenId last_draft = kNoDraft;  // the last of these draft tokens; accepted if the previous row sampled
-                                  // it
+  TokenId last_draft = kNoDraft;  // the last of them; accepted if the previous row sampled it
   bool dropped = false;           // true: an earlier draft token was rejected
 };
 
@@ -41,8 +40,7 @@ class RowList {
 
   RowOwner& operator[](std::size_t row) { return owners_[row]; }
   const RowOwner& operator[](std::size_t row) const { return owners_[row]; }
-  std::span<const std::int32_t> tokens() const { return tokens_; }  // for each row: index of its token
-                                                                    // in the batch
+  std::span<const std::int32_t> tokens() const { return tokens_; }  // index of each row in the batch
   std::span<const SampleRow> rows() const { return rows_; }
   // True if the answer has no later row that may be committed.
   bool is_last(std::size_t row) const {

@@ -100,8 +100,7 @@ class ImageEncoder final : public RowEncoder {
 
   // Values for the size of the last image.
   int rows_ = 0, columns_ = 0;            // size of the image in tokens
-  std::vector<std::int32_t> patch_rows_;  // [patches]: index of the patch at each position; likewise its
-                                          // column
+  std::vector<std::int32_t> patch_rows_;  // [patches]: patch at each position, and its column
   std::vector<std::int32_t> patch_columns_;
   std::vector<std::int32_t> token_places_;  // [tokens]
   int seen_rows_ = 0, seen_columns_ = 0;    // size of the part that is attended to, in patches

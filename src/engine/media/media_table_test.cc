@@ -154,8 +154,7 @@ TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
   EXPECT_THAT(advance(), ElementsAre(1));
   const auto second = request(2, {"c", "d"});
   auto third = request(3, {"a"});
-  EXPECT_THAT(advance(), ElementsAre());  // the third request is not ready either, because requests are
-                                          // served in order
+  EXPECT_THAT(advance(), ElementsAre());  // the third request waits for its turn
   EXPECT_FALSE(table_.encoding());
   third.reset();
   EXPECT_THAT(advance(), ElementsAre());

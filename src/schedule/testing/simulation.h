@@ -126,8 +126,7 @@ class Simulation {
     int prompt = 0;
     int ends_at = 0;  // length after its last token
     std::vector<TokenId> tokens;
-    std::vector<std::uint64_t> past;  // [position]: number that represents the keys and values at this
-                                      // position
+    std::vector<std::uint64_t> past;  // [position]: represents its keys and values
     std::int64_t work_before = 0;     // see work_
     std::int64_t first_step = 0;
     int max_total = 0;

@@ -146,8 +146,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     at += count;
     TRY_VOID(ask(slot));
   }
-  (void)send_message(socket, Done{task.from.remote_request_id});  // if this fails, the lease expires by
-                                                                  // itself
+  (void)send_message(socket, Done{task.from.remote_request_id});  // else the lease expires
   return {};
 }
 

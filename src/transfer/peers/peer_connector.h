@@ -45,8 +45,7 @@ class PeerConnector final : public KvConnector {
   const KvTransferOptions options_;
   const BlockFormat format_;
   const CacheAccess cache_;
-  std::vector<std::uint64_t> given_way_;  // owners of leases that give_way() ended and take_stored() has
-                                          // not returned yet
+  std::vector<std::uint64_t> given_way_;  // owners of ended leases, for take_stored()
 
   mutable std::mutex mutex_;
   KvTransferStats loads_;  // guarded by mutex_; only the histograms are used

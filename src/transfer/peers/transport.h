@@ -18,8 +18,7 @@ namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
 inline constexpr std::size_t kPieceBytes = std::size_t{512}
-                                           << 10;  // fits into a CPU cache; a slot is larger if one block
-                                                   // is larger
+                                           << 10;  // fits into a CPU cache; more if one block is larger
 
 // Number of blocks in a slot.
 inline int piece_blocks(const BlockFormat& format) {

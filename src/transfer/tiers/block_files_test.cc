@@ -20,7 +20,6 @@
 namespace octavo {
 namespace {
 
-// Number of leading keys that are known to be stored.
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
   const std::vector<bool> there = store.contains(keys);
   return static_cast<int>(std::ranges::find(there, false) - there.begin());
@@ -167,8 +166,7 @@ TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
 TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
   Files f;
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(f.put(i));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // because the times of files have a coarse
-                                                               // resolution
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times are coarse
   const std::vector<Hash128> used{key(0), key(3)};
   f.files->touch(used);
   f.open(2);
@@ -290,8 +288,7 @@ TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
     f.direct_io = GetParam();
     f.open(8);
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
-    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // overwrites files that were written in
-                                                                  // both modes
+    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // overwrites files of both modes
     for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
     EXPECT_EQ(f.count_on_disk(), 8);
   }

@@ -53,8 +53,7 @@ void compress(std::span<const std::byte> plain, std::span<float> numbers, std::s
     numbers[i] = to_f32(number);
   }
   float scale = kv_scale(std::span<const float>(numbers), Code::kLargest);
-  if (scale < std::numeric_limits<float>::min()) scale = 0;  // a smaller scale would be denormal and too
-                                                             // inexact
+  if (scale < std::numeric_limits<float>::min()) scale = 0;  // a denormal scale is too inexact
   std::memcpy(out.data(), &scale, sizeof scale);
   for (std::size_t i = 0; i < numbers.size(); ++i) out[sizeof scale + i] = Code::code(numbers[i], scale);
 }
@@ -64,8 +63,7 @@ void expand(std::span<const std::byte> packed, std::span<std::byte> out) {
   float scale = 0;
   std::memcpy(&scale, packed.data(), sizeof scale);
   const std::span codes = packed.subspan(sizeof scale);
-  constexpr float kMost = std::numeric_limits<float>::max();  // otherwise a scale that was rounded up could
-                                                              // give a larger number
+  constexpr float kMost = std::numeric_limits<float>::max();  // a scale that was rounded up could exceed it
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto number = rounded<Number>(std::clamp(Code::number(codes[i]) * scale, -kMost, kMost));
     std::memcpy(&out[i * sizeof number], &number, sizeof number);

@@ -11,8 +11,7 @@ namespace octavo {
 
 class FlushLimit {
  public:
-  static constexpr std::int64_t kUs = 4'000'000;  // less than the 5 s after which a client kills an engine
-                                                  // that is ending
+  static constexpr std::int64_t kUs = 4'000'000;  // clients kill an engine that needs 5 s to end
 
   void begin() { until_us_ = now_us() + kUs; }
   bool begun() const { return until_us_ != 0; }

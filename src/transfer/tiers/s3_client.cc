@@ -16,8 +16,7 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"http://", "https://"};
-constexpr std::int64_t kHungUpUs = 1'000'000;  // a reused connection that fails later than this is not
-                                               // retried
+constexpr std::int64_t kHungUpUs = 1'000'000;  // after this time, a failed request is not retried
 constexpr std::size_t kErrorBytesMax = 64 << 10;
 
 Result<http::Client> connected(const S3Address& address) {
@@ -27,7 +26,6 @@ Result<http::Client> connected(const S3Address& address) {
   return client;
 }
 
-// Error for an unexpected status.
 std::unexpected<Error> refused(int status, std::string_view body) {
   if (status < 400) return failure(ErrorCode::corrupt, "the store answers nonsense: {}", status);
   std::string_view code = body;

@@ -15,8 +15,7 @@ class SharedFolder {
  public:
   struct State {
     std::int64_t files = 0;    // number of files, including those being written
-    std::int64_t changes = 0;  // number of files that any engine has written, used or removed since the
-                               // file `state` exists
+    std::int64_t changes = 0;  // number of files written, used or removed so far, by all engines
   };
 
   // Creates the file `state` if it is missing. Errors: io.
@@ -40,8 +39,7 @@ class SharedFolder {
 
    private:
     SharedFolder& folder_;
-    const std::lock_guard<std::mutex> lock_;  // excludes other threads of this process, which the file's
-                                              // lock does not
+    const std::lock_guard<std::mutex> lock_;  // for threads of this process, which share the file's lock
   };
 
  private:

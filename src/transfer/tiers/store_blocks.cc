@@ -12,8 +12,7 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kAwayUs = 10'000'000;
-constexpr std::int64_t kIdleUs = 60'000'000;  // the server may have closed a connection that was idle for
-                                              // longer
+constexpr std::int64_t kIdleUs = 60'000'000;  // the server may have closed an older connection
 constexpr std::size_t kAtOnce = 128;          // maximum number of keys per lookup
 
 std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }

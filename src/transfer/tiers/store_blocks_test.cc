@@ -13,7 +13,6 @@
 namespace octavo {
 namespace {
 
-// Number of leading keys that are known to be stored.
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
   const std::vector<bool> there = store.contains(keys);
   return static_cast<int>(std::ranges::find(there, false) - there.begin());

@@ -22,7 +22,6 @@ constexpr int kProbeEvery =
 // A load that takes longer is given up, and the engine computes the prompt.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
-// format: format of the stored blocks.
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
   if (is_store_url(options.place))
     return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
@@ -233,8 +232,7 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    store_->touch(std::span(task.keys).first(there));  // after the result is reported, so that no request
-                                                       // waits for it
+    store_->touch(std::span(task.keys).first(there));  // after the result: no request waits for it
     lock.lock();
   }
 }
@@ -276,8 +274,7 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
-  std::size_t count = std::min(keys.size(), store_->most());  // a longer prompt would evict its own first
-                                                              // blocks
+  std::size_t count = std::min(keys.size(), store_->most());  // more would evict the prompt's first blocks
   const std::vector<bool> there = store_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
