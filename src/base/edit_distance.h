@@ -7,7 +7,6 @@
 
 namespace octavo {
 
-// Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The `most` known names that are most similar to `name`, the most similar first.

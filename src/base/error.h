@@ -71,7 +71,6 @@ std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args..
 // TRY(auto x, f()): unwraps a Result, or returns its error from the enclosing function.
 #define TRY(declaration, ...) OCTAVO_TRY_AS(OCTAVO_CONCAT(octavo_try_, __LINE__), declaration, __VA_ARGS__)
 
-// TRY_VOID(f()): TRY for Result<void>.
 #define TRY_VOID(...)                                           \
   do {                                                          \
     if (auto octavo_result = (__VA_ARGS__); !octavo_result)     \

@@ -19,7 +19,6 @@ inline constexpr std::size_t kExactJsonDepthMax = 256;
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error, std::size_t& taken,
                                     boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);
-// Parses the whole text as one value.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
                                     boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);

@@ -35,7 +35,6 @@ class MessageGroup final : public ProcessGroup {
   int timeout_ms_ = 0;
   std::optional<Error> failure_;
 
-  // State of the current operation.
   std::vector<Transport::Send> sends_;
   std::vector<Transport::Receive> receives_;
   std::vector<float> others_;

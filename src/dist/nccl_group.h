@@ -18,7 +18,7 @@ class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
 
-  virtual void* stream() = 0;  // cudaStream_t of the values
+  virtual void* stream() = 0;  // CUDA stream that computes the values
   // Device memory that stays allocated for the next call. Error: not enough memory.
   virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
   // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order; there are `parts_count` parts.

@@ -19,7 +19,7 @@ struct NcclLibrary {
     char bytes[128];
   };
   static constexpr Code kSuccess = 0, kInProgress = 7;
-  static constexpr int kBytes = 0, kFloat32 = 7;  // types of values
+  static constexpr int kBytes = 0, kFloat32 = 7;  // ncclDataType_t
   static constexpr int kSum = 0;
 
   // Error (unsupported): the library or one of its functions is missing.

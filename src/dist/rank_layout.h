@@ -25,7 +25,6 @@ struct RankLayout {
   std::vector<std::vector<int>> groups() const;
 };
 
-// The groups that one rank belongs to.
 struct RankGroups {
   std::unique_ptr<ProcessGroup> all;
   std::unique_ptr<ProcessGroup> tensor;  // null: each rank has whole layers

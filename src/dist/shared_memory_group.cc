@@ -57,7 +57,6 @@ SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGr
   CHECK(options_.slots >= 2 && std::has_single_bit(options_.slots), "{} slots", options_.slots);
 }
 
-// The rank's slot for this round.
 std::byte* SharedMemoryGroup::slot(int rank) const {
   return slots_ +
          (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;

@@ -15,7 +15,7 @@ namespace octavo {
 struct TcpRanks {
   int rank = 0;
   int size = 1;
-  std::string address;  // address of rank 0
+  std::string address;
   int port = 0;
   // Describes the computation and its partition. Ranks with different texts refuse each other.
   std::string identity = {};

@@ -88,7 +88,7 @@ struct EngineOptions {
   int tensor_parallel_size = 1;
   int pipeline_parallel_size = 1;
   bool enable_expert_parallel = false;  // ranks of a stage hold whole experts instead of a part of each
-  ExpertBalancing expert_balancing;     // used with expert parallelism
+  ExpertBalancing expert_balancing;
   NodeOptions nodes;
   std::optional<MpiPlace> mpi;       // nullopt: not started by mpirun
   int distributed_timeout_s = 0;     // a rank that takes more seconds counts as hung; 0: automatic

@@ -10,7 +10,7 @@ namespace octavo {
 struct ExpertBalancing {
   bool enabled = false;
   int window_size = 1000;     // number of recent steps whose tokens are counted
-  int step_interval = 3000;   // number of steps between two plans
+  int step_interval = 3000;
   int redundant_experts = 0;  // number of redundant experts per layer, over all ranks
   bool log_balancedness = false;
   // true: move the experts of one layer between two steps. false: move those of all layers at once.

@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kEventsMax = 1024;  // maximum number of events in a batch
+constexpr std::size_t kEventsMax = 1024;
 constexpr std::size_t kNamesMax = 65'536;
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // -1: the sequence number that ends a replay
 constexpr std::chrono::milliseconds kStopCheck{100};

@@ -25,7 +25,6 @@ using PrefixId = std::uint64_t;
 inline constexpr PrefixId kEmptyPrefix = 0;           // id of the empty prefix, before the first block
 inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: the past is unknown
 
-// Content of a full block.
 struct BlockContent {
   int group = 0;       // index of the cache group whose layers wrote it
   Hash128 key = {};    // chained hash of all tokens up to the block's end
@@ -41,7 +40,7 @@ class BlockObserver {
   virtual void allocated(BlockId block) = 0;
   virtual void acquired(BlockId block) = 0;  // the block has one more user
   virtual void evicted(BlockId block) = 0;   // the block's content is dropped; allocated() follows
-  virtual void cleared() = 0;                // all contents are dropped
+  virtual void cleared() = 0;
 
  protected:
   ~BlockObserver() = default;

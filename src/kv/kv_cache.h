@@ -13,8 +13,7 @@ namespace octavo {
 
 // Layers with the same attention window. They share one block table per sequence.
 struct CacheGroup {
-  int window = 0;  // number of tokens that a position attends to, including itself (sliding window); 0:
-                   // all
+  int window = 0;  // number of tokens that a position attends to, itself included; 0: all
 };
 
 // Index of the first block that the group still needs when positions before `position` are computed.

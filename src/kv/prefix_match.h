@@ -10,9 +10,8 @@
 
 namespace octavo {
 
-// A sequence's tokens and hashes.
 struct BlockHistory {
-  std::span<const std::int32_t> tokens;  // all known tokens
+  std::span<const std::int32_t> tokens;
   std::span<const Hash128> keys;         // chained hash of each full block
   Hash128 extra;                         // see BlockContent
   std::span<const Hash128> extras = {};  // replaces `extra` for the first blocks; may be shorter
@@ -23,7 +22,7 @@ struct BlockHistory {
 // Result of find_prefix. It has no references to blocks, so it is valid until the pool changes. Reuse
 // the object to avoid allocations.
 struct PrefixMatch {
-  int blocks = 0;               // number of blocks of the prefix
+  int blocks = 0;               // length of the prefix
   PrefixId tip = kEmptyPrefix;  // content of the prefix
   int unreferenced = 0;         // number of found blocks that are free
   int lent = 0;                 // number of found blocks in window groups that others use

@@ -49,7 +49,7 @@ class SavedStates {
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: blank
     bool writing = false;
     int pins = 0;
-    std::uint64_t used = 0;  // time of last use
+    std::uint64_t used = 0;
     int next_in_bucket = kNoState;
   };
 

@@ -46,7 +46,7 @@ class SequenceBlocks {
 
   // Lets other sequences find the full blocks among the first `computed` positions.
   void publish(int computed, const BlockHistory& history);
-  int published() const { return published_; }  // number of published blocks
+  int published() const { return published_; }  // number of blocks
   PrefixId tip() const { return tip_; }         // content of the published blocks
 
   // Releases the blocks that no position from `computed` on attends to.

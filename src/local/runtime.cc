@@ -68,7 +68,6 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
   return {};
 }
 
-// Defaults of sampling values that requests omit.
 Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& options,
                                                        const GenerationConfig& models) {
   boost::json::object config;

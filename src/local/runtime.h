@@ -35,8 +35,7 @@ struct VideoFrames {
 struct EngineGroup {
   bool elastic = false;  // true: the number of engines can change at run time
   int most = 64;         // if elastic: maximum number of engines
-  int elsewhere = 0;     // number of engines on other hosts; this host has the engines first_index ..
-                         // first_index + data_parallel_size - 1
+  int elsewhere = 0;     // number of engines on other hosts; this host has engines from first_index on
   std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
   int meeting_port = 29'550;
 };
@@ -51,10 +50,10 @@ struct RuntimeOptions {
   std::string
       tool_call_parser;  // for tool_choice `auto`; "auto": by the chat template; "", "none": disabled
   std::string reasoning_parser;  // "auto": by the chat template; "", "none": disabled
-  std::vector<LoraModule> lora_modules;         // adapters to load at the start
+  std::vector<LoraModule> lora_modules;
   std::string lora_folder;                  // folder of adapters loaded on demand; "": none
   std::vector<std::string> engine_command;  // of the engine's process; empty: this process
-  std::string engine_program = "/proc/self/exe";  // program for engine_command
+  std::string engine_program = "/proc/self/exe";
   EngineGroup engines;
   bool sleep_mode = false;                  // true: an engine in this process supports sleep
   boost::json::object mm_processor_kwargs{};  // values that replace those of the model's image processor

@@ -82,7 +82,7 @@ class DataParallelClient final : public EngineClient {
 
   std::mutex adapters_mutex_;                      // guards both members below, and changes of `scaling_`
   std::map<std::string, AdapterSource> adapters_;  // loaded adapters by name
-  int adapter_changes_ = 0;                        // number of pending changes
+  int adapter_changes_ = 0;
 
   mutable std::shared_mutex mutex_;  // guards both members below; shared while requests are submitted
   Engines engines_;                  // engines that leave still get adapter commands until they end

@@ -35,7 +35,7 @@ namespace octavo::remote {
 
 struct EngineProcessOptions {
   std::vector<std::string> command;          // arguments; the program serves kChildSocket
-  std::string program = "/proc/self/exe";    // path of the program
+  std::string program = "/proc/self/exe";
   std::shared_ptr<EngineMeeting> meeting{};  // for engines on other hosts; null: this host
   int number = 0;                            // index of the engine at the meeting
   std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts

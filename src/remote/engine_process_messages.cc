@@ -48,7 +48,6 @@ void EngineProcess::take(const Resume& resume) {
   pauses_.resume();
 }
 
-// Handles all messages that have arrived.
 Result<> EngineProcess::receive() {
   const bool connected = child_.socket.receive();
   for (;;) {

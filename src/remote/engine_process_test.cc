@@ -60,7 +60,6 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
     request.sampling.n = 1 + i % 2;
     ASSERT_TRUE(engine->submit(std::move(request), s.sink).has_value());
   }
-  // One request with a grammar.
   Request guided = request_for(some_prompt(99, 20), 400);
   guided.grammar = {.kind = grammar::GrammarKind::regex, .text = "[a-z]{300}"};
   guided.eos_ids = {kVocab - 1};

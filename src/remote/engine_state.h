@@ -22,7 +22,7 @@ namespace state {
 
 // The process starts and reads its weights.
 struct Loading {
-  std::optional<Error> error{};  // reason why it cannot load
+  std::optional<Error> error{};
 };
 // The process accepts requests.
 struct Up {

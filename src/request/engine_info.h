@@ -13,17 +13,17 @@ namespace octavo {
 struct EngineInfo {
   int index = 0;               // index of the engine, or of the client's first engine; a label in metrics
   int engines = 1;             // number of engines of the client; their indices are consecutive
-  std::string architecture{};  // architecture of the model
+  std::string architecture{};
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
-  int num_blocks = 0;  // number of KV cache blocks
+  int num_blocks = 0;
   int block_size = 0;  // tokens per block
 
   // Limits on a request. submit() checks them; a client can check them earlier.
   int vocab_size = 0;
   int max_model_len = 0;    // maximum number of tokens of prompt and answer, or of a pooled text
-  int max_num_seqs = 0;     // maximum number of running answers
-  int max_queued = 4096;    // maximum number of waiting answers
+  int max_num_seqs = 0;
+  int max_queued = 4096;
   int max_logprobs = 20;    // maximum per request; -1: the whole vocabulary
   bool priorities = false;  // true: Request::priority has an effect
   int max_loras = 0;        // maximum number of LoRA adapters in memory; 0: LoRA is disabled

@@ -18,7 +18,6 @@ inline Histogram step_token_histogram() {
   return Histogram({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
 }
 
-// Work and time of one step.
 struct StepRecord {
   std::int64_t number = 0;  // number of the step; 0: no such step
   int prompt_tokens = 0;
@@ -98,7 +97,7 @@ struct KvTierStats {
   bool enabled = false;
   bool off = false;              // gauge: true if disabled after an error, until the engine restarts
   std::int64_t blocks = 0;       // gauge: number of blocks in the tier
-  std::int64_t block_bytes = 0;  // size of one block in the tier
+  std::int64_t block_bytes = 0;
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
   std::int64_t stored_bytes = 0;
@@ -179,7 +178,7 @@ struct EngineStats {
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
   std::int64_t drafts = 0;                                         // verified drafts of sequences
-  std::int64_t draft_tokens = 0;                                   // number of draft tokens verified
+  std::int64_t draft_tokens = 0;
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // by position in the draft
   KvTransferStats kv_transfer{};
   KvTierStats kv_host_tier{};

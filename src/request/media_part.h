@@ -69,7 +69,6 @@ Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_token
 // block. Empty without images.
 std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPart> images, int block_size);
 
-// Positions [first, end) of each image.
 std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images);
 
 // Appends to `axes` the positions of tokens [first, first + count) of the prompt and its answer, on the

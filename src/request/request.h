@@ -25,7 +25,7 @@ using RequestId = std::uint64_t;
 // The output tokens that an answer already has. The answer continues after them.
 struct AnswerSoFar {
   int index = 0;                // index of the answer, below n
-  std::vector<TokenId> tokens;  // in order
+  std::vector<TokenId> tokens;
 };
 
 // Limit on the reasoning tokens of an answer. Reasoning is the text between two tokens.
@@ -84,7 +84,6 @@ enum class FinishReason : std::uint8_t {
 
 std::string_view name(FinishReason reason);
 
-// The log-probabilities reported for one position.
 struct TokenLogprobs {
   TokenId id = 0;                              // token at this position
   float logprob = 0;                           // natural logarithm

@@ -34,14 +34,12 @@ struct SamplingParams {
   double repetition_penalty = 1.0;
   std::optional<std::int64_t> seed;
 
-  // Restrictions of the tokens.
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
   std::vector<std::string> bad_words;
   std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token
   std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
 
-  // Conditions that end an answer.
   std::optional<int> max_tokens = 16;  // nullopt: up to the maximum context length
   int min_tokens = 0;
   std::vector<std::string> stop;
@@ -64,7 +62,6 @@ struct SamplingParams {
   static constexpr double kGreedyBelow = 1e-5;
 };
 
-// The server's limits on one request.
 struct SamplingLimits {
   int vocab_size = 0;
   int max_logprobs = 20;  // -1: no limit

@@ -14,7 +14,6 @@
 
 namespace octavo {
 
-// One row of logits and its parameters.
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
   // Output tokens so far, and the number of draft tokens between them and this row's token. The sum of

@@ -22,7 +22,7 @@ class SequenceSampling {
   SequenceSampling(const SamplingParams& params, std::span<const TokenId> prompt,
                    std::span<const TokenId> eos_ids, std::uint64_t seed, int vocab_size);
 
-  // Appends a token to the sequence. O(1).
+  // O(1).
   void append(TokenId id);
 
   const SamplingParams& params() const { return params_; }

@@ -13,7 +13,7 @@ class ThinkingLimit {
     if (budget_) spent_ = budget_->spent;
   }
 
-  // Appends an output token. O(1).
+  // O(1).
   void append(TokenId id) {
     if (!budget_) return;
     if (id == budget_->begin) {

@@ -12,7 +12,7 @@ namespace octavo {
 
 // Order of the waiting queue, and of preemption when there are too few free blocks.
 enum class Policy : std::uint8_t {
-  fcfs,            // order of arrival
+  fcfs,
   priority,        // lower Request::priority first, then by arrival
   longest_prefix,  // waiting sequences: longest cached prefix first; running ones like fcfs
 };
@@ -31,7 +31,7 @@ struct SchedulerOptions {
   int mamba_block_size = 256;  // states are saved at multiples of it; a multiple of block_size
 
   int max_num_batched_tokens = 2048;     // maximum number of tokens in a step
-  int max_num_seqs = 256;                // maximum number of running sequences
+  int max_num_seqs = 256;
   int long_prefill_token_threshold = 0;  // maximum tokens of a sequence in a step; 0: no limit
   bool enable_chunked_prefill = true;    // false: a prompt runs in one step
   int max_steps_in_flight = 2;           // maximum number of steps that are planned but not collected

@@ -18,7 +18,6 @@ struct PrefixHold {
   int cached = 0;             // number of leading blocks that have their content
   int state_slot = kNoState;  // slot of the state at its end; the slot is blank while blocks are missing
 
-  // True if all blocks have their content.
   bool is_whole() const { return cached == static_cast<int>(keys.size()); }
   BlockHistory history() const { return {tokens, keys, identity, extras}; }
 };

@@ -90,7 +90,6 @@ class Scheduler {
   // cached. False: it has ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
 
-  // Drops all cached prefixes.
   void reset_prefix_cache();
 
   // From now on, writes the changes of the prefix cache to `log`; see BlockPool.
@@ -142,7 +141,7 @@ class Scheduler {
 
   struct InFlight {
     StepNumber last_step = 0;
-    std::vector<Flight> steps;          // steps in flight, oldest first
+    std::vector<Flight> steps;          // oldest first
     std::vector<Flight> spare;          // kept for their memory
     std::vector<DeferredBlock> blocks;  // by ascending step
   };

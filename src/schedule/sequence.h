@@ -41,7 +41,6 @@ struct SequenceSpec {
   std::vector<std::pair<int, int>> wholes{};
 };
 
-// Draft tokens of speculative decoding.
 struct Drafts {
   std::vector<TokenId> tokens;  // draft tokens of the next step
   bool in_flight = false;       // true: a step in flight computes draft tokens

@@ -81,7 +81,7 @@ struct StoreTask {
   std::uint64_t owner = 0;        // id chosen by the engine
   int prefix = 0;                 // number of prompt blocks in the prefix
   std::vector<Hash128> keys{};    // keys of all pieces of the prefix
-  std::vector<KvPlace> blocks{};  // location of each piece
+  std::vector<KvPlace> blocks{};
 };
 
 // Functions to access the engine's cache. They take (piece, contents in BlockFormat). Any thread.
@@ -89,7 +89,7 @@ struct CacheAccess {
   std::function<void(KvPlace, std::span<std::byte>)> read{};
   std::function<void(KvPlace, std::span<const std::byte>)> write{};
   NativeBlocks native{};  // the same blocks in their native layout
-  // Allocates host memory for copies of blocks.
+  // For copies of blocks.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
   std::function<void(LoadResult)> loaded{};  // completes a load; call once for each task with blocks
   std::function<void()> wake{};              // call when take_stored() or matched() has a new result
@@ -98,7 +98,7 @@ struct CacheAccess {
 // Properties of the engine in which a connector starts.
 struct KvConnectorSite {
   BlockFormat format{};
-  int engine = 0;  // index of the engine
+  int engine = 0;
   int cache_blocks = 0;
   bool in_host_memory = true;  // true: the engine's cache is in host memory
   CacheAccess cache{};
@@ -134,7 +134,6 @@ class KvConnector {
   // take_stored() returns nothing.
   virtual std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task,
                                                 std::int64_t now_us) = 0;
-  // Returns the owners of completed tasks.
   virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
   // Time at which take_stored() or matched() has a new result, at the latest.
   virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }

@@ -310,8 +310,7 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // true: transfers to other engines, with any kv_role; the other connectors accept only
-               // kv_both
+  bool peers;  // true: accepts every kv_role; false: only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},

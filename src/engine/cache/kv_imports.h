@@ -62,7 +62,7 @@ class KvImports {
   KvCacheSide& side_;
   const std::int64_t room_us_;
   double compute_seconds_ = 0;
-  std::map<RequestId, KvImport> imports_;  // in the order of arrival
+  std::map<RequestId, KvImport> imports_;
 
   std::mutex mutex_;
   std::vector<LoadResult> results_;  // guarded by mutex_

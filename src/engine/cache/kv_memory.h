@@ -25,7 +25,7 @@ class KvMemory {
   static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
                                    std::int64_t slots, bool shared = false);
 
-  std::span<const KvLayer> layers() const { return layers_; }  // one per model layer
+  std::span<const KvLayer> layers() const { return layers_; }  // index: layer of the model
 
   // Pieces of the cache in the layout that all backends share (KvExchange). A piece is a block with the
   // layers of its group one after another, or a part of a state slot. If exchanges() is false, pieces

@@ -35,7 +35,7 @@ class KvResidency final : public BlockObserver {
 
   const double sample_;
   const std::function<std::int64_t()> clock_;
-  std::uint64_t blocks_ = 0;  // number of blocks allocated so far
+  std::uint64_t blocks_ = 0;
   std::unordered_map<BlockId, Times> sampled_;
   KvResidencyStats stats_{.enabled = true};
 };

@@ -80,8 +80,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   producing.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
   producing.kv_transfer.lease_seconds =
-      3;  // prompts with fewer tokens have no full block on the consumer, so the producer keeps their
-          // blocks longer
+      3;  // short prompts have no full block on the consumer: their leases end only now
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();

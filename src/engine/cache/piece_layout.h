@@ -18,7 +18,7 @@ struct PieceLayout {
 
   std::vector<Group> groups{};
   std::int64_t piece_bytes = 0;
-  std::int64_t state_bytes = 0;  // bytes of one sequence's state
+  std::int64_t state_bytes = 0;
 
   static PieceLayout of(const CacheLayout& layout);
   bool is_state(int part) const { return part >= static_cast<int>(groups.size()); }

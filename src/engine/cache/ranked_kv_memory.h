@@ -56,7 +56,7 @@ class RankedKvMemory {
 
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Share>> shares_;  // by layer
+  std::vector<std::vector<Share>> shares_;  // index: layer
   std::vector<SharedMemory> opened_;
 };
 

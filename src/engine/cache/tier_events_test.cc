@@ -89,7 +89,7 @@ class TierEventsTest : public ::testing::Test {
   KvEventLog log{16, kTierBlockSize};
   TierEvents events{&log, 2};
   KvEvent last;
-  KvMedium medium = KvMedium::storage;  // medium of the events
+  KvMedium medium = KvMedium::storage;
 };
 
 TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {

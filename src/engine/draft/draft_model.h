@@ -83,9 +83,8 @@ class DraftModel final : public Proposer {
   KvCache cache_;
   PrefixHasher hasher_;
   std::unordered_map<std::uint64_t, Past> pasts_;  // by sequence
-  std::uint64_t turn_ = 0;                         // number of calls of propose()
+  std::uint64_t turn_ = 0;
 
-  // State of the current pass.
   std::vector<Working> working_;  // sequences that may get more draft tokens
   StepPlan plan_;
   Batch batch_;

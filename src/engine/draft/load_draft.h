@@ -24,7 +24,7 @@ struct LoadedDraft {
   std::unique_ptr<PlaceHeads> place_heads = {};  // replaces the executor
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
-  int max_tokens = 0;                     // maximum tokens of a pass
+  int max_tokens = 0;                     // maximum in a pass
   std::vector<std::int32_t> tokens = {};  // heads only: see Drafter
   int own_blocks = 0;                     // heads only: DraftHeadLimits::own_blocks
 

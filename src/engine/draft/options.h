@@ -13,8 +13,8 @@
 namespace octavo {
 
 struct NgramOptions {
-  int prompt_lookup_min = 5;  // minimum length of the matching n-gram
-  int prompt_lookup_max = 5;  // maximum length of the matching n-gram
+  int prompt_lookup_min = 5;  // length of the matching n-gram
+  int prompt_lookup_max = 5;  // length of the matching n-gram
 };
 
 struct SuffixOptions {
@@ -43,7 +43,7 @@ struct HeadOptions {
 struct PlaceHeadOptions {
   enum class Kind : std::uint8_t { medusa, mlp_speculator };
   Kind kind = Kind::medusa;
-  std::string model = {};  // folder of the heads
+  std::string model = {};
   bool drawn = true;       // see DraftModelOptions
 };
 

@@ -257,7 +257,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   cases[2].speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
       .num_speculative_tokens = 3};
-  bool turn = false;  // by default, recorded and eager steps alternate
+  bool turn = false;  // recorded and eager steps alternate
   for (EngineOptions& options : cases) {
     SCOPED_TRACE(options.model_dir);
     turn = !turn;

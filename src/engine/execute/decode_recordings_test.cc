@@ -27,7 +27,6 @@ class FakeStream final : public Stream {
   bool recording_ = false;
 };
 
-// Sequences with the given numbers of tokens.
 Batch batch_of(const std::vector<int>& counts) {
   Batch batch;
   batch.query_starts = {0};

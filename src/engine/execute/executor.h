@@ -83,7 +83,6 @@ class BlockExchange {
 // engine computes a step, the others compute one as well, or assist it.
 class LockStep {
  public:
-  // Connections to the other engines.
   virtual std::vector<int> engine_sockets() const = 0;
   // True if another engine has begun a step, and this engine has not. False: `watch` will report such a
   // step, unless no further step is possible.

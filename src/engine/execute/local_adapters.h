@@ -30,14 +30,14 @@ class LocalAdapters final : public AdapterSlots {
 
   // Tokens or rows that have an adapter, sorted by adapter.
   struct Sorted {
-    std::vector<const Adapter*> adapters;  // adapters in use
+    std::vector<const Adapter*> adapters;
     // [adapters + 1]: adapters[i] applies to the items numbers[starts[i]] to numbers[starts[i + 1] - 1]
     std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
   // Begins a step: sorts its tokens by adapter. False: no token of the step has an adapter.
   bool begin_step(const Batch& batch);
-  const Sorted& tokens() const { return tokens_; }  // tokens of the step
+  const Sorted& tokens() const { return tokens_; }
   // Sorts rows of the step by the adapters of these tokens. Valid until the next call.
   const Sorted& sort_rows(std::span<const std::int32_t> tokens, const StepPlans& plans);
 

@@ -38,7 +38,7 @@ struct LocalExecutorOptions {
   // Layers whose input read_hidden() reads. Empty: it reads the output of the last layer.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
-  // Asynchronous devices only:
+  // The following two only apply to asynchronous devices.
   bool asynchronous = true;  // start a step before the tokens of the last one are known
   bool recorded = true;      // record and replay decoding steps
   // Groups of ranks that have the other parts of the model; they must outlive the executor. null: one
@@ -139,7 +139,6 @@ class LocalExecutor final : public Executor, public BlockExchange {
   // block that is exported. It may still read a freed block that an import writes.
   std::atomic<Stream::Mark> steps_begun_ = 0;
 
-  // Forward passes.
   std::unique_ptr<Decoder> decoder_;
   std::optional<ExpertExchange> experts_;     // nullopt: no other engine shares the experts
   std::unique_ptr<ExpertBalancer> balancer_;  // null: experts do not move

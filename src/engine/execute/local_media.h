@@ -45,7 +45,7 @@ class LocalMedia final : public MediaEncoder {
   Backend& backend_;
   std::unique_ptr<RowEncoder> rows_;        // null: prompts contain no images or sound
   std::unique_ptr<SourceEncoder> sources_;  // null: the model has no cross attention
-  std::vector<Buffer> encoded_;             // by slot: rows of a part
+  std::vector<Buffer> encoded_;             // index: slot
   std::size_t begun_ = 0;                   // slot of the part being encoded
   std::vector<ImageRows> step_;
 };

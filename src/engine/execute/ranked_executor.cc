@@ -59,7 +59,6 @@ struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
 };
 
-// Sends every rank's segment to all ranks.
 std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks) {
   const CacheSegment mine{getpid(), own.cache().segment().fd()};
   std::vector<CacheSegment> all(static_cast<std::size_t>(ranks.layout().size()));

@@ -207,7 +207,6 @@ HostGroupsOptions Ranks::on_this_host() {
           .handed_on_bytes = handed_on_bytes_};
 }
 
-// Connects to the ranks of other hosts.
 Result<> Ranks::connect(const EngineOptions& options) {
   if (options.mpi) {
     TRY(transport_, open_mpi_transport());

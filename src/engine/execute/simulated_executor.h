@@ -40,7 +40,6 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   void export_piece(KvPlace place, std::span<std::byte> out) const override;
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
 
-  // Returns the next token after these tokens.
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
   // Returns the first allowed token from `token` on, wrapping at the end of the vocabulary. -1: no token
   // is allowed. An empty mask allows all tokens.

@@ -16,11 +16,11 @@ class StepInputs {
  public:
   // Which inputs the model reads.
   struct Shape {
-    std::size_t groups = 0;    // number of cache groups
-    bool types = false;        // token types
+    std::size_t groups = 0;
+    bool types = false;
     bool axes = false;         // positions on several RoPE axes
-    bool states = false;       // recurrent layers
-    bool images = false;       // rows of encoded images
+    bool states = false;
+    bool images = false;
     std::size_t adapters = 0;  // number of slots of LoRA adapters; 0: disabled
   };
 

@@ -47,7 +47,7 @@ class StepPlans {
   using Plans = std::vector<std::unique_ptr<AttentionPlan>>;  // one per cache group
   Plans plans_;
   std::vector<Plans> whole_plans_;  // each element plans one whole image
-  std::vector<WholeSpan> wholes_;   // spans of the step
+  std::vector<WholeSpan> wholes_;
   std::vector<std::int32_t> query_starts_, lengths_;
   std::vector<SequenceId> ids_;
   std::vector<GroupBatch> groups_;

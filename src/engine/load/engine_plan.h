@@ -22,7 +22,7 @@ struct ModelPlanFigures {
   std::int64_t state_bytes = 0;  // bytes of a sequence's state, in the pipeline stage that needs most
   bool pools = false;            // true: a pooling model, which reads each text in one step
   bool caches_prefixes = true;   // ignored unless `pools`
-  std::uint64_t hash_seed = 0;   // seed of prefix hashes
+  std::uint64_t hash_seed = 0;
 };
 
 // Sizes known after weights and workspaces are in memory.

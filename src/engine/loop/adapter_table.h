@@ -37,7 +37,7 @@ class AdapterTable {
 
   struct Use {
     int place = -1;
-    Hash128 digest;  // digest of the adapter's files
+    Hash128 digest;
   };
   // Returns the adapter for a new answer. nullopt: the adapter is loading; call again when advance()
   // returns true. Errors: unknown name, or the adapter could not be read.

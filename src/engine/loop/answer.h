@@ -32,7 +32,7 @@ struct Accepted {
       encoded{};  // the request's media that are encoded, in the order of the prompt
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
-  int unfinished = 0;      // number of unfinished answers
+  int unfinished = 0;
   Hash128 identity;        // identity of its prefixes in the cache; valid once its adapter is known
   bool scheduled = false;  // at least one answer has begun
 };
@@ -82,7 +82,7 @@ struct Answer {
   std::shared_ptr<GuidedText> guided;  // reads the tokens after grammar_after; null: no grammar
   bool grammar_waits = false;          // true until grammar_after is sampled
   bool mask_under_way = false;         // the mask worker is using `guided`
-  Acceptance acceptance;               // acceptance rate of draft tokens
+  Acceptance acceptance;
   int adapter = -1;                    // slot of the LoRA adapter; -1: no adapter, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;

@@ -65,7 +65,7 @@ class Drafting {
   const bool proposes_;
   std::vector<RowOwner> wanting_;
   std::vector<Draft> drafts_;        // one per sequence in wanting_; the rest is reused memory
-  std::vector<ComputedText> texts_;  // texts of the step
+  std::vector<ComputedText> texts_;
   Counters counters_;
 };
 

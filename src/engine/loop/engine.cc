@@ -390,7 +390,6 @@ void Engine::fail_everything(const Error& error) {
   });
 }
 
-// Publishes the events of a step.
 void Engine::publish_events() {
   if (!observers_.events) return;
   scheduler_->tell_all();

@@ -29,7 +29,6 @@ namespace octavo {
 
 class KvEventPublisher;
 
-// Components of an engine.
 struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null without speculative decoding

@@ -29,7 +29,6 @@ struct Submission {
   std::int64_t arrived_us = 0;
 };
 
-// Result of compiling a request's grammar.
 struct GrammarReady {
   RequestId id = 0;
   CompiledGrammar grammar;

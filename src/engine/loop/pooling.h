@@ -28,7 +28,7 @@ class Pooling {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
-  std::vector<std::int32_t> starts_;  // this and heads_ are scratch
+  std::vector<std::int32_t> starts_;  // starts_, heads_: scratch
   std::vector<std::uint8_t> heads_;
 };
 

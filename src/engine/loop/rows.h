@@ -35,7 +35,6 @@ class RowList {
 
   // Buffer for the mask of the next row.
   std::span<std::int32_t> next_mask(std::size_t words);
-  // Mask that allows only this token.
   std::span<const std::int32_t> next_mask_of(TokenId token, int vocab_size);
 
   RowOwner& operator[](std::size_t row) { return owners_[row]; }

@@ -50,7 +50,6 @@ Result<bool> StepLoop::run_in_stages() {
   return true;
 }
 
-// Launches the forward pass of the plan.
 Result<StepLoop::Flight> StepLoop::launch() {
   const std::int64_t began_us = now_us();
   StepRecord record = StepRecords::of_plan(plan_, answers_);

@@ -45,7 +45,7 @@ class StepRecords {
 
   const std::optional<WorkFigures> figures_;
   WorkStats work_;
-  std::int64_t computed_us_ = 0;  // time when the last step was computed
+  std::int64_t computed_us_ = 0;
   Histogram tokens_ = step_token_histogram();
   RecentSteps recent_ = {};
   double prompt_token_seconds_ = 0;

@@ -115,7 +115,6 @@ class ImageEncoder final : public RowEncoder {
   Buffer patches_, positions_, axes_, starts_, token_places_memory_, projected_;
   Buffer placed_;  // f32 [rows, dim]: interpolated position embeddings
 
-  // State of the current image.
   std::vector<GroupBatch> groups_;
   ForwardBatch batch_;
   Buffer encoded_;

@@ -35,7 +35,7 @@ class SequenceLayers {
   Backend& backend_;
 
   CacheLayout layout_;
-  KvMemory cache_;  // cache of one sequence
+  KvMemory cache_;
   std::unique_ptr<Decoder> decoder_;
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
   std::vector<GroupBatch> groups_;

@@ -29,7 +29,6 @@ class SourceEncoder {
   // Plans the next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the source in slot
   // places[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);
-  // The planned step.
   CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = places_.layers()}; }
 
  private:

@@ -83,7 +83,6 @@ class Simulation {
     states_.assign(static_cast<std::size_t>(o.max_num_seqs + o.draft_states + o.saved_states), 0);
   }
 
-  // Runs one random operation.
   void operate() {
     const int what = choose_(100);
     if (what < arrivals_per_cent_ || clients_.empty()) {
@@ -439,7 +438,6 @@ class Simulation {
     ++finished_;
   }
 
-  // Appends `count` tokens that were not sampled.
   void append(Client& client, const Sequence& s, int count) {
     for (; count > 0 && static_cast<int>(s.tokens.size()) < client.ends_at; --count) {
       scheduler_->append(client.id, client.tokens[s.tokens.size()]);

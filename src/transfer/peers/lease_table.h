@@ -21,8 +21,8 @@ namespace octavo {
 
 struct Lease {
   std::vector<KvPlace> blocks{};
-  std::vector<Hash128> keys{};  // key of each piece
-  std::uint64_t owner = 0;      // the engine's id of the lease
+  std::vector<Hash128> keys{};
+  std::uint64_t owner = 0;      // chosen by the engine
   // Fields of the prompt, as in KvPrompt. Engines with another block size need them, because their keys
   // differ.
   std::vector<TokenId> text{};

@@ -31,7 +31,7 @@ class BlockRegrouper {
   const BlockFormat& from_;
   const BlockFormat& to_;
   const ReadBlock read_;
-  std::vector<std::byte> block_;  // contents of the last block read
+  std::vector<std::byte> block_;  // the last block read
   std::size_t number_;            // index of the last block read
 };
 

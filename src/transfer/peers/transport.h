@@ -20,7 +20,6 @@ inline constexpr int kTransferSlots = 4;
 inline constexpr std::size_t kPieceBytes = std::size_t{512}
                                            << 10;  // fits into a CPU cache; more if one block is larger
 
-// Number of blocks in a slot.
 inline int piece_blocks(const BlockFormat& format) {
   return static_cast<int>(std::max<std::size_t>(1, kPieceBytes / format.stride()));
 }

@@ -48,7 +48,6 @@ std::unexpected<Error> refused(std::string_view what, const fs::path& path) {
 
 int direct_flag(std::size_t alignment) { return alignment == 1 ? 0 : O_DIRECT; }
 
-// Owns a file descriptor.
 class File {
  public:
   File(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}

@@ -75,7 +75,7 @@ class BlockFiles final : public BlockStore {
 
   const std::filesystem::path folder_;
   const BlockFormat format_;
-  const std::size_t most_;       // maximum number of files
+  const std::size_t most_;
   const std::size_t alignment_;  // alignment of direct I/O in bytes; 1: the page cache is used
   const EvictionPolicy policy_;
   const std::unique_ptr<SharedFolder> shared_;

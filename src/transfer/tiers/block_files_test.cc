@@ -76,7 +76,6 @@ struct Files {
       if (entry.path().filename() == name) return entry.path();
     return {};
   }
-  // Inode numbers of the files.
   std::set<ino_t> on_disk() const {
     std::set<ino_t> numbers;
     struct stat status;
@@ -407,7 +406,7 @@ TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
 }
 
 TEST(BlockFiles, AFileThatMadeRoomForAFailedWriteIsCountedOnce) {
-  constexpr int kMost = 64;  // see above
+  constexpr int kMost = 64;  // as in the test before
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
   auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();

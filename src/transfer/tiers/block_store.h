@@ -34,7 +34,7 @@ class BlockStore {
   virtual bool must_look_up() const { return false; }
   // False: the store cannot be reached at the moment.
   virtual bool reachable() const { return true; }
-  virtual std::size_t most() const = 0;  // maximum number of blocks
+  virtual std::size_t most() const = 0;
   // Treats the store as empty.
   virtual void forget_all() = 0;
 

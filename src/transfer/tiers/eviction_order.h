@@ -32,7 +32,6 @@ class EvictionOrder {
   virtual std::vector<Hash128> keys() const = 0;
 };
 
-// most: maximum number of blocks.
 std::unique_ptr<EvictionOrder> make_eviction_order(EvictionPolicy policy, std::size_t most);
 
 }  // namespace octavo

@@ -50,7 +50,6 @@ class HostBlocks final : public BlockStore {
   std::int64_t evicted() const override;
 
  private:
-  // Location of a block in memory_.
   struct Place {
     int readers = 0;
     bool gone = false;  // true: free the place when the last reader ends

@@ -8,7 +8,6 @@
 
 namespace octavo {
 
-// Returns library:PATH#CONFIG.
 std::string library_url(std::string_view path, std::string_view config);
 bool is_library_url(std::string_view text);
 

@@ -26,7 +26,6 @@ class StoreWriter {
 
   // False: too many blocks wait; the task is completed without being written.
   bool post(StoreTask task);
-  // Returns the owners of completed tasks.
   std::vector<std::uint64_t> take_stored();
   // Completes the waiting tasks without writing them, and ends the running task after its next block.
   // False: no task waits or runs.
