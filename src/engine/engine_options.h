@@ -38,7 +38,7 @@ struct NodeOptions {
   int expert_port = 0;  // TCP port of this host; only for the ranks of engines that share experts
 };
 
-// This process among the processes that mpirun started.
+// Rank of this process among all processes that mpirun started.
 struct MpiPlace {
   int rank = 0;
   int of_host = 1;  // number of processes that mpirun started on this host

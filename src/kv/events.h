@@ -52,7 +52,7 @@ class KvEventLog {
   // Number of `cleared` events. Such an event makes all earlier events obsolete.
   std::uint64_t clears() const { return clears_; }
 
-  // Makes the events since the last call, those of one step, visible to the reader.
+  // Makes the events since the last call visible to the reader. Call once per step.
   void flush() {
     if (visible_.load(std::memory_order_relaxed) == written_) return;
     visible_.store(written_, std::memory_order_release);

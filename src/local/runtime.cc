@@ -89,8 +89,8 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
   return defaults;
 }
 
-// This happens, for example, after a fine-tune that added a padding token. Requests are checked against the
-// model's vocabulary.
+// Surplus tokens exist, for example, after a fine-tune that added a padding token. Requests are checked
+// against the model's vocabulary.
 void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return;
   log_warning("the tokenizer has {} tokens, the model {}: prompts with token ids from {} on are refused",

@@ -50,8 +50,8 @@ class DataParallelClient final : public EngineClient {
   // reports the first error.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // This and the following apply to all engines. When all engines have responded, they report the first
-  // error.
+  // This function and the following ones apply to all engines. When all engines have responded, `done` gets
+  // the first error.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;

@@ -54,7 +54,7 @@ TEST(DataParallel, RequestsGoWhereLeastIsToBeDone) {
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (unsigned i = 0; i < 12; ++i) {
     Request request = request_for(some_prompt(i, 10), 100);
-    if (i == 0) request.sampling.n = 3;  // this request counts as three answers
+    if (i == 0) request.sampling.n = 3;  // counts as three answers
     ASSERT_TRUE(fleet.client->submit(std::move(request), sinks.emplace_back(std::make_shared<Recorder>())));
   }
   std::vector<int> counts = fleet.unfinished();

@@ -356,7 +356,7 @@ TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
 }
 
-// This holds even if each engine has lived long.
+// The request ends even if each engine has lived long.
 TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   EngineProcessOptions options = simulated({"--step-us=200", "--die-of=7"});
   options.young_ms = 0;
@@ -368,8 +368,8 @@ TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
   expect_answer(*engine, 2, 0);
 }
 
-// It is unknown when the other hosts return. So new requests are refused, and earlier requests continue
-// afterwards.
+// The time at which the other hosts return is unknown. So new requests are refused, and earlier requests
+// continue afterwards.
 TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
   EngineProcessOptions options = simulated({"--step-us=500"});
   options.on_several_hosts = true;

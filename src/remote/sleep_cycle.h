@@ -40,7 +40,8 @@ class SleepCycle {
 
   // Level that the process must enter as soon as it has no work; 0: none.
   int due() const;
-  std::uint64_t number() const { return number_; }  // number of the last sleep()  // For level 2: the process begins to end.
+  std::uint64_t number() const { return number_; }  // number of the last sleep()
+  // For level 2: the process begins to end.
   void begin_end();
   // Call when the process has entered sleep `number`, or cannot. Ignored if a wake_up() has cancelled this
   // sleep.

@@ -49,7 +49,7 @@ void SuffixProposer::end(std::uint64_t sequence, std::span<const TokenId> text, 
 // Replaces the draft's tokens if this text leads to better ones.
 void SuffixProposer::propose(const SuffixText& known, Draft& draft) {
   find_matches(known, draft.text);
-  // Uses the longest matches first, then also those one token shorter, and so on.
+  // Tries the longest matches first, then also the matches that are one token shorter, and so on.
   for (std::size_t count = 0; count < matches_.size();) {
     const int alike = matches_[count].alike;
     while (count < matches_.size() && matches_[count].alike == alike) ++count;

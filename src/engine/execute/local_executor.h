@@ -146,7 +146,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
   std::optional<std::int64_t> recording_bytes_;  // bytes of one recording, as measured by rehearse()
   LocalAdapters adapters_;
   std::unique_ptr<LocalMedia> media_;  // null: no images, sound or cross attention
-  std::optional<StepInputs> inputs_;   // this and plans_: set by allocate()
+  std::optional<StepInputs> inputs_;   // inputs_ and plans_ are set by allocate()
   std::optional<StepPlans> plans_;
 
   LogitRows logit_rows_;

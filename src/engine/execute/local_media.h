@@ -1,4 +1,5 @@
-// Encoded images, sounds and prompts in an executor's memory, and those that the current step reads.
+// Encoded images, sounds and prompts in an executor's memory, and the part of them that the current step
+// reads.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace octavo {
 
 class StepPlans {
  public:
-  // Errors: those of the backend for these layers.
+  // Errors: the backend does not support these layers.
   static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
                                   int max_tokens, int max_sequences);
 

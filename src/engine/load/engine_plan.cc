@@ -10,9 +10,9 @@
 namespace octavo {
 namespace {
 
-// Takes the memory of states from `bytes`: those of max_num_seqs sequences and of their draft tokens. If
-// this is more than half of `bytes`, takes the number that fits into the half: sequences first, with one
-// draft token each. A sequence's encoded sound or prompt counts as part of its state.
+// Takes the memory of states from `bytes`: those of max_num_seqs sequences and of their draft tokens. Takes
+// at most half of `bytes`; if this is not enough, sequences come first, with one draft token each. A
+// sequence's encoded sound or prompt counts as part of its state.
 Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
   if (state_bytes == 0) return {};
   const std::int64_t most = bytes / 2 / state_bytes;
@@ -31,8 +31,8 @@ Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOpt
   return {};
 }
 
-// Takes the states of the prefix cache from `bytes`: at most those of the longest sequences, and at most a
-// quarter beside blocks. Prefixes cannot be shared without saved states.
+// Takes the memory of the prefix cache's saved states from `bytes`: at most what the longest sequences
+// need, and at most a quarter if there are blocks. Prefixes cannot be shared without saved states.
 void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
                        SchedulerOptions& s) {
   if (state_bytes == 0 || !s.enable_prefix_caching) return;

@@ -27,7 +27,7 @@ struct ModelPlanFigures {
 
 // Sizes known after weights and workspaces are in memory.
 struct MemoryFigures {
-  MemoryPlan memory{};            // this plan sets `memory.useful`
+  MemoryPlan memory{};            // plan_engine() sets `useful`
   std::int64_t source_bytes = 0;  // bytes for one sequence's sound or prompt in cross attention
   // Bytes of one block of the draft model, which has the same number of blocks as the model.
   std::int64_t draft_block_bytes = 0;

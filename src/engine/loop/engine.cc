@@ -164,7 +164,7 @@ void Engine::thread_main() {
       }
     }
     assisted = (mail.frozen || !ran.value_or(true)) && assist_engines(ran);
-    // This includes requests that arrived while the last step failed.
+    // Also fails requests that arrived while the last step failed.
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!waiting_.sleeps.empty()) fall_asleep();
@@ -359,8 +359,9 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
-// The number of rows in a slice is at most the number of tokens in a step. While answers are decoding, slices are small and
-// together take at most half the time of the last step. So decoding slows down by at most 1.5x.
+// The number of rows in a slice is at most the number of tokens in a step. While answers are decoding,
+// slices are small and together take at most half the time of the last step. So decoding slows down by at
+// most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};

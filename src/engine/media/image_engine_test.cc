@@ -132,7 +132,7 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   Request text = conversation_.request();
   text.media.clear();
   std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
-  // they need more blocks than two prompts leave free
+  // the answers need more blocks than two prompts leave free
   for (Request& request : requests) request.sampling.max_tokens = 40;
   const std::vector<CollectedAnswer> expected = answers_one_by_one(**alone, requests);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;

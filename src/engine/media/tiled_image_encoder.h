@@ -39,7 +39,9 @@ class TiledImageEncoder final : public RowEncoder {
   std::unique_ptr<ImageEncoder> encoder_;
   std::size_t row_ = 0;           // number of values in a row
   std::vector<float> newline_;    // [row]
-  std::vector<float> separator_;  // [row], only used with ImageInput::whole_last  // State of the current image.
+  std::vector<float> separator_;  // [row], only used with ImageInput::whole_last
+
+  // State of the current image.
   MediaPart::Tiles grid_;
   std::string pixels_;
   std::size_t done_ =

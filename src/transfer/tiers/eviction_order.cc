@@ -43,8 +43,8 @@ class Lru final : public EvictionOrder {
 };
 
 // ARC (Megiddo and Modha, FAST 2003). ARC separates blocks that one prompt used from blocks that several
-// prompts used. For each part it also remembers the same number of evicted keys. If an evicted key returns, its part
-// was too small and grows. So prompts that occur once do not evict common prefixes.
+// prompts used. For each part it also remembers the same number of evicted keys. If an evicted key returns,
+// its part was too small and grows. So prompts that occur once do not evict common prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
