@@ -34,8 +34,8 @@ struct KvCache {
     return first_needed_block(group(g).window, pool.block_size(), position);
   }
 
-  // Maximum number of blocks in group g that a sequence of at most `tokens` tokens has at the same time,
-  // if at most `ahead` of its tokens are planned but not computed yet.
+  // Maximum number of blocks in group g that a sequence has at the same time. tokens: its maximum length.
+  // ahead: maximum number of its tokens that are planned but not computed yet.
   int peak_blocks(int g, int tokens, int ahead) const {
     const int window = group(g).window;
     const int all = blocks_for(tokens);

@@ -1,6 +1,6 @@
 // A KV block outside its engine: a header, then all layers of its cache group in the layout of
-// kernels/kv_exchange.h. The states of recurrent layers at the end of a block (f32, layer after layer) are
-// split into pieces of the same size as a block.
+// kernels/kv_exchange.h. States of recurrent layers exist at the end of a block (f32, layer after layer).
+// They are split into pieces of the same size as a block.
 #pragma once
 
 #include <array>

@@ -189,8 +189,8 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
   }
 }
 
-// The proposals of a head depend neither on the chunks of a prompt nor on the source of its KV, so the
-// number of accepted draft tokens is the same.
+// The proposals of a head depend neither on the chunks of a prompt nor on the source of its KV. So the
+// number of accepted draft tokens is always the same.
 TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   std::vector<std::int64_t> counts;
   for (const int tokens : {256, 16}) {

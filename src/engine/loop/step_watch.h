@@ -12,8 +12,8 @@
 namespace octavo {
 
 // Time limits after which a step counts as hung. On the CPU: the step's thread has used no CPU time for
-// `quiet_us`, so it waits for an event that does not come. (A slow step uses CPU time, even on a busy
-// machine.) On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
+// `quiet_us`, so it waits for an event that does not come. A slow step uses CPU time, even on a busy
+// machine. On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
 // `device_step_us`, far above the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
@@ -30,7 +30,7 @@ class StepProgress {
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us);
 
  private:
-  static constexpr std::int64_t kUsedUs = 100;  // a smaller CPU time does not count: it is noise from waking up
+  static constexpr std::int64_t kUsedUs = 100;  // less CPU time is noise from waking up
 
   StepWatchRule rule_;
   bool device_;
