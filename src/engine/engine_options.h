@@ -71,8 +71,9 @@ struct EngineOptions {
   std::string convert = "auto";  // conversion of generating models: auto, none, embed or classify
   std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
   std::string hf_overrides;      // JSON object whose fields replace those of config.json; "": none
-  // local, simulated, simulated=NAME or simulated=FILE. A simulated engine loads and computes nothing:
-  // its steps take as long as on the device NAME (timing/roofline.h) or as the coefficients in FILE say.
+  // local, simulated, simulated=NAME or simulated=FILE. A simulated engine loads and computes nothing: its
+  // steps take the time of the device NAME (timing/roofline.h), or the time that the coefficients in FILE
+  // give.
   std::string executor = "local";
   // Quantization of plain matrices at load time: none, int8 or int4. A method's name must be the
   // checkpoint's method.

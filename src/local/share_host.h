@@ -8,7 +8,7 @@
 namespace octavo {
 
 // Assigns processors to each engine process, as the options and VLLM_CPU_OMP_THREADS_BIND say. Under mpirun
-// it does nothing, because mpirun binds its processes itself. Errors name the flag.
+// the processes are not bound, because mpirun binds them itself. Errors name the flag.
 Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Environment& environment);
 
 }  // namespace octavo

@@ -142,7 +142,7 @@ class Scheduler {
   struct InFlight {
     StepNumber last_step = 0;
     std::vector<Flight> steps;          // oldest first
-    std::vector<Flight> spare;          // kept for their memory
+    std::vector<Flight> spare;          // unused elements, kept to reuse their memory
     std::vector<DeferredBlock> blocks;  // by ascending step
   };
 

@@ -80,7 +80,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   producing.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
   producing.kv_transfer.lease_seconds =
-      3;  // short prompts have no full block on the consumer: their leases end only now
+      3;  // seconds; prompts without a full block keep their lease this long
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();

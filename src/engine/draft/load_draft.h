@@ -32,7 +32,7 @@ struct LoadedDraft {
   std::int64_t later_bytes() const { return executor ? executor->later_bytes() : 0; }
 };
 
-// target: the engine's model; the draft model's options default to its options. Errors: those of
+// target: the engine's model; its options are the defaults of the draft model's options. Errors: those of
 // Model::load; the draft model does not generate, has recurrent layers, or has another vocabulary.
 Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                const ModelSpec& target, const SchedulerOptions& scheduler);

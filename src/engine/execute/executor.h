@@ -113,7 +113,7 @@ class Executor {
   // call. `rows` may be empty.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // Returns one entry for each row, in order; valid until the next sample().
+  // Waits for the oldest sampled step. Returns one token per row; valid until the next sample().
   virtual Result<std::span<SampledToken>> collect() = 0;
 
   // True for a model with a head: forward() gets whole prompts, and pool() replaces sample() and

@@ -58,7 +58,7 @@ class LocalExecutor final : public Executor, public BlockExchange {
 
   // Only for a device with separate memory, before allocate_cache(): runs the largest steps once with a
   // temporary cache, as in vLLM's profile run. So late allocations happen early, and later_bytes() knows
-  // the size of recordings. Errors: not enough memory; those of steps.
+  // the size of recordings. Errors: not enough memory; a step fails.
   Result<> rehearse();
   // Call once on all ranks, before the first step. sources: number of slots for sounds or prompts, only
   // for models with cross attention. Errors: not enough memory; see ExpertBalancer.

@@ -54,7 +54,7 @@ using Any = std::variant<AllocateCache, Forward, Assist, Logits, PutAdapter, Dro
                          AdvanceMedia, DropMedia, ReleaseCache, End>;
 }  // namespace order
 
-// Where rank 0 finds the blocks of another rank.
+// Location of another rank's blocks, as rank 0 needs it to open them.
 struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
 };

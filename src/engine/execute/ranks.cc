@@ -263,7 +263,8 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Other ranks may wait for any time, because only rank 0 knows when the next step begins.
+// Between steps, the other ranks wait without a time limit, because only rank 0 knows when the next step
+// begins.
 Result<> Ranks::agree(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));
