@@ -57,7 +57,7 @@ class TcpTransport final : public Transport {
   Result<> receive_some(Peer& peer, int rank);
 
   int rank_ = 0;
-  std::vector<Peer> peers_;  // by rank
+  std::vector<Peer> peers_;  // index: rank
 };
 
 }  // namespace octavo

@@ -48,11 +48,11 @@ struct RuntimeOptions {
   std::string tokenizer;                        // path of a tokenizer; "": the model's tokenizer
   std::string chat_template;                    // file, or template text; "": the model's template
   std::string
-      tool_call_parser;  // for tool_choice `auto`; "auto": by the chat template; "", "none": disabled
+      tool_call_parser;  // parser for tool_choice `auto`; "auto": by the chat template; "", "none": no parser
   std::string reasoning_parser;  // "auto": by the chat template; "", "none": disabled
   std::vector<LoraModule> lora_modules;
   std::string lora_folder;                  // folder of adapters loaded on demand; "": none
-  std::vector<std::string> engine_command;  // of the engine's process; empty: this process
+  std::vector<std::string> engine_command;  // command of the engine's process; empty: this process
   std::string engine_program = "/proc/self/exe";
   EngineGroup engines;
   bool sleep_mode = false;                  // true: an engine in this process supports sleep

@@ -57,7 +57,7 @@ class EngineHost {
   bool step_ends_ = false, stats_due_ = false;  // the frames end an answer; stats must be sent
 
   std::mutex ids_mutex_;
-  std::unordered_map<RequestId, RequestId> engine_ids_;  // by the client's ids; unfinished requests
+  std::unordered_map<RequestId, RequestId> engine_ids_;  // key: the client's id; only unfinished requests
 };
 
 }  // namespace octavo::remote

@@ -36,7 +36,7 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;          // arguments; the program serves kChildSocket
   std::string program = "/proc/self/exe";
-  std::shared_ptr<EngineMeeting> meeting{};  // for engines on other hosts; null: this host
+  std::shared_ptr<EngineMeeting> meeting{};  // connections from other hosts; null: this host
   int number = 0;                            // index of the engine at the meeting
   std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts
   std::uint64_t seed = 0;                    // seed of requests that have none
@@ -44,7 +44,7 @@ struct EngineProcessOptions {
   // Engines that live longer than this, or that return a token, did not die because of their start. After
   // this time a death is also less likely to be caused by a request that the engine got at its start.
   int young_ms = 10'000;
-  bool on_several_hosts = false;  // on several hosts: requests are refused during a restart
+  bool on_several_hosts = false;  // true: several hosts, so requests are refused during a restart
   // called with (bytes read, total bytes) during the first load
   std::function<void(std::size_t, std::size_t)> progress{};
   // Flag of the command that sets another folder of weights; "": reload_weights() is refused.
@@ -161,7 +161,7 @@ class EngineProcess final : public EngineClient {
 
   const EngineProcessOptions options_;
   std::promise<Result<>> started_;
-  EngineInfo info_;  // of the first process; the thread sets it before started_
+  EngineInfo info_;  // info of the first process; the thread sets it before started_
   Wakeup wakeup_;
 
   mutable std::mutex mutex_;

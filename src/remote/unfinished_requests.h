@@ -64,7 +64,7 @@ class UnfinishedRequests {
 
   const std::function<void(int)> freed_;
   int engine_ = 0;
-  Requests requests_;  // in the order of arrival
+  Requests requests_;  // sorted by order of arrival
 };
 
 }  // namespace octavo::remote

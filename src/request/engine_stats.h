@@ -88,7 +88,7 @@ struct KvTransferStats {
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
-  std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
+  std::array<std::int64_t, kKvTransferFailures> failures{};  // index: KvTransferFailure
   std::int64_t expired = 0;  // number of leases that ended before another engine loaded the blocks
 };
 
@@ -116,9 +116,9 @@ inline Histogram residency_histogram() {
 }
 struct KvResidencyStats {
   bool enabled = false;
-  Histogram lifetime = residency_histogram();           // from allocation to eviction
-  Histogram idle_before_evict = residency_histogram();  // from the last use to eviction
-  Histogram reuse_gap = residency_histogram();          // between two uses of a block
+  Histogram lifetime = residency_histogram();           // time from allocation to eviction
+  Histogram idle_before_evict = residency_histogram();  // time from the last use to eviction
+  Histogram reuse_gap = residency_histogram();          // time between two uses
 };
 
 // Estimated work of all steps on one device (or CPU rank).
@@ -179,7 +179,7 @@ struct EngineStats {
   RecentSteps recent_steps = {};
   std::int64_t drafts = 0;                                         // verified drafts of sequences
   std::int64_t draft_tokens = 0;
-  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // by position in the draft
+  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // index: position in the draft
   KvTransferStats kv_transfer{};
   KvTierStats kv_host_tier{};
   KvTierStats kv_tier{};  // the tier on a disk or in a store

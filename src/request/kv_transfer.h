@@ -17,7 +17,7 @@ struct KvTransferParams {
   std::string remote_request_id{};  // name of the lease at that engine, and its secret
   std::string remote_host{};        // host of the side channel
   int remote_port = 0;
-  std::vector<std::vector<std::int64_t>> remote_block_ids{};  // by cache group: one id per full block
+  std::vector<std::vector<std::int64_t>> remote_block_ids{};  // index: cache group; one id per full block
   std::int64_t remote_num_tokens = 0;                         // number of prompt tokens
 
   bool operator==(const KvTransferParams&) const = default;

@@ -143,7 +143,7 @@ class Scheduler {
     StepNumber last_step = 0;
     std::vector<Flight> steps;          // oldest first
     std::vector<Flight> spare;          // unused elements, kept to reuse their memory
-    std::vector<DeferredBlock> blocks;  // by ascending step
+    std::vector<DeferredBlock> blocks;  // sorted by step
   };
 
   // The next block of a running sequence, which other sequences may want to share.
@@ -198,11 +198,11 @@ class Scheduler {
 
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
-  std::vector<Slot> running_;  // in policy order
-  std::vector<Slot> waiting_;  // in order of admission
+  std::vector<Slot> running_;  // sorted by policy
+  std::vector<Slot> waiting_;  // sorted by order of admission
   InFlight in_flight_;
-  std::vector<BlockId> given_up_;  // scratch
-  PrefixMatch match_;              // scratch: match of the last looked-up sequence
+  std::vector<BlockId> given_up_;  // scratch memory
+  PrefixMatch match_;              // scratch memory: match of the last looked-up sequence
   std::list<PrefixHold> holds_;
   std::vector<Frontier> frontier_;  // frontiers of the step being planned
 

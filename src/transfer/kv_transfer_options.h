@@ -31,7 +31,7 @@ struct KvTierOptions {
   BlockCompression compression = BlockCompression::none;  // compression of blocks at `place`
   // true: host_bytes applies only if the engine's cache is on a device; `place` is unused.
   bool on_host_of_device = false;
-  EvictionPolicy eviction = EvictionPolicy::lru;  // of host memory and of the folder
+  EvictionPolicy eviction = EvictionPolicy::lru;  // policy of host memory and of the folder
   int store_threshold = 0;             // a block is written when n prompts have used it; 0 or 1: at once
   int max_tracker_size = 64'000;       // maximum number of blocks whose uses are counted
   bool load_always = false;            // load blocks even if computing them is faster

@@ -123,7 +123,7 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0, size_ = 1;
   bool failed_ = false;
-  std::vector<std::deque<std::vector<std::byte>>> kept_;  // by rank: messages that no call has expected yet
+  std::vector<std::deque<std::vector<std::byte>>> kept_;  // index: rank; messages not expected yet
 };
 
 }  // namespace

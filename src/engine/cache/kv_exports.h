@@ -38,7 +38,7 @@ class KvExports {
 
   KvCacheSide& side_;
   std::uint64_t last_owner_ = 0;
-  std::map<std::uint64_t, Export> exports_;  // by StoreTask::owner
+  std::map<std::uint64_t, Export> exports_;  // key: StoreTask::owner
 };
 
 }  // namespace octavo

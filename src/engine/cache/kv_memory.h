@@ -68,7 +68,7 @@ class KvMemory {
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Run>> runs_;  // by group, in the order of the shared layout
+  std::vector<std::vector<Run>> runs_;  // index: group; runs are in the order of the shared layout
   bool in_host_memory_ = true;
   std::unique_ptr<Prefault> prefault_;  // last member, so that it ends before its memory is freed
 };

@@ -80,9 +80,9 @@ class DraftHead final : public Proposer {
   std::unique_ptr<LocalExecutor> executor_;
   std::vector<std::int32_t> tokens_;
   DraftHeadLimits limits_;
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // key: id of the sequence
 
-  std::vector<std::int32_t> filled_;  // by model block: number of leading tokens read
+  std::vector<std::int32_t> filled_;  // number of leading tokens read of each model block
   std::vector<Read> read_;            // sequences of the last step
   std::vector<Working> working_;
   // State of the current pass.

@@ -82,7 +82,7 @@ class DraftModel final : public Proposer {
   DraftModelLimits limits_;
   KvCache cache_;
   PrefixHasher hasher_;
-  std::unordered_map<std::uint64_t, Past> pasts_;  // by sequence
+  std::unordered_map<std::uint64_t, Past> pasts_;  // key: id of the sequence
   std::uint64_t turn_ = 0;
 
   std::vector<Working> working_;  // sequences that may get more draft tokens
@@ -90,8 +90,8 @@ class DraftModel final : public Proposer {
   Batch batch_;
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
-  PrefixMatch match_;              // scratch
-  std::vector<BlockId> given_up_;  // scratch
+  PrefixMatch match_;              // scratch memory
+  std::vector<BlockId> given_up_;  // scratch memory
 };
 
 }  // namespace octavo

@@ -17,7 +17,7 @@ class Acceptance {
   static constexpr int kOne = 1 << 12;
 
   void note(bool came_true);
-  int rate() const { return rate_; }  // in units of 1 / kOne
+  int rate() const { return rate_; }  // unit: 1 / kOne
 
  private:
   friend class DraftPolicy;

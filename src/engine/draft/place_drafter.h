@@ -61,7 +61,7 @@ class PlaceDrafter final : public Proposer {
   bool drawn_;
   Sampler sampler_;
   Buffer logits_;                                               // f32 [sequences, vocab]
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // key: id of the sequence
 
   std::vector<Read> read_;  // sequences of the last step
   std::vector<Working> working_;

@@ -43,14 +43,15 @@ class SuffixProposer final : public Proposer {
   double follow(const SuffixText& known, std::size_t matches, int most);
 
   SuffixOptions options_;
-  std::unordered_map<std::uint64_t, Own> own_;  // by sequence
+  std::unordered_map<std::uint64_t, Own> own_;  // key: id of the sequence
   SuffixText young_, old_;                      // kept answers, each followed by kEnd
   int young_answers_ = 0;
 
-  std::vector<Match> matches_;                  // scratch: longest first
-  std::vector<std::uint32_t> alive_;            // scratch: positions that match all draft tokens so far
-  std::vector<TokenId> draft_tokens_;           // scratch
-  std::vector<std::pair<TokenId, int>> votes_;  // scratch
+  std::vector<Match> matches_;                  // scratch memory, longest matches first
+  std::vector<std::uint32_t> alive_;            // scratch memory: positions that match all draft tokens so
+                                                // far
+  std::vector<TokenId> draft_tokens_;           // scratch memory
+  std::vector<std::pair<TokenId, int>> votes_;  // scratch memory
   double best_ = 0;                             // expected number of accepted tokens of the draft
 };
 

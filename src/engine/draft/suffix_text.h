@@ -29,8 +29,8 @@ class SuffixText {
   void link(std::uint32_t place);
 
   std::vector<TokenId> text_;
-  std::vector<std::uint32_t> before_;  // by position
-  std::vector<std::uint32_t> heads_;   // by bucket; the size is a power of two
+  std::vector<std::uint32_t> before_;  // index: position in the text
+  std::vector<std::uint32_t> heads_;   // index: bucket; the size is a power of two
 };
 
 }  // namespace octavo

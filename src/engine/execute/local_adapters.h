@@ -46,8 +46,8 @@ class LocalAdapters final : public AdapterSlots {
 
   Backend& backend_;
   std::optional<AdapterReader> reader_;
-  std::vector<Adapter> adapters_;             // by slot
-  std::vector<std::int32_t> sequence_slots_;  // by sequence of the step; empty: no adapters
+  std::vector<Adapter> adapters_;             // index: slot
+  std::vector<std::int32_t> sequence_slots_;  // adapter slot of each sequence; empty: no adapters
   std::vector<std::int32_t> item_slots_;      // adapter slots of the items being sorted; -1: no adapter
   Sorted tokens_, rows_;
 };

@@ -58,10 +58,10 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   SimulatedExecutorOptions options_;
   std::deque<Batch> waiting_;           // batches in the pipeline stages, oldest first
   std::vector<TokenId> slots_;          // stored tokens, by slot of the first cache group
-  std::vector<TokenId> next_;           // for each position in the batch, the token that follows it
+  std::vector<TokenId> next_;           // token after each position of the batch
   std::vector<TokenId> last_of_token_;  // token ids of the batch, with pending ids resolved
   std::vector<SequenceId> owner_;       // sequence of each token in the batch
-  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by sequence
+  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // key: id of the sequence
   std::deque<std::vector<SampledToken>> sampled_;            // results that are not collected yet
   std::vector<SampledToken> collected_;
   TokenId broken_after_ = -1;

@@ -48,11 +48,11 @@ class StepInputs {
 
   Part<std::int32_t> ids, positions, types;
   Part<std::int32_t> axes;                                     // [3, tokens]
-  std::vector<Part<std::int64_t>> slots;                       // by cache group
-  Part<std::int32_t> state_slots, state_starts, state_copies;  // for recurrent layers
+  std::vector<Part<std::int64_t>> slots;                       // index: cache group
+  Part<std::int32_t> state_slots, state_starts, state_copies;  // arrays for recurrent layers
   Part<std::int32_t> pending_tokens, pending_rows;
   Part<std::int32_t> adapter_tokens, adapter_starts;
-  Part<std::int32_t> image_rows;  // for the tokens of Batch::images: their rows, image after image
+  Part<std::int32_t> image_rows;  // rows of the tokens of Batch::images, image after image
 
  private:
   const Shape shape_;

@@ -34,7 +34,7 @@ struct Accepted {
   std::int64_t arrived_us = 0;
   int unfinished = 0;
   Hash128 identity;        // identity of its prefixes in the cache; valid once its adapter is known
-  bool scheduled = false;  // at least one answer has begun
+  bool scheduled = false;  // true: at least one answer has begun
 };
 
 struct Answer {
@@ -88,7 +88,7 @@ struct Answer {
   int cached_tokens = 0;
   int preemptions = 0;
   Output news;                                 // output of the current step, not sent yet
-  std::vector<TokenLogprobs> prompt_logprobs;  // of prompt positions 1, 2, ..: computed, not sent yet
+  std::vector<TokenLogprobs> prompt_logprobs;  // prompt positions 1, 2, ..: computed, but not sent yet
   int prompt_logprobs_count = 0;               // number of positions computed so far
 };
 

@@ -85,7 +85,7 @@ class AnswerTable {
   Inbox& inbox_;
   int engine_;
   Offer offer_;
-  std::vector<std::unique_ptr<Answer>> answers_;  // by index; null: unused
+  std::vector<std::unique_ptr<Answer>> answers_;  // null: unused index
   std::vector<AnswerIndex> unused_;
   std::vector<AnswerIndex> fresh_;  // answers whose outputs are not sent yet
   Counters counters_;

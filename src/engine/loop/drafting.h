@@ -23,7 +23,7 @@ class Drafting {
   struct Counters {
     std::int64_t drafts = 0;
     std::int64_t tokens = 0;
-    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // by position in the draft
+    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // index: position in the draft
   };
 
   // proposer: may be null. proposes: false on an asynchronous executor, because the next step is already

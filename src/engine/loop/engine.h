@@ -34,12 +34,12 @@ struct EngineParts {
   std::unique_ptr<Proposer> proposer{};  // null without speculative decoding
   DraftPolicy draft_policy{};
   MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty disables them
-  std::uint64_t seed = 0;              // for requests without a seed
+  std::uint64_t seed = 0;              // seed of requests that have none
   std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
   double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples; 0: none
-  std::optional<WorkFigures> work_figures{};  // for WorkStats; nullopt: no estimate
+  std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimate
   KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache
 };
 

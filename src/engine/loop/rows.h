@@ -50,7 +50,7 @@ class RowList {
   std::vector<std::int32_t> tokens_;
   std::vector<SampleRow> rows_;
   std::vector<RowOwner> owners_;
-  std::vector<std::vector<std::int32_t>> masks_;  // by row
+  std::vector<std::vector<std::int32_t>> masks_;  // index: row
 };
 
 // Selects the rows of a step while its forward pass runs.
@@ -73,7 +73,7 @@ class RowChooser {
   Scheduler& scheduler_;
   AnswerTable& answers_;
   Guidance& guidance_;
-  std::vector<TokenId> bans_;  // scratch
+  std::vector<TokenId> bans_;  // scratch memory
 };
 
 }  // namespace octavo

@@ -72,7 +72,7 @@ class MediaTable {
   std::int64_t tokens_ = 0;
   std::uint64_t uses_ = 0;
   bool blocked_ = false;        // true: the first waiting request needs memory that running requests use
-  std::vector<Entry> entries_;  // by slot
+  std::vector<Entry> entries_;  // index: slot
   std::optional<Begun> begun_;
   MediaCacheStats stats_;
   std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted requests are expired pointers

@@ -473,7 +473,7 @@ class Simulation {
   StepPlan plan_;
   std::vector<std::uint64_t> device_;                         // [block, offset]
   std::vector<std::uint64_t> states_;                         // [slot]
-  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
+  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // key: tag
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;
   std::int64_t steps_ = 0;

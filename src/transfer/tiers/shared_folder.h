@@ -39,7 +39,7 @@ class SharedFolder {
 
    private:
     SharedFolder& folder_;
-    const std::lock_guard<std::mutex> lock_;  // for threads of this process, which share the file's lock
+    const std::lock_guard<std::mutex> lock_;  // excludes threads of this process, which share the file's lock
   };
 
  private:
