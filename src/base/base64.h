@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// Adds padding.
+// The result has padding.
 std::string encode_base64(std::string_view bytes);
 
-// Padding is optional. Errors: a character outside of the alphabet, an impossible length.
+// Padding is optional. Errors: a character is outside the alphabet, or the length is impossible.
 Result<std::string> decode_base64(std::string_view text);
 
 }  // namespace octavo

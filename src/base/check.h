@@ -1,5 +1,6 @@
-// CHECK(condition) and CHECK(condition, "text {}", value): a false condition is a bug in Octavo. Prints file
-// and line, the condition and the values, then aborts. Active in all builds, so keep it out of inner loops.
+// CHECK(condition) and CHECK(condition, "text {}", value). If the condition is false, Octavo has a bug:
+// CHECK prints file and line, the condition and the values, then aborts. CHECK is active in all builds, so
+// do not use it in inner loops.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The monotonic clock. Rooms that decide (schedule, kv, fleet) take time as an argument instead.
+// The monotonic clock. Modules that decide (schedule, kv, fleet) take the time as an argument instead.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Distance between two names, for errors that suggest the name that was meant.
+// Distance between two names, used by errors that suggest a similar name.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace octavo {
 
-// Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The `most` known names that are most similar to a name, the most similar first.
+// The `most` known names that are most similar to `name`, the most similar first.
 std::vector<std::string_view> nearest_names(std::string_view name, std::vector<std::string_view> known,
                                             std::size_t most);
-// The known name that a name with a typing error means; "" if none is similar enough.
+// The known name that was probably meant, if `name` has a typing error; "": no known name is similar
+// enough.
 std::string_view meant_name(std::string_view name, std::vector<std::string_view> known);
 
 }  // namespace octavo

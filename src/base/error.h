@@ -1,9 +1,9 @@
-// Errors are values, never exceptions:
+// Errors are values; exceptions are not used:
 //
 //   Result<Tokenizer> t = Tokenizer::load(path);
 //   if (!t) return std::unexpected(t.error());      // or: TRY(Tokenizer t, Tokenizer::load(path));
 //
-// A bug in Octavo is not an Error; it is a failed CHECK (base/check.h).
+// An Error is never a bug in Octavo; a bug is a failed CHECK (base/check.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -16,31 +16,31 @@
 
 namespace octavo {
 
-// The kind of failure. Each edge (exit code, HTTP status, finish reason) maps it in one table.
+// The kind of failure. Exit codes, HTTP statuses and finish reasons each have one table that maps it.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,    // the caller's input is wrong: exit code 2, HTTP 400
-  not_found,           // a file, model or route that does not exist: HTTP 404
-  unsupported,         // valid, but Octavo does not support it
-  corrupt,             // a file that contradicts itself
-  io,                  // the operating system refused
-  resource_exhausted,  // a limit was reached: queue full, pool too small; HTTP 429 or 503
-  unavailable,         // shutting down, or not ready yet: HTTP 503
-  internal,            // a failure that is not the caller's fault: HTTP 500
+  not_found,           // a file, model or route does not exist: HTTP 404
+  unsupported,         // the input is valid, but Octavo does not support it
+  corrupt,             // a file contradicts itself
+  io,                  // the operating system reported an error
+  resource_exhausted,  // a limit is reached, such as a full queue or pool: HTTP 429 or 503
+  unavailable,         // the server is shutting down or not ready yet: HTTP 503
+  internal,            // a failure not caused by the caller: HTTP 500
 };
 
 std::string_view name(ErrorCode code);
 
 struct Error {
   ErrorCode code;
-  std::string message;  // one line for people; names the exceeded limit
-  std::string field;    // the invalid input field, or ""
+  std::string message;  // one line for people; it names the limit that was exceeded
+  std::string field;    // name of the invalid input field; "": none
 };
 
 template <class T = void>
 using Result = std::expected<T, Error>;
 
-// failure(code, "{} blocks needed, {} free", a, b): builds the unexpected value that a Result function
-// returns.
+// failure(code, "{} blocks needed, {} free", a, b): makes the unexpected value that a function with a
+// Result returns.
 template <class... Args>
 std::unexpected<Error> failure(ErrorCode code, fmt::format_string<Args...> text, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), {}});
@@ -53,7 +53,7 @@ std::unexpected<Error> field_failure(std::string_view field, ErrorCode code, fmt
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), std::string(field)});
 }
 
-// The most common failure: the named field of the caller's input is invalid.
+// failure() for the most common case: the named field of the caller's input is invalid.
 template <class... Args>
 std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args...> text, Args&&... args) {
   return field_failure(field, ErrorCode::invalid_argument, text, std::forward<Args>(args)...);
@@ -71,7 +71,6 @@ std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args..
 // TRY(auto x, f()): unwraps a Result, or returns its error from the enclosing function.
 #define TRY(declaration, ...) OCTAVO_TRY_AS(OCTAVO_CONCAT(octavo_try_, __LINE__), declaration, __VA_ARGS__)
 
-// TRY_VOID(f()): TRY for Result<void>.
 #define TRY_VOID(...)                                           \
   do {                                                          \
     if (auto octavo_result = (__VA_ARGS__); !octavo_result)     \

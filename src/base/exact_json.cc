@@ -18,7 +18,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Key of numbers beyond 64 bits. Clients cannot send it: the parser refuses control characters in keys.
+// Key of objects that store numbers beyond 64 bits. Clients cannot send this key, because the parser
+// refuses control characters in keys.
 constexpr std::string_view kNumberKey = "\x01number";
 static_assert(kNumberKey.size() == 7);
 
@@ -53,9 +54,10 @@ Digits digits_of(std::string_view number) {
   return out;
 }
 
-// Whether the shortest text of the double is the same number.
+// True if the double's shortest text gives the same number.
 bool holds(double value, std::string_view text) {
-  if (text.find_first_of(".eE") == std::string_view::npos) return false;  // a whole number beyond 64 bits
+  // a whole number of more than 64 bits
+  if (text.find_first_of(".eE") == std::string_view::npos) return false;
   if (!std::isfinite(value)) return false;
   return digits_of(text) == digits_of(fmt::format("{}", value));
 }

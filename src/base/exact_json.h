@@ -1,5 +1,5 @@
-// JSON trees in which each number keeps its exact value. Boost.JSON numbers have 64 bits; a number that does
-// not fit is stored as an object with one reserved key and the number's text.
+// JSON trees in which each number keeps its exact value. Boost.JSON numbers have 64 bits. A number that
+// does not fit is stored as an object with one reserved key, whose value is the number's text.
 #pragma once
 
 #include <boost/json/storage_ptr.hpp>
@@ -14,22 +14,21 @@ namespace octavo {
 
 inline constexpr std::size_t kExactJsonDepthMax = 256;
 
-// Parses the value at the start of a text. `taken` is the number of bytes read, up to the error if there is
-// one.
+// Parses the value at the start of a text. taken: set to the number of bytes read; after an error, the
+// number of bytes before it.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error, std::size_t& taken,
                                     boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);
-// Parses the whole text as one value.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
                                     boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);
 
-// The text of a number that does not fit into 64 bits; null for any other value.
+// The text of a number that does not fit into 64 bits; null: the value is of another kind.
 const boost::json::string* long_number(const boost::json::value& value);
-// A number rounded to a double; nullopt for other values.
+// The number, rounded to a double; nullopt: the value is not a number.
 std::optional<double> rounded_number(const boost::json::value& value);
 
-// Compact JSON. Numbers keep their value, and stay whole numbers or fractions as parsed.
+// Compact JSON. Numbers keep their value; whole numbers stay whole numbers, and fractions stay fractions.
 std::string exact_json_text(const boost::json::value& value);
 
 }  // namespace octavo

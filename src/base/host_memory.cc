@@ -13,16 +13,16 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-// Names of a cgroup's files, by version.
+// File names of a cgroup, by version.
 struct Names {
   std::string_view limit, used;
-  std::string_view files, idle_files;  // fields of memory.stat: pages of files, which the system can drop
+  std::string_view files, idle_files;  // fields of memory.stat: file pages that can be dropped
 };
 constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file",
                           "total_inactive_file"};
 constexpr Names kVersion2{"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// Reads a single number; kNone if the file is missing or says "max".
+// Reads a single number. kNone: the file is missing or contains "max".
 std::uint64_t number_in(const fs::path& path) {
   std::uint64_t value = 0;
   return std::ifstream(path) >> value ? value : kNone;

@@ -1,4 +1,4 @@
-// Typed fields of options that are JSON, such as vLLM's --kv-events-config.
+// Reads typed fields of options whose value is a JSON object, such as vLLM's --kv-events-config.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -21,7 +21,6 @@ inline Result<> read_field(const boost::json::value& value, std::string_view fie
   return {};
 }
 
-// An integer in [min, max].
 template <class Integer>
 Result<> read_field(const boost::json::value& value, std::string_view field, Integer min, Integer max,
                     Integer& out) {

@@ -1,4 +1,4 @@
-// Format of log lines. Set once by app/.
+// Format of log lines. app/ sets it once.
 #pragma once
 
 #include <cstdint>

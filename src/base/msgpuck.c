@@ -1,3 +1,4 @@
-/* The tables and functions of msgpuck.h: Debian's libmsgpuck.a has them as code that no shared library can take. */
+/* Defines the tables and functions of msgpuck.h. Debian's libmsgpuck.a cannot be linked into a shared
+   library, because its code is not position-independent. */
 #define MP_SOURCE 1
 #include <msgpuck.h>

@@ -1,4 +1,4 @@
-// Limits a failed allocation to the request that caused it.
+// Turns a failed allocation into an error of the request that caused it.
 #pragma once
 
 #include <new>
@@ -13,7 +13,7 @@ inline Error out_of_memory() {
           {}};
 }
 
-// Runs the work. A failed allocation becomes an error (unavailable) of this request only.
+// Runs `work`. A failed allocation becomes an error (unavailable), so that other requests continue.
 template <class Work>
 auto within_memory(Work&& work) -> decltype(work()) {
   try {

@@ -1,6 +1,6 @@
-// Structs as bytes, field after field, for messages between programs of one release. Numbers are
-// little-endian; texts and vectors follow their size. Fields are found by reflection; both ends compare the
-// layout_hash of their messages.
+// Structs as bytes, for messages between programs of one release. Fields follow one another. Numbers are
+// little-endian; texts and vectors begin with their size. Fields are found by reflection. Both ends compare
+// the layout_hash of their messages.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@ namespace octavo {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Specialised for a class that is no aggregate: `As`, an aggregate; As out(const T&); bool in(const As&, T&).
+// Specialise this for a class that is not an aggregate. Members: `As`, an aggregate; As out(const T&); bool
+// in(const As&, T&).
 template <class T>
 struct Packed;
 
@@ -31,7 +32,7 @@ concept PackedScalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
 concept PackedAs = requires { typename Packed<T>::As; };
 
-// Appends to a std::string or a vector of std::byte.
+// Appends bytes to a std::string or a vector of std::byte.
 template <class Bytes>
 class Packer {
  public:
@@ -94,13 +95,14 @@ class Packer {
   Bytes& out_;
 };
 
-// Once bytes are missing or a value is out of range, good() is false and nothing more is read.
+// Reads fields. If bytes are missing or a value is out of range, good() becomes false and nothing more is
+// read.
 class Unpacker {
  public:
   explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   bool good() const { return good_; }
-  bool complete() const { return good_ && bytes_.empty(); }  // nothing follows
+  bool complete() const { return good_ && bytes_.empty(); }  // true: all bytes are read
 
   void get(bool& value) {
     std::uint8_t byte = 0;
@@ -122,7 +124,7 @@ class Unpacker {
       items.resize(size(sizeof(T)));
       take(items.data(), items.size() * sizeof(T));
     } else {
-      items.resize(size(1));  // each item takes a byte or more
+      items.resize(size(1));  // each item takes at least one byte
       for (T& item : items) get(item);
     }
   }
@@ -166,7 +168,7 @@ class Unpacker {
     good_ = good_ && kind < sizeof...(Kinds);
     if (good_) ((kind == Kinds && (get(value.template emplace<Kinds>()), true)) || ...);
   }
-  // Number of items that follow; 0 when the bytes cannot hold them.
+  // Reads the number of items that follow. 0: the remaining bytes cannot contain them.
   std::size_t size(std::size_t item_bytes) {
     std::uint64_t items = 0;
     get(items);
@@ -192,7 +194,7 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 }
 
 template <class T>
-struct Of {  // an aggregate: its fields in order
+struct Of {  // an aggregate: hashes its fields in order
   static constexpr std::uint64_t add(std::uint64_t hash) {
     constexpr std::size_t fields = boost::pfr::tuple_size_v<T>;
     hash = mix(hash, 0x100 + fields);
@@ -218,7 +220,7 @@ struct Of<T> {
   static constexpr std::uint64_t add(std::uint64_t hash) { return Of<typename Packed<T>::As>::add(hash); }
 };
 
-// The number of a template, then the types that it holds.
+// Hashes the number of a template, then the types of its arguments.
 template <std::uint64_t kTemplate, class... Held>
 struct OfHeld {
   static constexpr std::uint64_t add(std::uint64_t hash) {
@@ -240,12 +242,12 @@ struct Of<std::variant<Alternatives...>> : OfHeld<5, Alternatives...> {};
 template <class T, std::size_t N>
 struct Of<std::array<T, N>> : OfHeld<16 + N, T> {};
 template <class T>
-struct Of<std::span<const T>> : OfHeld<2, T> {};  // is read as a vector
+struct Of<std::span<const T>> : OfHeld<2, T> {};  // a span is read back as a vector
 
 }  // namespace layout
 
-// Hash of the types of all fields, to any depth, in their order. Messages with different hashes have
-// different bytes.
+// Hash of the types of all fields, nested ones included, in their order. Messages that differ in this hash
+// have different bytes.
 template <class... Messages>
 constexpr std::uint64_t layout_hash() {
   std::uint64_t hash = 0;
@@ -253,7 +255,7 @@ constexpr std::uint64_t layout_hash() {
   return hash;
 }
 
-// Whether these, packed one after the other, are read as a Message.
+// True if these fields, packed one after the other, can be read as a Message.
 template <class Message, class... Fields>
 constexpr bool packs_as() {
   std::uint64_t hash = layout::mix(0, 0x100 + sizeof...(Fields));
@@ -261,7 +263,8 @@ constexpr bool packs_as() {
   return hash == layout_hash<Message>();
 }
 
-// Index of Message among the alternatives of a variant, as packed; their number: it is none of them.
+// Index of Message among the alternatives of a variant. If it is not one of them: the number of
+// alternatives.
 template <class Message, class... Alternatives>
 constexpr std::uint8_t kind_in(const std::variant<Alternatives...>*) {
   std::uint8_t kind = 0;

@@ -61,7 +61,7 @@ TEST(Pack, BytesThatAreMissingAreFound) {
 
 TEST(Pack, AValueOutOfRangeIsFound) {
   std::string bytes = packed(some());
-  bytes[0] = 2;  // a bool
+  bytes[0] = 2;  // not a valid bool
   Unpacker unpacker(std::as_bytes(std::span(bytes)));
   Outer read;
   unpacker.get(read);
@@ -78,7 +78,7 @@ TEST(Pack, AVectorIsNoLongerThanItsBytes) {
   EXPECT_TRUE(numbers.empty());
 }
 
-// The same struct with one change each.
+// The same struct, each time with one change.
 struct OneMore {
   std::int32_t a;
   std::string b;

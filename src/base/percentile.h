@@ -5,8 +5,8 @@
 
 namespace octavo {
 
-// Percentile of `count` > 0 values; at(i) is the i-th in ascending order. Interpolates linearly between
-// neighbours, as numpy does.
+// Percentile of `count` values, count > 0. at(i): the i-th value in ascending order. Interpolates linearly
+// between neighbours, as numpy does.
 template <class At>
 double percentile(std::uint64_t count, double percent, At&& at) {
   const double place = percent / 100 * static_cast<double>(count - 1);

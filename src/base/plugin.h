@@ -1,4 +1,4 @@
-// Shared libraries that are loaded on first use, because they need libraries that few machines have.
+// Shared libraries that are loaded at first use, because they depend on libraries that few machines have.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace octavo {
 
 // Returns a function of such a library. Searches only beside the program and where it is installed, because
-// other folders may be writable by others. for_all: libraries that it loads see its symbols. Errors:
-// unsupported if the library is missing or cannot be loaded; corrupt if it lacks the function.
+// other users may write to other folders. for_all: if true, later loaded libraries see its symbols. Errors:
+// unsupported, the library is missing or cannot be loaded; corrupt, it has no such function.
 Result<void*> plugin_function(const std::string& library, const char* function, bool for_all = false);
 
 }  // namespace octavo

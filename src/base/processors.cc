@@ -62,7 +62,7 @@ std::vector<std::vector<int>> numa_nodes(const std::filesystem::path& root) {
   std::vector<std::vector<int>> nodes(static_cast<std::size_t>(listed->back()) + 1);
   for (const int node : *listed) {
     auto processors = read_processor_list(first_line(folder / ("node" + std::to_string(node)) / "cpulist"));
-    if (!processors) continue;  // a node with memory but no processors
+    if (!processors) continue;  // the node has memory but no processors
     if (known) std::erase_if(*processors, [&](int processor) { return !may_use(allowed, processor); });
     nodes[static_cast<std::size_t>(node)] = *std::move(processors);
   }

@@ -10,16 +10,16 @@
 
 namespace octavo {
 
-// Parses a list such as "0-3,8", the format of the kernel and numactl, in ascending order. Errors:
-// invalid_argument.
+// Parses a list such as "0-3,8", in the format of the kernel and of numactl. The result is ascending.
+// Errors: invalid_argument.
 Result<std::vector<int>> read_processor_list(std::string_view text);
 
-// For each NUMA node, by number: the processors that this process may use. A node without processors has an
-// empty list. Empty if /sys below `root` lists no nodes.
+// For each NUMA node, by number: the processors that this process may use; empty for a node without
+// processors. The result is empty if /sys below `root` lists no nodes.
 std::vector<std::vector<int>> numa_nodes(const std::filesystem::path& root = "/");
 
 // Restricts the calling thread, and threads that it starts later, to these processors. Errors:
-// invalid_argument if it may use none of them.
+// invalid_argument, the process may use none of them.
 Result<> bind_thread(std::span<const int> processors);
 
 }  // namespace octavo

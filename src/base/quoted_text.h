@@ -1,4 +1,4 @@
-// Untrusted text for errors and logs.
+// Quotes untrusted text for errors and logs.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-// The text between double quotes. Quotes, backslashes, control characters and invalid UTF-8 are escaped.
-// Replaces fmt's {:?}, which aborts on invalid UTF-8 (fmt 9.1).
+// The text in double quotes. Quotes, backslashes, control characters and invalid UTF-8 are escaped. It
+// replaces fmt's {:?}, which aborts on invalid UTF-8 (fmt 9.1).
 std::string quoted_text(std::string_view text);
 
 }  // namespace octavo

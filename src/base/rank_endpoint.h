@@ -1,11 +1,12 @@
-// ZeroMQ endpoint of each data-parallel rank of a server, by vLLM's rule.
+// The ZeroMQ endpoint of each data-parallel rank of a server, as in vLLM.
 #pragma once
 
 #include <string>
 
 namespace octavo {
 
-// Adds the rank to a TCP port; other endpoints get a suffix. Rank 0 and "" stay unchanged.
+// Adds the rank to the port of a TCP endpoint; other endpoints get a suffix. For rank 0 or "" the result is
+// `endpoint`.
 std::string rank_endpoint(const std::string& endpoint, int rank);
 
 }  // namespace octavo

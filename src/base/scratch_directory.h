@@ -1,4 +1,4 @@
-// For tests: a new directory that no other process or build uses; removed with the object.
+// For tests: a new directory that no other process or build uses. The destructor removes it.
 #pragma once
 
 #include <gtest/gtest.h>

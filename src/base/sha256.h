@@ -16,7 +16,7 @@ class Sha256 {
   ~Sha256();
 
   void add(std::span<const std::byte> bytes);
-  std::string hex();  // 64 lower-case digits; add no bytes after this call
+  std::string hex();  // 64 lower-case hexadecimal digits; no bytes may be added after this call
 
  private:
   struct State;

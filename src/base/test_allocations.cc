@@ -1,4 +1,5 @@
-// A separate file, so that no compiler inlines new and delete and reports them as mismatched.
+// In a separate file, so that the compiler does not inline new and delete and then report them as
+// mismatched.
 #include "base/test_allocations.h"
 
 #include <atomic>
@@ -37,7 +38,8 @@ void* operator new(std::size_t bytes) { return octavo::counted_or_thrown(bytes, 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return octavo::counted_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }
-// Used by std::stable_sort and others. AddressSanitizer has its own, and free() cannot take its memory.
+// Used by std::stable_sort and others. Without this operator, AddressSanitizer's would be used, and free()
+// does not accept its memory.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return octavo::counted(bytes, alignof(std::max_align_t));
 }

@@ -1,14 +1,15 @@
-// For tests that link test_allocations: counts the program's allocations, and can make some fail.
+// For tests that link test_allocations: counts the allocations of the program, and can make some of them
+// fail.
 #pragma once
 
 #include <cstddef>
 
 namespace octavo {
 
-// Number of calls of operator new.
+// Number of calls of operator new so far.
 long allocations();
 
-// While this object exists, operator new fails for this number of bytes or more.
+// While this object exists, operator new fails for sizes of at least this number of bytes.
 class ScarceMemory {
  public:
   explicit ScarceMemory(std::size_t bytes);

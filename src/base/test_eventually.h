@@ -6,7 +6,8 @@
 
 namespace octavo {
 
-// False after two minutes, which is longer than any state of a test takes on a busy machine.
+// Waits until the condition is true. False: it was not true within two minutes, which is enough on a busy
+// machine.
 template <class Condition>
 bool eventually(Condition&& condition) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);

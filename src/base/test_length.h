@@ -1,4 +1,4 @@
-// For tests: how many cases of a long test run. `make test-long` sets OCTAVO_LONG_TESTS.
+// For tests: the number of cases that a long test runs. `make test-long` sets OCTAVO_LONG_TESTS.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace octavo {
 
-// Sanitized tests take several times as long, and one case of a kind shows what a sanitizer can see.
+// Factor for sanitizers: tests take several times as long, and one case of each kind shows what a sanitizer
+// can find.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int kFewer = 4;
 #else
@@ -18,11 +19,11 @@ inline constexpr int kFewer = 1;
 
 inline bool long_tests() { return std::getenv("OCTAVO_LONG_TESTS") != nullptr; }
 
-// Number of random rounds: `all` in a long run, else all / one_of.
+// Number of random rounds: `all` in a long run, otherwise all / one_of.
 inline int rounds(int all, int one_of) { return long_tests() ? all : std::max(1, all / (one_of * kFewer)); }
 
-// For tests that cross cases with variants: whether this pair runs. In a short run each case meets one
-// variant in `one_of`, and other cases meet the other variants.
+// For tests that combine cases with variants: true if this pair runs. In a short run each case runs with
+// one of `one_of` variants; different cases run with different variants.
 inline bool chosen(const std::string& name, std::size_t way, std::size_t one_of) {
   return long_tests() || (std::hash<std::string>()(name) + way) % (one_of * kFewer) == 0;
 }

@@ -16,8 +16,8 @@
 namespace octavo {
 namespace {
 
-// About 50 microseconds: longer than the gaps between operators of a step, short enough that an idle engine
-// costs nothing.
+// About 50 microseconds. This is longer than the gaps between operators of a step, and so short that an
+// idle engine uses no processor time.
 constexpr int kSpins = 4000;
 
 constexpr std::int32_t kStop = -1;
@@ -64,7 +64,7 @@ void ThreadPool::run(Job job, void* context, std::int64_t count, Taking taking) 
   }
 }
 
-// Takes units until none are left.
+// Takes and runs units until none is left.
 void ThreadPool::work(int rank) {
   std::int32_t done = 0;
   for (std::int32_t left = untaken_.load(std::memory_order_relaxed); left > 0;) {
@@ -98,7 +98,7 @@ int usable_processors() {
   cpu_set_t allowed;
   int count = 1;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) count = CPU_COUNT(&allowed);
-  // cgroup v2: "quota period" in microseconds, or "max period".
+  // cgroup v2: the file contains "quota period", in microseconds, or "max period".
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
   double period = 0;

@@ -21,7 +21,7 @@ Result<std::unique_ptr<ArrivalWatch>> ArrivalWatch::start(std::span<const int> s
     return epoll_ctl(watch->epoll_.fd(), EPOLL_CTL_ADD, fd, &event) == 0;
   };
   bool added = add(watch->stop_.fd(), EPOLLIN);
-  for (const int socket : sockets) added = added && add(socket, EPOLLONESHOT);  // not armed
+  for (const int socket : sockets) added = added && add(socket, EPOLLONESHOT);  // added, but not armed
   if (!added)
     return failure(ErrorCode::io, "cannot watch {} sockets: {}", sockets.size(), std::strerror(errno));
   watch->thread_ = std::thread([w = watch.get()] { w->run(); });

@@ -1,4 +1,4 @@
-// Watches sockets on a separate thread while their owner is idle.
+// A separate thread that watches sockets while their owner is idle.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ namespace octavo {
 
 class ArrivalWatch {
  public:
-  // wake: called on the watch's thread. Error (io): the system refuses the descriptors.
+  // wake: called on the watch's thread. Error (io): the operating system refuses the descriptors.
   static Result<std::unique_ptr<ArrivalWatch>> start(std::span<const int> sockets,
                                                      std::function<void()> wake);
   ~ArrivalWatch();
 
-  // Reports the next time that a socket has data or is closed: one call of `wake` for each socket.
+  // Calls `wake` once for each socket, the next time that it has data or is closed.
   void arm();
 
  private:

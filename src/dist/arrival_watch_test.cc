@@ -17,7 +17,7 @@ TEST(ArrivalWatch, ReportsDataAndTheEndOnceAfterEachArm) {
   char byte = 'x';
   ASSERT_EQ(write(peer.fd(), &byte, 1), 1);
   EXPECT_FALSE(calls.try_acquire()) << "it is not armed";
-  watch->arm();  // also reports data that arrived before
+  watch->arm();  // also reports data that arrived before this call
   calls.acquire();
   ASSERT_EQ(write(peer.fd(), &byte, 1), 1);
   EXPECT_FALSE(calls.try_acquire()) << "one call for each arm";

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Memory of group `index` of the layout, for its member `rank`.
+// Options of group `index` of the layout, for its member `rank`.
 SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::size_t index,
                                        const std::vector<int>& members) {
   const RankLayout& layout = options.layout;
@@ -20,7 +20,7 @@ SharedMemoryGroupOptions group_options(const HostGroupsOptions& options, std::si
   if (layout.pipeline == 1) return group;
   const auto stages = static_cast<std::size_t>(layout.pipeline);
   if (index == 0) {
-    // Begin and end of each step, and the same number of other messages.
+    // Each step has two messages, for begin and end; there may be two other messages per step.
     group.slots = std::bit_ceil(4 * stages);
     group.slot_bytes = options.told_bytes;
   } else if (layout.stage(members.front()) != layout.stage(members.back())) {

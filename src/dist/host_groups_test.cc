@@ -14,7 +14,7 @@ namespace {
 constexpr int kSteps = 60;
 constexpr std::size_t kSlotBytes = 4096;
 
-// A step as in RankedExecutor: all ranks receive the begin, with a number. The last stage receives the end of
+// A step as in RankedExecutor. All ranks receive `begin` with a number. The last stage receives `end` of
 // the oldest step.
 enum class Order : std::uint8_t { begin, end, stop };
 
@@ -25,7 +25,7 @@ void tell(ProcessGroup& all, Order order, int number = 0) {
   all.broadcast(message);
 }
 
-// Each stage adds one to the numbers that it passes on; ranks of a stage sum them.
+// Each stage adds one to the numbers that it sends on; the ranks of a stage sum them.
 void compute(RankGroups& groups, const RankLayout& layout, int step, std::size_t count) {
   std::vector<float> rows(count, static_cast<float>(step));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(rows));
@@ -38,7 +38,7 @@ void compute(RankGroups& groups, const RankLayout& layout, int step, std::size_t
   EXPECT_EQ(rows.back(), static_cast<float>(step + layout.pipeline));
 }
 
-// Begins steps until every stage has one, then repeatedly ends the oldest and begins another.
+// Begins steps until every stage has one. Then repeatedly ends the oldest step and begins another.
 void lead(RankGroups& groups, const RankLayout& layout, std::size_t count) {
   std::deque<int> launched;
   for (int step = 0; step < kSteps || !launched.empty(); ++step) {
@@ -96,7 +96,7 @@ void run_steps(const RankLayout& layout, std::size_t count) {
     });
 }
 
-// Any number of stages with steps in flight, with outputs below and above a slot.
+// With several stages there are several steps in flight. Outputs are smaller or larger than a slot.
 TEST(HostGroups, StagesDoNotWaitForEachOtherWithoutEnd) {
   for (const int stages : {1, 2, 3, 4, 6})
     for (const std::size_t bytes : {std::size_t{64}, kSlotBytes, 3 * kSlotBytes + 64})

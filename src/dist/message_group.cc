@@ -8,9 +8,10 @@
 namespace octavo {
 namespace {
 
-// Maximum message size: MPI counts in ints, and receive buffers stay small.
+// Maximum bytes of a message. MPI counts in ints, and receive buffers should be small.
 constexpr std::size_t kMessageBytes = std::size_t{16} << 20;
-// Above this size, a sum takes two exchanges: each rank sums a part and sends the result to the others.
+// Above this number of bytes a sum takes two exchanges: each rank sums one part, then sends the result to
+// the others.
 constexpr std::size_t kScatterBytes = 64 << 10;
 
 // Calls piece(begin, size) for pieces of at most `most` items.
@@ -46,7 +47,7 @@ void MessageGroup::all_reduce(std::span<float> values) {
   });
 }
 
-// Every rank gets all values and adds them.
+// Every rank gathers all values and adds them.
 void MessageGroup::gather_and_add(std::span<float> values) {
   others_.resize(members_.size() * values.size());
   for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -58,7 +59,7 @@ void MessageGroup::gather_and_add(std::span<float> values) {
   if (exchange()) add_in_order(values, values.size());
 }
 
-// Every rank sums one part, and gets the sums of the other parts.
+// Every rank adds one part, then gets the sums of the other parts.
 void MessageGroup::scatter_and_add(std::span<float> values) {
   const std::size_t each = (values.size() + members_.size() - 1) / members_.size();
   const auto part = [&](std::size_t i) {
@@ -83,7 +84,8 @@ void MessageGroup::scatter_and_add(std::span<float> values) {
   exchange();
 }
 
-// others_[i * stride ..] of all ranks; for this one, `mine`.
+// Adds the values of all ranks to `mine`, in the order of ranks. Rank i's values begin at others_[i *
+// stride].
 void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
   std::ranges::copy(mine,
                     others_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank_) * stride));
@@ -94,7 +96,7 @@ void MessageGroup::add_in_order(std::span<float> mine, std::size_t stride) {
 
 void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.empty() || all.size() == mine.size() * members_.size());
-  // Ranks that do not need the parts receive them too, because messages are received in order.
+  // Ranks that do not need the parts also receive them, because messages are received in order.
   std::vector<std::byte> unused(all.empty() ? mine.size() * members_.size() : 0);
   if (all.empty()) all = unused;
   in_pieces(mine.size(), kMessageBytes, [&](std::size_t begin, std::size_t count) {

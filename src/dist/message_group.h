@@ -8,8 +8,8 @@ namespace octavo {
 
 class MessageGroup final : public ProcessGroup {
  public:
-  // members: ranks of the transport that form the group, in order, including this process. One thread uses
-  // all groups of a transport. The transport must outlive the group.
+  // members: ranks of the transport that form the group, in order; they include this process. Only one
+  // thread may use the groups of a transport. The transport must outlive the group.
   MessageGroup(Transport& transport, std::vector<int> members);
 
   int rank() const override { return rank_; }
@@ -35,7 +35,6 @@ class MessageGroup final : public ProcessGroup {
   int timeout_ms_ = 0;
   std::optional<Error> failure_;
 
-  // State of the current operation.
   std::vector<Transport::Send> sends_;
   std::vector<Transport::Receive> receives_;
   std::vector<float> others_;

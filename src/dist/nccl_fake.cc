@@ -1,5 +1,6 @@
-// Test-only library with NCCL's names, for ranks that are threads of one process with values in host memory.
-// NCCL does not define the order of a sum, so this library starts with another rank for each number.
+// Test-only library with NCCL's functions. Its ranks are threads of one process, and values are in host
+// memory. NCCL does not define the order of addition, so this library begins with a different rank for each
+// number.
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +23,7 @@ struct Piece {
   std::size_t bytes;
 };
 
-// Request of a rank, shared by all ranks.
+// Arguments of one rank's call; all ranks of the communicator can read it.
 struct Call {
   enum Kind { reduce, gather, broadcast } kind;
   const void* from;
@@ -41,9 +42,9 @@ struct World {
   int joined = 0, arrived = 0, round = 0, code = 0;
   bool lost = false;
   std::vector<Call> calls;
-  std::map<std::pair<int, int>, std::deque<Piece>> sent;  // sent and not received yet
+  std::map<std::pair<int, int>, std::deque<Piece>> sent;  // pieces sent but not received yet
 
-  // Ranks wait for each other in such a call.
+  // Waits until all ranks of the communicator have made this call.
   int meet(int rank, const Call& call) {
     std::unique_lock lock(mutex);
     calls[static_cast<std::size_t>(rank)] = call;
@@ -117,12 +118,12 @@ struct ncclComm {
 };
 
 namespace {
-// State of this thread's group call.
+// true: this thread is between ncclGroupStart and ncclGroupEnd
 thread_local bool grouping = false;
 thread_local ncclComm* grouped = nullptr;
 thread_local std::vector<Piece> sends, receives;
 
-// As in NCCL, ncclCommGetAsyncError reports later errors.
+// Stores the error for ncclCommGetAsyncError, as NCCL does.
 int noted(ncclComm* comm, int code) {
   comm->lost |= code == kLost;
   return code == kLost ? 0 : code;

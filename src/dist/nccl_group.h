@@ -1,9 +1,9 @@
-// Ranks with values on GPUs, over NCCL, plus a group over host memory. The host group carries messages
+// A group of ranks whose values are on GPUs; it uses NCCL. A second group over host memory sends messages
 // between programs (broadcast() of a vector, barrier()) and detects dead ranks.
 //
-// Sums are bit-identical to those of the other groups. NCCL's order of addition depends on its algorithm and
-// on the position in the message, and so on the batch. With two ranks only one order exists. With more ranks,
-// each rank gathers all values and adds them itself.
+// Sums are bit-identical to those of the other groups. NCCL adds in an order that depends on its algorithm
+// and on the position in the message, and so on the batch. With two ranks there is only one order. With
+// more ranks, each rank gathers all values and adds them itself.
 #pragma once
 
 #include <memory>
@@ -18,24 +18,24 @@ class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
 
-  virtual void* stream() = 0;  // cudaStream_t of the values
-  // Device memory that is kept for the next call. Error: out of memory.
+  virtual void* stream() = 0;  // CUDA stream that computes the values
+  // Device memory that stays allocated for the next call. Error: not enough memory.
   virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
-  // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order, over `parts_count` parts.
+  // Enqueues sum[i] = parts[i] + parts[count + i] + .., in this order; there are `parts_count` parts.
   virtual void add_parts(float* sum, const float* parts, std::size_t count, int parts_count) = 0;
 };
 
 class NcclGroup final : public ProcessGroup {
  public:
-  // Collective. host: a group of the same ranks. It and the device must outlive this group. Errors: NCCL's,
-  // of any rank.
+  // Collective. host: a group of the same ranks. `host` and `device` must outlive this group. Errors:
+  // NCCL's error on any rank.
   static Result<std::unique_ptr<NcclGroup>> create(std::shared_ptr<const NcclLibrary> nccl,
                                                    NcclDevice& device, ProcessGroup& host);
   ~NcclGroup() override;
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
-  // These four functions take device memory and enqueue on its stream.
+  // These four functions take device memory and enqueue work on the device's stream.
   void all_reduce(std::span<float> values) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) override;
@@ -43,7 +43,7 @@ class NcclGroup final : public ProcessGroup {
   void broadcast(std::vector<std::byte>& message) override { host_.broadcast(message); }
   void barrier() override { host_.barrier(); }
   void set_timeout_ms(int ms) override { host_.set_timeout_ms(ms); }
-  // Includes asynchronous errors of NCCL.
+  // Also reports NCCL's asynchronous errors.
   const std::optional<Error>& failure() const override;
 
  private:

@@ -1,4 +1,4 @@
-// Tests with a fake NCCL library (nccl_fake.cc), on host memory.
+// Tests with a fake NCCL library (nccl_fake.cc), whose values are in host memory.
 #include "dist/nccl_group.h"
 
 #include <filesystem>
@@ -36,7 +36,8 @@ std::shared_ptr<const NcclLibrary> fake() {
       .value();
 }
 
-// Runs `body` on each rank, a thread instead of a process. rank_gone: the host group reports a dead rank.
+// Runs `body` on each rank; ranks are threads. rank_gone: rank that the host group reports as dead; -1:
+// none.
 void over_nccl(int size, const std::function<void(NcclGroup&)>& body, int rank_gone = -1) {
   const auto nccl = fake();
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
@@ -75,7 +76,7 @@ TEST(NcclGroup, PartsOfAllSizesAreGathered) {
   for (const int size : {1, 2, 4}) fine(group_checks::parts_of_all_sizes_are_gathered, size);
 }
 
-// Rank 1 gives up; rank 0 waits for it and gets the error from NCCL.
+// Rank 1 ends; rank 0 waits for it and gets the error from NCCL.
 TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
   over_nccl(
       2,
@@ -90,7 +91,7 @@ TEST(NcclGroup, ARankThatIsGoneIsAFailure) {
         ASSERT_FALSE(group.status());
         EXPECT_EQ(group.status().error().message,
                   "NCCL: a collective operation: remote process exited or there was a network error");
-        group.all_reduce(values);  // immediately
+        group.all_reduce(values);  // returns at once
       },
       1);
 }

@@ -5,7 +5,7 @@
 namespace octavo {
 
 Result<std::shared_ptr<const NcclLibrary>> NcclLibrary::open(const std::string& name) {
-  // Never closed: its threads run its code until the process ends.
+  // The library is never closed, because its threads run its code until the process ends.
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return failure(ErrorCode::unsupported, "NCCL is not available: {}", dlerror());
   auto nccl = std::make_shared<NcclLibrary>();

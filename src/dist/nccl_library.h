@@ -1,5 +1,5 @@
-// NVIDIA's NCCL, loaded at run time, so that the program does not depend on it. Declares the functions used
-// of its public interface, version 2.
+// NVIDIA's NCCL, loaded at run time, so that the program does not depend on it. Declares the functions of
+// its public interface (version 2) that Octavo uses.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct NcclLibrary {
     char bytes[128];
   };
   static constexpr Code kSuccess = 0, kInProgress = 7;
-  static constexpr int kBytes = 0, kFloat32 = 7;  // types of values
+  static constexpr int kBytes = 0, kFloat32 = 7;  // ncclDataType_t
   static constexpr int kSum = 0;
 
   // Error (unsupported): the library or one of its functions is missing.
@@ -27,7 +27,7 @@ struct NcclLibrary {
 
   // Version, such as "2.21.5".
   std::string version() const;
-  // Success, or the error (unavailable) of this code.
+  // Success, or an error (unavailable) that describes this code.
   Result<> check(Code code, const char* call) const;
 
   Code (*get_version)(int*);
@@ -39,7 +39,7 @@ struct NcclLibrary {
   const char* (*get_error_string)(Code);
   Code (*group_start)();
   Code (*group_end)();
-  // (from, to, count, type, .., comm, stream)
+  // parameters: from, to, count, type, .., comm, stream
   Code (*all_reduce)(const void*, void*, std::size_t, int type, int operation, Comm, void*);
   Code (*all_gather)(const void*, void*, std::size_t, int type, Comm, void*);
   Code (*broadcast)(const void*, void*, std::size_t, int type, int root, Comm, void*);

@@ -1,7 +1,8 @@
-// Ranks that compute together: numbered processes that call the same collective operations in the same order.
+// A group of processes (ranks) that compute together. They call the same collective operations in the same
+// order.
 //
-// A failed operation leaves its output undefined. Every later operation fails at once. So a long computation
-// can check failure() at its end.
+// If an operation fails, its output is undefined, and every later operation fails at once. So a long
+// computation need not check failure() before its end.
 #pragma once
 
 #include <algorithm>
@@ -23,27 +24,28 @@ class ProcessGroup {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sums values[i] of all ranks, in the order of ranks: the same bits on each rank, every time.
+  // Sums values[i] over all ranks, in the order of ranks. So the bits are the same on each rank and in each
+  // run.
   virtual void all_reduce(std::span<float> values) = 0;
-  // Gathers `mine` of every rank, in the order of ranks. all: `size` times the length of `mine`, or empty on
+  // Gathers `mine` from every rank, in the order of ranks. all: `size` times the length of `mine`; empty on
   // a rank that does not need it.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // Gathers parts of different sizes. Rank r's part is bytes [starts[r], starts[r + 1]) of `all`, and must be
-  // there before the call. `to`: the rank that needs the parts, or kEveryRank. On other ranks the parts of
-  // others are undefined.
+  // Gathers parts of different sizes. Rank r's part is bytes [starts[r], starts[r + 1]) of `all`; rank r
+  // must write it before the call. to: the rank that needs the parts, or kEveryRank. On the other ranks,
+  // the parts of other ranks are undefined.
   static constexpr int kEveryRank = -1;
   virtual void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) = 0;
-  // Sends rank 0's message to all others.
+  // Sends rank 0's message to all other ranks.
   virtual void broadcast(std::vector<std::byte>& message) = 0;
-  // The same, if all ranks know the length.
+  // The same, for a message whose length all ranks know.
   virtual void broadcast(std::span<std::byte> message) = 0;
   virtual void barrier() = 0;
 
-  // Timeout after which a rank that others wait for counts as hung. Before this call, only a rank's death
-  // ends a wait.
+  // Sets the time after which a rank that others wait for counts as hung. Before this call, a wait ends
+  // only if a rank dies.
   virtual void set_timeout_ms(int ms) = 0;
 
-  // Reason of the failure: a rank is dead or does not answer.
+  // The reason of the failure: a rank is dead or does not respond.
   virtual const std::optional<Error>& failure() const = 0;
 
   Result<> status() const {
@@ -52,7 +54,7 @@ class ProcessGroup {
   }
 };
 
-// Starts for gather(): parts of `size` ranks.
+// Size of the largest part for gather(), among the parts of `size` ranks.
 inline std::size_t largest_part(std::span<const std::byte> all, std::span<const std::size_t> starts,
                                 int size) {
   CHECK(std::cmp_equal(starts.size(), size + 1) && starts.back() <= all.size(), "{} parts of {} ranks",

@@ -1,4 +1,4 @@
-// Cost of an all-reduce and a broadcast among threads, compared with a copy of the same size.
+// Measures an all-reduce and a broadcast among threads, compared with a copy of the same number of bytes.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// The other ranks of a group, each on a thread. While rank 0 broadcasts bytes, they run `operation` a hundred
+// The other ranks of a group, each on a thread. Whenever rank 0 broadcasts, they run `operation` a hundred
 // times.
 class Others {
  public:
@@ -67,7 +67,7 @@ BENCHMARK(all_reduce)
     ->ArgNames({"ranks", "bytes"})
     ->UseRealTime();
 
-// Broadcasts of the size of a step's plan.
+// Broadcasts messages that are as large as a step's plan.
 void broadcast(benchmark::State& state) {
   run(state, [&](SharedMemoryGroup& group) {
     thread_local std::vector<std::byte> plan;

@@ -1,4 +1,4 @@
-// Checks of a process group over any transport, called on each of 1 to 4 ranks.
+// Tests of a process group over any transport; each of 1 to 4 ranks calls them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ inline void rounds_of_all_kinds_do_not_meet(ProcessGroup& group) {
   group.barrier();
 }
 
-// Parts of all sizes, including empty ones, for all ranks or for one.
+// Gathers parts of all sizes, including empty ones, on all ranks or on one.
 inline void parts_of_all_sizes_are_gathered(ProcessGroup& group) {
   const auto size = static_cast<std::size_t>(group.size());
   for (std::size_t round = 0; round < 24; ++round) {

@@ -1,4 +1,4 @@
-// The same checks over each transport that needs no other program; mpi/mpi_group_test.cc tests MPI.
+// Runs the same checks over each transport that needs no other program; mpi/mpi_group_test.cc checks MPI.
 #include "dist/process_group_checks.h"
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace {
 
 using Body = std::function<void(ProcessGroup&)>;
 
-// Runs `body` on each rank, a thread instead of a process.
+// Runs `body` on each rank; ranks are threads.
 void over_shared_memory(int size, const Body& body) {
   const SharedMemory memory = SharedMemory::create(SharedMemoryGroup::memory_bytes(size)).value();
   std::vector<std::jthread> threads;

@@ -1,5 +1,5 @@
-// Partition of a model among an engine's ranks: stages of layers (pipeline parallel), and parts of every
-// layer (tensor parallel).
+// Partition of a model among an engine's ranks. Pipeline parallel: stages of layers. Tensor parallel: each
+// rank has a part of every layer of its stage.
 #pragma once
 
 #include <algorithm>
@@ -12,36 +12,36 @@
 namespace octavo {
 
 struct RankLayout {
-  int tensor = 1;    // ranks that share every layer of a stage
-  int pipeline = 1;  // stages
+  int tensor = 1;    // number of ranks in a stage; they share every layer of the stage
+  int pipeline = 1;  // number of stages
 
   int size() const { return tensor * pipeline; }
-  // Rank 0 schedules and samples. It is in the last stage, where the logits are.
+  // Rank 0 schedules and samples. It is in the last stage, which computes the logits.
   int stage(int rank) const { return pipeline - 1 - rank / tensor; }
   int part(int rank) const { return rank % tensor; }
 
-  // The ranks of every group: all ranks; each stage; each rank of a stage with its counterpart in the next
-  // stage.
+  // The ranks of each group: one group of all ranks; one per stage; one for each rank of a stage with its
+  // counterpart in the next stage.
   std::vector<std::vector<int>> groups() const;
 };
 
-// The groups of one rank.
 struct RankGroups {
   std::unique_ptr<ProcessGroup> all;
-  std::unique_ptr<ProcessGroup> tensor;  // null: the rank has whole layers
-  // Rank 0 of these groups sends. Null: the first stage has no previous one, the last has no next one.
+  std::unique_ptr<ProcessGroup> tensor;  // null: each rank has whole layers
+  // In these groups rank 0 sends. Null: the first stage has no previous stage, and the last one has no next
+  // stage.
   std::unique_ptr<ProcessGroup> from_stage_before, to_stage_behind;
-  // The ranks of all engines that share experts. Null: the experts are those of one engine.
+  // The ranks of all engines that share experts. Null: the engine does not share its experts.
   std::unique_ptr<ProcessGroup> experts;
 
-  // The first failure of any group.
+  // The first failure of any of these groups.
   Result<> status() const;
   void set_timeout_ms(int ms);
-  // The groups that are not null.
+  // All groups that are not null.
   std::vector<ProcessGroup*> list() const;
 };
 
-// make(index, members): a group of RankLayout::groups().
+// make(index, members): makes group `index` of RankLayout::groups().
 template <class Make>
 RankGroups make_groups(const RankLayout& layout, int rank, const Make& make) {
   RankGroups groups;

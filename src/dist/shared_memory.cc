@@ -14,9 +14,9 @@
 namespace octavo {
 namespace {
 
-// Seals the size, so that other processes can rely on it.
+// Fixes the size, so that other processes can rely on it.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
-constexpr std::string_view kLink = "/memfd:octavo";  // the name of such a descriptor in /proc
+constexpr std::string_view kLink = "/memfd:octavo";  // prefix of the descriptor's link in /proc
 
 }  // namespace
 
@@ -63,7 +63,7 @@ Result<SharedMemory> SharedMemory::open(int fd) {
   return memory;
 }
 
-// Kernels before 5.14 do not support it; pages are then allocated at first use.
+// Kernels before 5.14 do not support MADV_POPULATE_WRITE; they allocate pages at the first use.
 void SharedMemory::populate() const { madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_WRITE); }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }

@@ -1,4 +1,4 @@
-// Memory that processes of one host share: an anonymous file, which is freed with its last user.
+// Memory that processes of one host share: an anonymous file, which is freed when its last user ends.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ class SharedMemory {
  public:
   // Creates zeroed memory. Error: io.
   static Result<SharedMemory> create(std::size_t bytes);
-  // Maps memory of another process from its descriptor, and takes ownership of the descriptor. Error: io.
+  // Maps memory of another process by its descriptor, and takes ownership of the descriptor. Error: io.
   static Result<SharedMemory> open(int fd);
-  // Maps memory of another process of the same host, user and process namespace, by its descriptor number
-  // there. Errors: io; not_found if create() did not make this memory.
+  // Maps memory of another process by the number of its descriptor in that process. Host, user and process
+  // namespace must be the same. Errors: io; not_found, create() did not make this memory.
   static Result<SharedMemory> open_of(std::int64_t process, std::int64_t descriptor);
 
   SharedMemory() = default;
@@ -24,7 +24,7 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  // Allocates all pages now, which is eight times faster than page faults at first use.
+  // Allocates all pages now. This is eight times faster than page faults at the first use.
   void populate() const;
 
   std::span<std::byte> bytes() const { return bytes_; }

@@ -19,9 +19,9 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Number of spins before a rank sleeps: about the time of one sleep and wake-up.
+// Number of spins before a rank sleeps. They take about as long as one sleep and wake-up.
 constexpr int kSpins = 2000;
-// Sleep time between checks.
+// Time between two checks while a rank sleeps.
 constexpr int kSleepMs = 50;
 
 void pause() {
@@ -36,7 +36,7 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, time, nullptr, 0);
 }
 
-// Whether a wrapping counter has reached `round`.
+// True if `count` has reached `round`; both may wrap around.
 bool reached(std::uint32_t count, std::uint32_t round) {
   return static_cast<std::int32_t>(count - round) >= 0;
 }
@@ -57,20 +57,19 @@ SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGr
   CHECK(options_.slots >= 2 && std::has_single_bit(options_.slots), "{} slots", options_.slots);
 }
 
-// Slot of this round.
 std::byte* SharedMemoryGroup::slot(int rank) const {
   return slots_ +
          (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
 }
 
-// False, here and below: the group has failed.
+// False, also in the functions below: the group has failed.
 bool SharedMemoryGroup::begin_round() {
   if (failure_ || !wait_all(round_ + 2 - static_cast<std::uint32_t>(options_.slots))) return false;
   ++round_;
   return true;
 }
 
-// This rank's data of the round is in its slot.
+// Reports that this rank's data of the round is in its slot.
 void SharedMemoryGroup::post() {
   Line& line = lines_[options_.rank];
   line.round.store(round_, std::memory_order_seq_cst);
@@ -92,8 +91,8 @@ bool SharedMemoryGroup::wait(int rank, std::uint32_t round) {
   return sleep(rank, round);
 }
 
-// The timeout counts time asleep, not wall time: processes that were stopped and continued together have not
-// hung.
+// The timeout counts only the time of sleeps, not wall time. So processes that were all stopped and
+// continued do not count as hung.
 bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
   Line& line = lines_[rank];
   const timespec time{.tv_sec = 0, .tv_nsec = kSleepMs * 1'000'000};
@@ -127,8 +126,8 @@ void SharedMemoryGroup::all_reduce(std::span<float> values) {
   }
 }
 
-// Sums all slots in the order of ranks, and reads this rank's numbers in place. It works in pieces that stay
-// in the L1 cache.
+// Adds all slots in the order of ranks; this rank's numbers are read directly from `own`. Works in pieces
+// that fit into the L1 cache.
 void SharedMemoryGroup::add_all(std::span<float> own) const {
   std::array<float, 1024> sums;
   for (std::size_t begin = 0; begin < own.size(); begin += sums.size()) {
@@ -178,7 +177,7 @@ void SharedMemoryGroup::gather(std::span<std::byte> all, std::span<const std::si
   }
 }
 
-// Each slot begins with the number of remaining bytes, including its own.
+// Each slot begins with the number of remaining bytes, including those in the slot.
 void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
   const std::size_t most = options_.slot_bytes - sizeof(std::uint64_t);
   const bool sends = options_.rank == 0;

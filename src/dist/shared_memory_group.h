@@ -1,12 +1,13 @@
-// Ranks on one host, over shared memory.
+// A group of ranks on one host, over shared memory.
 //
-// An operation is one round, or several if the data exceeds a slot. In a round each rank writes its slot,
-// increments its round counter, waits for the counters of the ranks that it reads, and reads. A rank uses its
-// N slots in turn. A counter at round r means that the rank has read all of round r - 1. So a rank waits for
-// round r + 2 - N before it writes round r + 1, and overwrites no slot that is still read. It may be N - 1
-// rounds ahead of its readers.
+// An operation is one round, or several rounds if the data exceeds a slot. In a round each rank writes its
+// slot and increments its round counter. Then it waits for the counters of the ranks that it reads, and
+// reads their slots. A rank uses its N slots one after the other. If a rank's counter is r, the rank has
+// read everything of round r - 1. So before a rank writes round r + 1, it waits for round r + 2 - N of its
+// readers. It never overwrites a slot that is still being read, and may be N - 1 rounds ahead of its
+// readers.
 //
-// A wait is a short spin, then a futex.
+// A rank that waits spins for a short time, then sleeps on a futex.
 #pragma once
 
 #include <atomic>
@@ -20,20 +21,20 @@ namespace octavo {
 struct SharedMemoryGroupOptions {
   int rank = 0;
   int size = 1;
-  // Called several times a second during a wait; returns whether the other ranks are alive. May be empty.
+  // Called several times a second during a wait; an error says that another rank is dead. May be empty.
   std::function<Result<>()> check = {};
-  bool spin = true;  // false: more ranks than processors
+  bool spin = true;  // false: do not spin, because there are more ranks than processors
   std::size_t slot_bytes = std::size_t{1} << 20;
   std::size_t slots = 2;        // a power of two: the round counter wraps around
-  std::vector<int> names = {};  // rank names for errors; empty: numbers in this group
+  std::vector<int> names = {};  // names of the ranks in errors; empty: their numbers in this group
 };
 
 class SharedMemoryGroup final : public ProcessGroup {
  public:
   static std::size_t memory_bytes(int size, std::size_t slot_bytes = SharedMemoryGroupOptions{}.slot_bytes,
                                   std::size_t slots = SharedMemoryGroupOptions{}.slots);
-  // memory: memory_bytes(size, slot_bytes, slots), initially zero, shared by all ranks. It must outlive the
-  // group.
+  // memory: memory_bytes(size, slot_bytes, slots) bytes, initially zero, shared by all ranks. It must
+  // outlive the group.
   SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options);
 
   int rank() const override { return options_.rank; }
@@ -48,10 +49,10 @@ class SharedMemoryGroup final : public ProcessGroup {
   const std::optional<Error>& failure() const override { return failure_; }
 
  private:
-  // Status of a rank that others read, in a separate cache line.
+  // State of a rank that other ranks read, in a separate cache line.
   struct alignas(64) Line {
     std::atomic<std::uint32_t> round;
-    std::atomic<std::uint32_t> waiting;  // number of ranks that sleep until it changes
+    std::atomic<std::uint32_t> waiting;  // number of ranks that sleep until `round` changes
   };
 
   std::byte* slot(int rank) const;
@@ -66,7 +67,7 @@ class SharedMemoryGroup final : public ProcessGroup {
   Line* lines_;
   std::byte* slots_;
   std::uint32_t round_ = 0;
-  int timeout_ms_ = 0;  // 0: none
+  int timeout_ms_ = 0;
   std::optional<Error> failure_;
 };
 

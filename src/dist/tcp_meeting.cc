@@ -15,10 +15,10 @@ namespace octavo {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // includes the version of the messages
-constexpr int kRetryMs = 200;                         // between attempts to reach rank 0
-constexpr int kTellMs = 10'000;                       // between lines in the log
+constexpr int kRetryMs = 200;                         // time between attempts to reach rank 0
+constexpr int kTellMs = 10'000;                       // time between log lines
 
-// First message of a rank.
+// First message of a rank to rank 0.
 struct Hello {
   std::uint64_t magic = kMagic;
   Hash128 identity = {};
@@ -27,13 +27,13 @@ struct Hello {
   std::int32_t port = 0;  // listening port
 };
 
-// Rank 0's answer: after all ranks are connected, or at once if this rank does not belong.
+// Rank 0's answer. It comes when all ranks are connected, or at once if the rank is refused.
 struct Welcome {
   std::int32_t accepted = 1;
   std::array<char, 252> why = {};
 };
 
-// Deadline and health of a wait for other ranks.
+// Limits the wait for other ranks, and checks that it can still succeed.
 class Patience {
  public:
   explicit Patience(const TcpRanks& ranks)
@@ -53,14 +53,14 @@ class Patience {
 
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
-  return poll(&readable, 1, 0) != 0;  // clients send nothing before they are accepted
+  return poll(&readable, 1, 0) != 0;  // closed: clients send nothing before they are accepted
 }
 
 Hash128 identity_of(const TcpRanks& ranks) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(ranks.identity)), 0);
 }
 
-// Rank 0's part.
+// The meeting on rank 0.
 class Host {
  public:
   explicit Host(const TcpRanks& ranks)
@@ -95,7 +95,7 @@ class Host {
     return true;
   }
 
-  // Closes connections with invalid messages. A known rank that connects again has restarted.
+  // Closes connections that send invalid messages. If a known rank connects again, it has restarted.
   void take(Socket socket, const TcpAddress& address) {
     Hello hello;
     if (!read_value(socket, hello) || hello.magic != kMagic) return;
@@ -128,7 +128,7 @@ class Host {
   std::int64_t told_us_ = now_us();
 };
 
-// Retries until rank 0 is available.
+// Connects to rank 0; retries until it is available.
 Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello, const Patience& patience) {
   TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
   for (std::int64_t told_us = now_us();;) {
@@ -174,12 +174,12 @@ Result<std::vector<Socket>> join(const TcpRanks& ranks) {
   for (bool welcome = false; !welcome;) {
     TRY(sockets[0], reach_rank_0(ranks, hello, patience));
     Welcome answer;
-    // The others may still be connecting.
+    // Other ranks may still be connecting to rank 0.
     pollfd readable{sockets[0].fd(), POLLIN, 0};
     while (poll(&readable, 1, kRetryMs) == 0) TRY_VOID(patience.check());
     if (!read_value(sockets[0], answer)) {
       poll(nullptr, 0, kRetryMs);
-      continue;  // rank 0 is gone, and may return
+      continue;  // rank 0 is gone, but may return
     }
     if (!answer.accepted) return invalid("nnodes", "{}", answer.why.data());
     welcome = read_all(sockets[0], std::as_writable_bytes(std::span(addresses)), kReadMs);

@@ -1,4 +1,4 @@
-// Rendezvous of ranks before they connect to each other: see tcp_transport.h.
+// Connects the ranks of a TCP transport to each other: see tcp_transport.h.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// One socket per rank, none for this one. Errors: see TcpTransport::meet.
+// Returns one socket per rank; it is empty for this rank. Errors: see TcpTransport::meet.
 Result<std::vector<Socket>> meet_ranks(const TcpRanks& ranks);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// TCP connections between known processes. They detect a dead peer or link within seconds.
+// TCP connections between known processes. They detect a dead process or link within seconds.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,10 +13,10 @@
 
 namespace octavo {
 
-inline constexpr int kReadMs = 2'000;       // for the first message of a client
-inline constexpr int kDeadLinkMs = 10'000;  // time until a silent link counts as dead
+inline constexpr int kReadMs = 2'000;       // time limit for a client's first message
+inline constexpr int kDeadLinkMs = 10'000;  // a link without traffic for this time counts as dead
 
-// Closes at the end.
+// Owner of a socket's descriptor, which the destructor closes.
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}
@@ -24,7 +24,7 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
   int fd() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }  // owned by the caller
+  int release() { return std::exchange(fd_, -1); }  // the caller then owns the descriptor
 
  private:
   int fd_;
@@ -39,18 +39,18 @@ struct TcpAddress {
   TcpAddress with_port(int port) const;
 };
 
-// Error (invalid_argument) with the name `field`: the host has no address.
+// Error (invalid_argument, field `field`): the host has no address.
 Result<TcpAddress> resolve(std::string_view field, const std::string& host, int port);
 
-// Errors of these four: io, unavailable.
+// Errors of these four functions: io, unavailable.
 Result<Socket> listen_at(const TcpAddress& address);
 Result<Socket> connect_to(const TcpAddress& address);
-// A free port of 127.0.0.1. While the socket exists, no other program gets the port, and listen_at() may use
-// it.
+// Reserves a free port of 127.0.0.1: while the socket exists, no other program gets the port, but
+// listen_at() may use it.
 Result<std::pair<Socket, int>> reserve_port();
 Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms);
 
-// False: the message is not complete within timeout_ms.
+// Reads the whole span. False: it is not complete within timeout_ms.
 bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms);
 
 template <class T>
@@ -58,7 +58,7 @@ bool read_value(const Socket& socket, T& value, int timeout_ms = kReadMs) {
   return read_all(socket, std::as_writable_bytes(std::span(&value, 1)), timeout_ms);
 }
 
-// A few bytes, for which a new connection always has buffer space.
+// Writes a few bytes; a new connection always has buffer space for them.
 template <class T>
 bool write_value(const Socket& socket, const T& value) {
   return send(socket.fd(), &value, sizeof value, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof value);

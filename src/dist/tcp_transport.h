@@ -1,5 +1,6 @@
-// Ranks that are connected over TCP. They meet at rank 0's address. Each rank sends its number and its
-// listening address, receives the addresses of the others, and connects to the ranks before it.
+// A transport between ranks over TCP. The ranks meet at rank 0's address. Each rank sends its number and
+// its listening address, receives the addresses of the other ranks, and connects to the ranks with lower
+// numbers.
 #pragma once
 
 #include <functional>
@@ -14,20 +15,20 @@ namespace octavo {
 struct TcpRanks {
   int rank = 0;
   int size = 1;
-  std::string address;  // address of rank 0
+  std::string address;
   int port = 0;
-  // Ranks with different texts do not belong together. The text describes the computation and its partition.
+  // Describes the computation and its partition. Ranks with different texts refuse each other.
   std::string identity = {};
-  // How long to wait for the others; 0: unlimited.
+  // Maximum time to wait for the other ranks, in seconds; 0: unlimited.
   int patience_s = 0;
-  // Called several times a second while waiting; an error ends the wait. May be empty.
+  // Called several times a second during the wait; an error ends the wait. May be empty.
   std::function<Result<>()> check = {};
 };
 
 class TcpTransport final : public Transport {
  public:
-  // Waits until all ranks are connected, and logs at intervals. Errors: io; invalid_argument if rank 0 has
-  // another computation or partition; unavailable after patience_s; those of check.
+  // Waits until all ranks are connected, and logs the wait at intervals. Errors: io; invalid_argument, rank
+  // 0 has another identity; unavailable after patience_s; errors of `check`.
   static Result<std::unique_ptr<TcpTransport>> meet(const TcpRanks& ranks);
 
   int rank() const override { return rank_; }
@@ -35,18 +36,18 @@ class TcpTransport final : public Transport {
   Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives, int timeout_ms) override;
   Result<> check() const override;
 
-  // True if a rank has sent something that exchange() has not returned, or has closed its connection.
+  // True if a rank has sent a message that exchange() has not returned yet, or has closed its connection.
   bool has_arrivals() const;
-  // The connections to the other ranks.
+  // Descriptors of the connections to the other ranks.
   std::vector<int> sockets() const;
 
  private:
   struct Peer {
-    Socket socket;                     // none: this rank's own
-    std::vector<std::byte> kept = {};  // received before it was requested
-    std::size_t taken = 0;             // of it
-    bool ended = false;                // the connection has ended
-    // Remaining part of the current exchange.
+    Socket socket;                     // empty for this rank itself
+    std::vector<std::byte> kept = {};  // bytes that arrived before exchange() expected them
+    std::size_t taken = 0;             // number of bytes of `kept` that exchange() has returned
+    bool ended = false;                // true: the connection has ended
+    // The bytes of the current exchange that remain to be sent and received.
     std::span<const std::byte> out = {};
     std::span<std::byte> in = {};
   };
@@ -56,7 +57,7 @@ class TcpTransport final : public Transport {
   Result<> receive_some(Peer& peer, int rank);
 
   int rank_ = 0;
-  std::vector<Peer> peers_;  // by rank
+  std::vector<Peer> peers_;  // index: rank
 };
 
 }  // namespace octavo

@@ -33,7 +33,7 @@ TEST(TcpTransport, ARankThatDoesNotAnswerIsAnError) {
   group.all_reduce(values);
   ASSERT_TRUE(group.failure());
   EXPECT_EQ(group.failure()->message, "rank 1 has not answered for 100 ms");
-  group.barrier();  // returns
+  group.barrier();  // must return
 }
 
 TEST(TcpTransport, ARankThatIsGoneIsAnError) {
@@ -77,7 +77,7 @@ TEST(TcpTransport, ARankThatIsGoneEndsAWaitForAnother) {
   EXPECT_EQ(received.error().message, "rank 2 has ended: it has closed the connection");
 }
 
-// More than the system buffers.
+// The messages exceed the buffers of the operating system.
 TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const Pair both = pair();
   const std::vector<std::byte> much(32 << 20, std::byte{7});
@@ -89,7 +89,7 @@ TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
     ASSERT_TRUE(own.exchange({}, receive, 60'000));
     EXPECT_TRUE(theirs == much);
   };
-  // The rank that has sent everything starts to receive at once, so that the other can send.
+  // A rank that has sent everything begins to receive at once, so that the other rank can send.
   std::jthread thread([&] { send_then_receive(*both.second, 0); });
   send_then_receive(*both.first, 1);
 }

@@ -1,4 +1,4 @@
-// For tests.
+// For tests: free TCP ports.
 #pragma once
 
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// A port of 127.0.0.1 without a listener.
+// A port of 127.0.0.1 on which no program listens.
 inline int free_port() {
   const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};

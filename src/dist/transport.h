@@ -1,5 +1,5 @@
-// Byte transport between ranks on several hosts, used by MessageGroup. TCP is implemented here, and MPI in a
-// separate library (mpi_plugin.h).
+// Sends bytes between ranks on several hosts; MessageGroup uses it. TCP is implemented in this folder, and
+// MPI in a separate library (mpi_plugin.h).
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,14 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Returns after everything is sent and received. A rank is at most once in each list. Messages between two
-  // ranks keep their order and their sizes. An unexpected message is kept for a later call, so that two ranks
-  // which both send first do not block each other. timeout_ms: maximum time without progress; 0: unlimited.
-  // Error (unavailable): a rank is dead or does not answer.
+  // Returns when everything is sent and received. Each list contains a rank at most once. Messages between
+  // two ranks keep their order and their sizes. A message that no call expects yet is kept for a later
+  // call, so that two ranks that both send first do not block each other. timeout_ms: maximum time without
+  // progress; 0: unlimited. Error (unavailable): a rank is dead or does not respond.
   virtual Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives,
                             int timeout_ms) = 0;
 
-  // Whether all ranks are alive, as far as known without a message. Any thread may call it.
+  // Error: a rank is known to be dead. Sends no message. Any thread.
   virtual Result<> check() const { return {}; }
 };
 

@@ -22,88 +22,92 @@ struct LoraOptions {
   int max_loras = 1;
   int max_lora_rank = 16;
   std::optional<int> max_cpu_loras;  // nullopt: max_loras
-  // Folders of the adapters for prompts with images, videos or sounds.
+  // For prompts with images, videos or sounds: the folder of the adapter, by kind of media.
   std::map<std::string, std::string> by_media{};
 
   // Number of adapters in memory. All of them can be in one batch.
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }
 };
 
-// Hosts of an engine's ranks. Each host has the same number of ranks.
+// The hosts on which the engine's ranks run. Each host runs the same number of ranks.
 struct NodeOptions {
   int count = 1;
   int rank = 0;                           // rank of this host; host 0 runs the server
   std::string master_addr = "127.0.0.1";  // address of host 0 for the other hosts
   int master_port = 29'501;
-  int expert_port = 0;  // port of this host for the ranks of engines that share experts
+  int expert_port = 0;  // TCP port of this host; only for the ranks of engines that share experts
 };
 
-// Place of this process among the processes that mpirun started.
+// Rank of this process among all processes that mpirun started.
 struct MpiPlace {
   int rank = 0;
-  int of_host = 1;  // number of them on this host
+  int of_host = 1;  // number of processes that mpirun started on this host
 };
 
 struct LogprobOptions {
-  int max = 20;            // limit for one request; -1: the whole vocabulary
-  bool processed = false;  // after the sampling parameters
+  int max = 20;            // maximum per request; -1: the whole vocabulary
+  bool processed = false;  // true: log-probabilities after the sampling parameters are applied
 };
 
-// Figures that cost a little time in each step.
+// Statistics that make each step a little slower.
 struct MetricsOptions {
-  bool kv_cache = false;          // KvResidencyStats
+  bool kv_cache = false;          // collect KvResidencyStats
   double kv_cache_sample = 0.01;  // share of the blocks, in (0, 1]
-  bool work = false;              // WorkStats
+  bool work = false;              // collect WorkStats
 };
 
 struct EngineOptions {
   int index = 0;               // index among the engines of one server
-  int first_index = 0;         // number of engines of earlier servers; EngineInfo::index counts them
-  int data_parallel_size = 1;  // number of engines in this server; they share processors and memory
+  int first_index = 0;         // number of engines in earlier servers; part of EngineInfo::index
+  int data_parallel_size = 1;  // number of engines in this server; they share its processors and memory
   std::string model_dir;
   std::string weights_dir;  // folder of the weights; "": model_dir
-  // auto: the files of the folder (also: hf, safetensors, pt); dummy: generated weights (weights/dummy.h).
+  // auto: the files of the folder (also: hf, safetensors, pt). dummy: generated weights
+  // (weights/dummy.h).
   std::string load_format = "auto";
   std::string device = "auto";   // auto (cuda if available, else cpu), cpu, cuda or reference
-  std::string dtype = "auto";    // data type of the weights
+  std::string dtype = "auto";    // data type of the weights; auto: as in the checkpoint
   std::string runner = "auto";   // auto (by the model), generate or pooling
   std::string convert = "auto";  // conversion of generating models: auto, none, embed or classify
   std::string pooling_type;      // CLS, LAST, MEAN or ALL, for pooling models; "": from the model's files
-  std::string hf_overrides;      // JSON with fields that replace those of config.json; "": none
-  // local, or simulated, simulated=NAME or simulated=FILE. A simulated step takes as long as on the named
-  // device (timing/roofline.h) or by the file's coefficients. Nothing is loaded or computed.
+  std::string hf_overrides;      // JSON object whose fields replace those of config.json; "": none
+  // local, simulated, simulated=NAME or simulated=FILE. A simulated engine loads and computes nothing: its
+  // steps take the time of the device NAME (timing/roofline.h), or the time that the coefficients in FILE
+  // give.
   std::string executor = "local";
-  // Quantization of plain matrices at load time: none, int8 or int4; or the method of the checkpoint.
+  // Quantization of plain matrices at load time: none, int8 or int4. A method's name must be the
+  // checkpoint's method.
   std::string quantization = "none";
   bool enforce_eager = false;    // GPUs: do not record decoding steps (CUDA graphs)
-  bool async_scheduling = true;  // GPUs: start a step before the tokens of the last one are known
+  bool async_scheduling = true;  // GPUs: start a step before the tokens of the previous step are known
   int threads = 0;  // CPU compute threads of all engines and ranks; 0: as many as this process may use
-  // Processors of each engine process on this host: lists such as "0-3|4-7", by engine and then by rank. "":
-  // any.
+  // Processors of each engine process on this host: lists such as "0-3|4-7", ordered by engine, then by
+  // rank. "": any processor.
   std::string processors;
-  // CPU ranks, each in a separate process: ranks that share every layer, and stages of layers.
+  // CPU ranks, each in a separate process. Tensor parallel: each rank has a part of every layer.
+  // Pipeline parallel: each stage has some whole layers.
   int tensor_parallel_size = 1;
   int pipeline_parallel_size = 1;
   bool enable_expert_parallel = false;  // ranks of a stage hold whole experts instead of a part of each
-  ExpertBalancing expert_balancing;     // used with expert parallelism
+  ExpertBalancing expert_balancing;
   NodeOptions nodes;
   std::optional<MpiPlace> mpi;       // nullopt: not started by mpirun
-  int distributed_timeout_s = 0;     // a rank that delays the others for longer counts as hung; 0: automatic
+  int distributed_timeout_s = 0;     // a rank that takes more seconds counts as hung; 0: automatic
   std::optional<int> max_model_len;  // nullopt: the model's limit
-  std::uint64_t seed = 0;            // for requests without a seed
+  std::uint64_t seed = 0;            // seed of requests that have none
 
-  std::string kv_cache_dtype = "auto";  // auto: the activations' type
-  // The number of KV blocks follows from the bytes, unless it is given.
+  std::string kv_cache_dtype = "auto";  // auto: the data type of the activations
+  // The number of KV blocks follows from kv_cache_memory_bytes, unless num_blocks is set.
   std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the available memory
-  // Share of a device's separate memory for the engine, with weights and cache.
+  // Share of the device memory for weights, workspaces and cache. Only for devices with separate memory.
   double gpu_memory_utilization = 0.9;
   std::optional<int> num_blocks;
   int block_size = 16;
-  bool sliding_window_groups = true;  // false: windowed layers keep their whole context
+  bool sliding_window_groups = true;  // false: layers with a sliding window keep the whole context
   bool enable_prefix_caching = true;
   HashAlgorithm prefix_hash = HashAlgorithm::xxh3_128;
-  // Distance in tokens between the states of recurrent layers in the prefix cache, a multiple of the block
-  // size. nullopt: 256, or one block.
+  // Number of tokens between two saved states of recurrent layers in the prefix cache; a multiple of the
+  // block size. nullopt: 256, or one block.
   std::optional<int> mamba_block_size;
   KvEventOptions kv_events;
   KvTransferOptions kv_transfer;
@@ -115,18 +119,18 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  // Maximum number in one prompt; 0 leaves the encoder unloaded. Images and videos share an encoder.
+  // Maximum number in one prompt. 0: the encoder is not loaded. Images and videos share one encoder.
   int images_max = 999, videos_max = 999, sounds_max = 999;
 
   std::optional<SpeculativeOptions> speculation;  // nullopt: no speculative decoding
   LoraOptions lora;
   MetricsOptions metrics;
 
-  int max_queued = 4096;  // answers accepted in addition to the running max_num_seqs
+  int max_queued = 4096;  // maximum number of waiting answers, beside the max_num_seqs running ones
   LogprobOptions logprobs;
 
   RankLayout rank_layout() const { return {.tensor = tensor_parallel_size, .pipeline = pipeline_parallel_size}; }
-  // The ranks of all engines of this server share the experts, in lock step.
+  // True if the ranks of all engines of this server share the experts. Then they step at the same time.
   bool shares_experts() const { return enable_expert_parallel && data_parallel_size > 1; }
   int ranks_of_host() const { return mpi ? mpi->of_host : rank_layout().size() / nodes.count; }
 };

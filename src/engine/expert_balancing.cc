@@ -29,7 +29,7 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
     } else if (name == "log_balancedness") {
       TRY_VOID(read_field(item, name, options.log_balancedness));
     } else if (name == "log_balancedness_interval") {
-      int unused = 0;  // log one line for each plan; ignored
+      int unused = 0;  // ignored, because every plan is logged
       TRY_VOID(read_field(item, name, 1, kMostSteps, unused));
     } else if (name == "use_async") {
       TRY_VOID(read_field(item, name, options.use_async));
@@ -37,7 +37,7 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
       if (!item.is_string() || item.get_string() != "default") return invalid(name, "must be \"default\"");
     } else if (name == "communicator") {
       if (!item.is_string() && !item.is_null())
-        return invalid(name, "must be a string");  // the ranks' own group is used
+        return invalid(name, "must be a string");  // the value is ignored: the ranks' own group is used
     } else {
       return invalid("eplb_config", "there is no field {}", quoted_text(name));
     }

@@ -1,11 +1,12 @@
 // Publishes the prefix cache's events over ZeroMQ, as vLLM's ZmqEventPublisher does.
 //
-//   PUB     [topic, sequence number, batch]      numbers count up by one from 0, 8 bytes, big-endian
-//   ROUTER  a client sends ["", first number] and gets ["", topic, number, batch] for each batch that is still
-//           kept, then ["", "", -1, ""]. A client with a REQ socket gets neither topic: that is the framing
-//           before vLLM 0.26, whose clients used REQ; those after it, and llm-d's, use DEALER.
+//   PUB     [topic, sequence number, batch]      numbers start at 0; 8 bytes, big-endian
+//   ROUTER  a client sends ["", first number] and gets ["", topic, number, batch] for each kept batch, then
+//           ["", "", -1, ""]. A client with a REQ socket gets these messages without the topic, as in vLLM
+//           before 0.26, whose clients used REQ. Later vLLM clients and llm-d's clients use DEALER.
 //
-// A batch holds the events of one engine step, or of a few where steps are faster than the publisher.
+// A batch contains the events of one engine step, or of several steps if they are faster than the
+// publisher.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +27,23 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. `rank` is the engine's number, see rank_endpoint(). Errors: an endpoint
+  // Binds the endpoints and starts. rank: the engine's index, see rank_endpoint(). Errors: an endpoint
   // cannot be bound.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);
-  // Publishes what is in the log, and stops.
+  // Publishes the events in the log, then stops.
   ~KvEventPublisher();
 
-  // Events are published after a flush. For one writer.
+  // Log for one writer. Events are published after a flush().
   KvEventLog& log() { return log_; }
 
-  // Sets the names that later events use for contents with this `extra`. Keeps the last 65,536; other
-  // contents are reported by their digests. Safe from any thread.
+  // Sets the names that later events report for contents with this `extra`. Keeps the latest 65,536
+  // names; other contents are reported by their digests. Any thread.
   void name(const Hash128& extra, KvContentNames names);
 
-  // The bound endpoints, with the port that the system chose; "": no replay.
+  // The bound endpoints, with the port that the operating system chose; "": no replay.
   const std::string& endpoint() const { return endpoint_; }
-  bool bound() const { return bound_; }  // false: it connects to endpoint()
+  bool bound() const { return bound_; }  // false: the publisher connects to endpoint()
   const std::string& replay_endpoint() const { return replay_endpoint_; }
 
  private:
@@ -66,7 +67,7 @@ class KvEventPublisher {
   bool bound_ = true;
   std::mutex mutex_;        // guards kept_
   std::deque<Kept> kept_;   // the last buffer_steps batches
-  std::mutex names_mutex_;  // guards both below
+  std::mutex names_mutex_;  // guards both members below
   std::map<Hash128, KvContentNames> names_;
   std::deque<Hash128> named_;  // oldest first
   std::thread publishing_, answering_;

@@ -1,4 +1,4 @@
-// KV cache events as vLLM writes them: msgpack of KVEventBatch (vllm/distributed/kv_events.py).
+// Writes KV cache events in vLLM's format: msgpack of KVEventBatch (vllm/distributed/kv_events.py).
 //
 //   [seconds since 1970, [event, ...], rank]
 //   {"type": "BlockStored", "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id",
@@ -18,7 +18,7 @@
 
 namespace octavo {
 
-// The request's names that a content depends on besides its tokens, as vLLM reports them.
+// Names in the request that a content depends on, besides the tokens; reported as in vLLM.
 struct KvContentNames {
   std::string adapter;  // "": no adapter
   std::string salt;     // cache_salt; "": no salt
@@ -26,11 +26,11 @@ struct KvContentNames {
 
 class KvEventBatch {
  public:
-  // windows: by cache group, in tokens; 0: the group keeps all tokens.
+  // windows: window of each cache group, in tokens; 0: the group keeps all tokens.
   KvEventBatch(int block_size, std::vector<int> windows)
       : block_size_(block_size), windows_(std::move(windows)) {}
 
-  // names: those of the event's `extra`; null: unknown, so its digest is written.
+  // names: names that belong to the event's `extra`; null: unknown, so the digest is written.
   void add(const KvEvent& event, std::span<const std::int32_t> tokens, const KvContentNames* names = nullptr);
   bool empty() const { return count_ == 0; }
 

@@ -1,9 +1,8 @@
-// The blocks of the paged KV cache, as numbers: the users of each block, and the cached content of unused
-// ones.
+// Block numbers of the paged KV cache: the users of each block, and the cached content of unused blocks.
 //
-// Paged attention and reference-counted sharing follow Kwon et al., "Efficient Memory Management for Large
-// Language Model Serving with PagedAttention" (SOSP 2023). An unused block keeps its content until it is
-// reallocated, least recently used first: the free blocks are the prefix cache.
+// Paged attention and reference-counted sharing follow Kwon et al., "Efficient Memory Management for
+// Large Language Model Serving with PagedAttention" (SOSP 2023). An unused block keeps its content until
+// the block is allocated again, least recently used first. So the free blocks are the prefix cache.
 //
 // The constructor allocates all memory. Operations are O(1), except for the walk along one hash bucket.
 #pragma once
@@ -20,29 +19,28 @@ namespace octavo {
 using BlockId = std::int32_t;
 inline constexpr BlockId kNoBlock = -1;
 
-// Identifies one content: "these blocks of tokens, from the start". The pool never reuses an id, so two
-// blocks with equal PrefixId hold the same tokens after the same past, even if hashes collide.
+// Id of a content: the tokens of a block and of all blocks before it. The pool never uses an id twice,
+// so two blocks with the same id have the same tokens after the same past, even if their hashes collide.
 using PrefixId = std::uint64_t;
-inline constexpr PrefixId kEmptyPrefix = 0;           // before the first block
-inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: unknown
+inline constexpr PrefixId kEmptyPrefix = 0;           // id of the empty prefix, before the first block
+inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: the past is unknown
 
-// Content of a full block.
 struct BlockContent {
-  int group = 0;       // the cache group whose layers wrote it
+  int group = 0;       // index of the cache group whose layers wrote it
   Hash128 key = {};    // chained hash of all tokens up to the block's end
-  Hash128 extra = {};  // other inputs that change the content or its sharing: CacheIdentity, images
-  PrefixId parent = kEmptyPrefix;        // content of all blocks before this one
+  Hash128 extra = {};  // hash of other inputs that the content depends on: CacheIdentity, images
+  PrefixId parent = kEmptyPrefix;        // id of the content of all blocks before this one
   std::span<const std::int32_t> tokens;  // block_size tokens
-  Hash128 parent_key = {};  // key of the block before, zero for the first; only reported, never compared
+  Hash128 parent_key = {};  // key of the previous block, zero for the first; never compared
 };
 
-// Learns what happens to blocks.
+// Is notified of changes to blocks.
 class BlockObserver {
  public:
   virtual void allocated(BlockId block) = 0;
   virtual void acquired(BlockId block) = 0;  // the block has one more user
-  virtual void evicted(BlockId block) = 0;   // its cached content is dropped for another; allocated() follows
-  virtual void cleared() = 0;                // all contents are dropped
+  virtual void evicted(BlockId block) = 0;   // the block's content is dropped; allocated() follows
+  virtual void cleared() = 0;
 
  protected:
   ~BlockObserver() = default;
@@ -50,29 +48,29 @@ class BlockObserver {
 
 class BlockPool {
  public:
-  // group_count: number of cache groups that use the pool, for extra_references().
+  // group_count: number of cache groups that use the pool.
   BlockPool(int num_blocks, int block_size, int group_count);
 
   int block_size() const { return block_size_; }
   int total() const { return total_; }
-  int free() const { return free_; }           // without users, cached ones included
-  int cached() const { return cached_free_; }  // free blocks with cached content
+  int free() const { return free_; }           // number of blocks without users, including cached ones
+  int cached() const { return cached_free_; }  // number of free blocks with cached content
   int used() const { return total_ - free_; }
 
-  // Takes the cheapest free block: a blank one, else the least recently used. There must be a free block.
+  // Takes a free block, which must exist: a blank one, else the least recently used.
   BlockId allocate(int group);
 
-  // Adds a user to a block, in use or free.
+  // Adds a user to a block that is in use or free.
   void acquire(BlockId block);
 
-  // Removes a user. Without users, the block is free and its content stays cached.
+  // Removes a user. The last one frees the block; its content stays cached.
   void release(BlockId block);
 
-  // A block with this content, or kNoBlock. Compares tokens, extra and parent, not only hashes. With parent
-  // == kAnyPrefix the past is identified by the 128-bit key alone.
+  // Finds a block with this content, or kNoBlock. Compares tokens, extra and parent, not only hashes. If
+  // parent == kAnyPrefix, only the 128-bit key identifies the past.
   BlockId find(const BlockContent& content) const;
 
-  // Hint: find() of this content follows soon.
+  // Prefetches the memory that find() reads for this content. Call it a little earlier than find().
   void prefetch(int group, Hash128 key) const;
 
   // Sets the content of a block in use, so that find() returns it. Several blocks may have the same content.
@@ -83,23 +81,24 @@ class BlockPool {
   PrefixId parent(BlockId block) const { return blocks_[at(block)].parent; }
   int references(BlockId block) const { return blocks_[at(block)].references; }
 
-  // References beyond the first, over all blocks of the group: the memory that sharing saves.
+  // Number of users beyond the first, summed over all blocks of the group: the number of blocks that
+  // sharing saves.
   int extra_references(int group) const { return extra_references_[static_cast<std::size_t>(group)]; }
 
-  // Forgets every content, including that of blocks in use.
+  // Drops every content, including the content of blocks in use.
   void reset();
 
-  // From now on, logs every content that appears or disappears (for equal contents: the first and the last).
-  // The log must outlive this.
+  // From now on, logs every content that appears or disappears. If several blocks have the same content,
+  // only the first and the last one count. The log must outlive this object.
   void tell(KvEventLog& log) { log_ = &log; }
 
-  // From now on, calls the observer, which must outlive this.
+  // From now on, notifies the observer, which must outlive this object.
   void observe(BlockObserver& observer) { observer_ = &observer; }
 
-  // If the log has lost events, logs all contents again once it has room.
+  // If the log has lost events, logs all contents again as soon as it has room.
   void tell_all();
 
-  // CHECKs that counts, lists and buckets agree. Linear; for tests and fuzzers.
+  // CHECKs that counts, lists and buckets agree. Takes linear time; for tests and fuzzers.
   void check() const;
 
  private:
@@ -111,7 +110,7 @@ class BlockPool {
     PrefixId parent = kEmptyPrefix;
     std::int32_t references = 0;
     std::int32_t group = 0;
-    BlockId older = kNoBlock;  // neighbours in the ring of free blocks
+    BlockId older = kNoBlock;  // neighbour in the ring of free blocks
     BlockId newer = kNoBlock;
     BlockId next_in_bucket = kNoBlock;
   };
@@ -131,7 +130,7 @@ class BlockPool {
   int free_ = 0;
   int cached_free_ = 0;
   PrefixId last_prefix_ = kEmptyPrefix;
-  std::vector<Block> blocks_;  // total_ + 1 entries: the last is the ring's seam, followed by the oldest
+  std::vector<Block> blocks_;  // total_ + 1 entries; the last one closes the ring of free blocks
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // [group]

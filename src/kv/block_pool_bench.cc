@@ -11,7 +11,7 @@ namespace {
 constexpr int kBlocks = 100'000;
 constexpr int kSize = 16;
 
-// A full pool of cached sequences of `blocks` blocks each; every iteration looks up all of them.
+// The pool is full of cached sequences with `blocks` blocks each. Every iteration looks up all sequences.
 void find_100k_cached_blocks(benchmark::State& state) {
   const auto blocks = static_cast<int>(state.range(0));
   KvCache cache(kBlocks, kSize, {CacheGroup{}});

@@ -56,7 +56,7 @@ TEST(BlockPool, TakesTheLeastRecentlyUsedFirst) {
     pool.remember(blocks.back(), content(tokens[i], i), pool.new_prefix());
   }
   for (const BlockId b : blocks) pool.release(b);
-  pool.acquire(blocks[0]);  // used again, so now the newest
+  pool.acquire(blocks[0]);  // it is now the newest block
   pool.release(blocks[0]);
   EXPECT_EQ(pool.allocate(0), blocks[1]);
   EXPECT_EQ(pool.allocate(0), blocks[2]);
@@ -134,15 +134,15 @@ TEST(BlockPoolDeathTest, RefusesADoubleRelease) {
   EXPECT_DEATH(pool.release(block), "it has no users");
 }
 
-// Compares with plain containers: random allocations, releases, hits and names.
+// Compares the pool with a simple model: random allocations, releases, hits and contents.
 TEST(BlockPool, AgreesWithASimpleModel) {
   constexpr int kBlocks = 12;
   struct Model {
     int users = 0;
-    int name = -1;  // tokens {name, name}
+    int name = -1;  // the block's tokens are {name, name}
   };
   std::vector<Model> model(kBlocks);
-  std::deque<BlockId> lru;  // free and cached, oldest first
+  std::deque<BlockId> lru;  // free blocks with content, the oldest first
   BlockPool pool(kBlocks, 2, 1);
   std::uint64_t draw = 0;
   const auto choose = [&](int below) {

@@ -1,8 +1,8 @@
-// Log of the prefix cache's contents: which were stored, which were removed.
+// Log of the contents that the prefix cache stores and removes.
 //
-// A ring between the engine's thread, which writes, and one reader. The constructor allocates all memory; the
-// writer never waits. If the reader is slow and the ring is full, events are lost: the pool then logs all
-// contents again (BlockPool::tell_all) once there is room.
+// A ring buffer with one writer, the engine's thread, and one reader. The constructor allocates all
+// memory, and the writer never waits. If the reader is slow and the ring is full, events are lost. When
+// there is room again, the pool logs all its contents (BlockPool::tell_all).
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,14 @@ struct KvEvent {
   Kind kind = Kind::cleared;
   int group = 0;            // the cache group
   Hash128 key = {};         // key of the content, see BlockContent
-  Hash128 parent_key = {};  // key of the block before; all zero for the first block
+  Hash128 parent_key = {};  // key of the previous block; zero for the first block
   Hash128 extra = {};
-  KvMedium medium = KvMedium::device;  // where it was stored or removed
+  KvMedium medium = KvMedium::device;  // medium that stores the content, or has stored it
 };
 
 class KvEventLog {
  public:
-  // Sized to hold all contents of a pool of num_blocks at least twice.
+  // The ring can hold all contents of a pool of num_blocks at least twice.
   KvEventLog(int num_blocks, int block_size)
       : block_size_(static_cast<std::size_t>(block_size)),
         events_(static_cast<std::size_t>(std::max(2 * num_blocks + 2, 16384))),
@@ -42,23 +42,23 @@ class KvEventLog {
 
   // --- The writer ---
 
-  // False if there is no room: this event and all later ones until resume() are lost.
+  // False: there is no room. This event and all later ones until resume() are lost.
   bool write(const KvEvent& event, std::span<const std::int32_t> tokens = {});
 
   bool losing() const { return losing_; }
-  // Whether there is room for `events` events that replace the lost ones.
+  // True if there is room for this number of events, which replace the lost ones.
   bool has_room(std::size_t events) const { return events_.size() - (written_ - read_.load()) >= events; }
   void resume() { losing_ = false; }
-  // Number of `cleared` events; they make all events before them obsolete.
+  // Number of `cleared` events. Such an event makes all earlier events obsolete.
   std::uint64_t clears() const { return clears_; }
 
-  // Makes the events since the last call visible: those of one step.
+  // Makes the events since the last call visible to the reader. Call once per step.
   void flush() {
     if (visible_.load(std::memory_order_relaxed) == written_) return;
     visible_.store(written_, std::memory_order_release);
     wake();
   }
-  // Call it after the last flush: wait() returns false once all events are read.
+  // Call after the last flush(): wait() then returns false when all events are read.
   void close() {
     closed_.store(true);
     wake();
@@ -69,8 +69,8 @@ class KvEventLog {
   // Waits for events. False: the log is closed and all events are read.
   bool wait();
 
-  // Takes at most `most` visible events, in order: visit(const KvEvent&, std::span<const int32> tokens), with
-  // block_size tokens of a stored content.
+  // Takes at most `most` visible events, in order. Calls visit(const KvEvent&, std::span<const int32>
+  // tokens); for a stored content, `tokens` has block_size elements.
   template <class Visit>
   void take(std::size_t most, Visit&& visit) {
     std::uint64_t at = read_.load(std::memory_order_relaxed);
@@ -91,7 +91,7 @@ class KvEventLog {
   std::size_t block_size_;
   std::vector<KvEvent> events_;
   std::vector<std::int32_t> tokens_;  // [events, block_size]
-  std::uint64_t written_ = 0;         // events, including those that are not visible yet
+  std::uint64_t written_ = 0;         // number of events, including those that are not visible yet
   bool losing_ = false;
   std::uint64_t clears_ = 0;
   std::atomic<std::uint64_t> visible_ = 0;

@@ -11,12 +11,12 @@
 
 namespace octavo {
 
-// Layers with the same attention window; they share one block table per sequence.
+// Layers with the same attention window. They share one block table per sequence.
 struct CacheGroup {
-  int window = 0;  // tokens that a position attends to, including itself (sliding window); 0: all
+  int window = 0;  // number of tokens that a position attends to, itself included; 0: all
 };
 
-// The first block that the group still needs once positions before `position` are computed.
+// Index of the first block that the group still needs when positions before `position` are computed.
 constexpr int first_needed_block(int window, int block_size, int position) {
   return window == 0 || position < window ? 0 : (position - window + 1) / block_size;
 }
@@ -28,22 +28,21 @@ struct KvCache {
   int group_count() const { return static_cast<int>(groups.size()); }
   const CacheGroup& group(int g) const { return groups[static_cast<std::size_t>(g)]; }
 
-  // Number of blocks for `tokens` tokens.
   int blocks_for(int tokens) const { return (tokens + pool.block_size() - 1) / pool.block_size(); }
 
   int first_needed(int g, int position) const {
     return first_needed_block(group(g).window, pool.block_size(), position);
   }
 
-  // Maximum number of blocks that a sequence of up to `tokens` tokens holds at once in group g, while at most
-  // `ahead` of its tokens are planned but not yet computed.
+  // Maximum number of blocks in group g that a sequence has at the same time. tokens: its maximum length.
+  // ahead: maximum number of its tokens that are planned but not computed yet.
   int peak_blocks(int g, int tokens, int ahead) const {
     const int window = group(g).window;
     const int all = blocks_for(tokens);
     return window == 0 || window + ahead >= tokens ? all : std::min(all, blocks_for(window + ahead) + 1);
   }
 
-  // The sum over all groups.
+  // Sum of peak_blocks() over all groups.
   int peak_blocks(int tokens, int ahead) const {
     int sum = 0;
     for (int g = 0; g < group_count(); ++g) sum += peak_blocks(g, tokens, ahead);

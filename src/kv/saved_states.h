@@ -1,6 +1,6 @@
-// Saved states of recurrent layers, as numbers: a bounded pool of slots, each found by the content of its
-// prefix. A state describes exactly one length, so a cached prefix is usable only where a state was saved, as
-// in vLLM's aligned Mamba cache.
+// Slots of the saved states of recurrent layers. The number of slots is fixed; each is found by the
+// content of its prefix. A state belongs to exactly one length, so a cached prefix is usable only where a
+// state was saved, as in vLLM's aligned Mamba cache.
 //
 // The constructor allocates all memory. find() is O(1). take() scans all slots; it runs once per saved state.
 #pragma once
@@ -19,28 +19,28 @@ class SavedStates {
   SavedStates(int first, int count);
 
   int count() const { return static_cast<int>(states_.size()); }
-  int writing() const { return writing_; }  // taken, not yet kept or given back
+  int writing() const { return writing_; }  // number of slots between take() and keep() or give_back()
 
-  // Slot of the state after this prefix, or kNoState.
+  // Slot of the state at the end of this prefix, or kNoState.
   int find(PrefixId prefix) const;
 
   // Marks the state as recently used.
   void touch(int slot) { at(slot).used = ++now_; }
 
-  // Adds a reader: the state stays in its slot until each pin() has its unpin().
+  // Adds a reader: the state stays in its slot until unpin() is called for each pin().
   void pin(int slot) { ++at(slot).pins; }
   void unpin(int slot);
 
-  // Returns a slot to write: a blank one, else the least recently used, whose state is lost. kNoState: all
-  // are being written or read.
+  // Returns a slot to write: a blank one or, if no slot is blank, the least recently used one, whose state is
+  // lost. kNoState: all slots are being written or read.
   int take();
 
-  // The slot was written: find() returns its state from now on. Drops a second state of the same prefix.
+  // Call when the slot is written: find() now returns its state. Drops another state of the same prefix.
   void keep(int slot, PrefixId prefix);
   // Frees a taken slot without a state.
   void give_back(int slot);
 
-  // Forgets every state, except those being written; states with readers stay in their slots, but find() no
+  // Drops all states except those being written. States with readers stay in their slots, but find() no
   // longer returns them.
   void reset();
 
@@ -49,7 +49,7 @@ class SavedStates {
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: blank
     bool writing = false;
     int pins = 0;
-    std::uint64_t used = 0;  // time of last use
+    std::uint64_t used = 0;
     int next_in_bucket = kNoState;
   };
 

@@ -14,7 +14,7 @@ int save(SavedStates& states, PrefixId prefix) {
 TEST(SavedStates, AreFoundByTheirPrefix) {
   SavedStates states(10, 3);
   EXPECT_EQ(states.find(1), kNoState);
-  const int one = save(states, 1), nine = save(states, 9);  // in the same bucket
+  const int one = save(states, 1), nine = save(states, 9);  // both are in the same bucket
   EXPECT_NE(one, nine);
   EXPECT_EQ(states.find(1), one);
   EXPECT_EQ(states.find(9), nine);
@@ -50,7 +50,7 @@ TEST(SavedStates, APrefixHasOneState) {
   const int first = save(states, 5);
   EXPECT_NE(save(states, 5), first);
   EXPECT_EQ(states.find(5), first);
-  save(states, 6);  // into the dropped state's slot
+  save(states, 6);  // uses the slot of the dropped state
   EXPECT_EQ(states.find(5), first);
   states.reset();
   EXPECT_EQ(states.find(5), kNoState);

@@ -7,7 +7,8 @@
 namespace octavo {
 namespace {
 
-// Blocks that group g still needs when its table is `length` long and holds `held` blocks.
+// Number of blocks that group g must still allocate. length: entries in its table; held: blocks that it
+// has.
 int group_growth(const KvCache& cache, int g, int length, int held, int end, int ahead) {
   return std::max(0, std::min(cache.blocks_for(end) - length, cache.peak_blocks(g, end, ahead) - held));
 }
@@ -101,7 +102,7 @@ bool SequenceBlocks::reserve_prefix(int end) {
 }
 
 void SequenceBlocks::publish(int computed, const BlockHistory& history) {
-  constexpr std::size_t kAhead = 8;  // blocks of a long prompt to prefetch
+  constexpr std::size_t kAhead = 8;  // number of blocks of a long prompt to prefetch
   const int size = cache_->pool.block_size();
   const auto full = static_cast<std::size_t>(computed / size);
   for (; published_ < computed / size; ++published_) {
@@ -114,7 +115,7 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
         tip_,
         history.tokens.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size)),
         i > 0 ? history.keys[i - 1] : Hash128{}};
-    // Another sequence may have computed the same content: use its id, which all groups share.
+    // Another sequence may have computed the same content. Then its id is used, which all groups share.
     BlockId twin = kNoBlock;
     for (content.group = 0; content.group < cache_->group_count() && twin == kNoBlock; ++content.group)
       twin = cache_->pool.find(content);

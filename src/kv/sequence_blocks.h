@@ -13,10 +13,11 @@ class SequenceBlocks {
  public:
   SequenceBlocks() = default;
 
-  // Allocates the tables for max_tokens tokens; nothing is allocated later. The cache must outlive this.
+  // Allocates the tables for max_tokens tokens; nothing is allocated later. The cache must outlive this
+  // object.
   SequenceBlocks(KvCache& cache, int max_tokens);
 
-  // table(g)[p / block_size] holds position p; kNoBlock where the group's window has passed.
+  // Position p is in block table(g)[p / block_size]; kNoBlock: no later position attends to the block.
   std::span<const BlockId> table(int group) const { return groups_[static_cast<std::size_t>(group)].table; }
 
   std::size_t bytes() const;  // size of the tables
@@ -24,43 +25,44 @@ class SequenceBlocks {
   // Starts an empty sequence with a prefix that find_prefix has just found.
   void adopt(const PrefixMatch& match);
 
-  // Number of new blocks that positions up to `end` need, over all groups.
+  // Number of blocks to allocate for the positions up to `end`, over all groups.
   int missing(int end) const;
 
-  // Maximum number of blocks still to allocate until the sequence is `end` long; see KvCache::peak_blocks.
+  // Maximum number of blocks that must still be allocated until the sequence has `end` tokens. ahead:
+  // see KvCache::peak_blocks.
   int growth(int end, int ahead) const;
 
-  // growth() of an empty sequence that would adopt the match.
+  // growth() of an empty sequence that starts with the match.
   static int growth_after(const KvCache& cache, const PrefixMatch& match, int end, int ahead);
 
-  // Allocates the missing blocks. False: not enough, and nothing changed.
+  // Allocates the missing blocks. False, and nothing changes: there are too few free blocks.
   bool reserve(int end);
 
-  // For a prefix that is loaded from elsewhere: allocates the blocks that positions from `end` on attend to,
-  // and frees window blocks before them. False: not enough, and nothing changed.
+  // For a prefix that is loaded from elsewhere: allocates the blocks that positions from `end` on attend
+  // to, and frees window blocks before them. False, and nothing changes: there are too few free blocks.
   bool reserve_prefix(int end);
-  // Number of blocks that reserve_prefix() allocates after a match.
+  // Number of blocks that reserve_prefix() allocates after adopt(match).
   static int missing_of_prefix(const KvCache& cache, const PrefixMatch& match, int end);
 
-  // Lets others find the full blocks among the first `computed` positions.
+  // Lets other sequences find the full blocks among the first `computed` positions.
   void publish(int computed, const BlockHistory& history);
-  int published() const { return published_; }  // blocks
-  PrefixId tip() const { return tip_; }         // their content
+  int published() const { return published_; }  // number of blocks
+  PrefixId tip() const { return tip_; }         // content of the published blocks
 
   // Releases the blocks that no position from `computed` on attends to.
   void leave_window(int computed);
 
-  // Appends all blocks to `out` and hands over their references, last positions first, so that a prefix is
-  // evicted after what follows it.
+  // Appends all blocks to `out`, which takes over the references. Last positions come first, so that a
+  // prefix is evicted after the blocks that follow it.
   void give_up(std::vector<BlockId>& out);
 
  private:
   struct Group {
     std::vector<BlockId> table;
-    int passed = 0;  // blocks at the front that the window has passed
+    int passed = 0;  // number of leading blocks that the window has passed
   };
 
-  void pass(Group& group, int first);  // releases its blocks before `first`
+  void pass(Group& group, int first);  // releases the group's blocks before `first`
 
   KvCache* cache_ = nullptr;
   std::vector<Group> groups_;

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kSize = 4;  // tokens in a block
+constexpr int kSize = 4;  // tokens per block
 
 // Tokens 0, 1, 2 .. and a key for each full block.
 struct History {
@@ -140,7 +140,7 @@ TEST(SequenceBlocks, AgreesOnOnePrefixAmongGroups) {
   SequenceBlocks sequence = compute(cache, history, 40);
   EXPECT_EQ(cached_blocks(cache, history), 10);
   sequence.leave_window(40);
-  // Evicts block 9 of the window group. Its blocks 0 .. 8 are evicted first, so only its other free blocks
+  // Evicts block 9 of the window group. Its blocks 0 .. 8 are evicted before, so only its other free blocks
   // can match.
   std::vector<BlockId> blocks;
   sequence.give_up(blocks);

@@ -1,4 +1,4 @@
-// Slots for the recurrent states of running sequences, as numbers.
+// Slot numbers for the recurrent states of running sequences.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class StatePool {
 
   int free() const { return static_cast<int>(free_.size()); }
 
-  // A slot must be free. It may hold the state of another sequence that a step in flight still computes:
-  // steps run in order, and a new sequence starts from zeros, so this does no harm.
+  // Takes a slot; one must be free. A step in flight may still compute another sequence's state in it.
+  // This does no harm, because steps run in order and a new sequence starts from zeros.
   int take() {
     CHECK(!free_.empty(), "all states are taken");
     const int slot = free_.back();

@@ -1,4 +1,4 @@
-// Rerankers that say a word: which tokens their scores are of.
+// Rerankers whose scores are the logits of words: finds the tokens of these words.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// If config.json or hf_overrides have classifier_from_token (vLLM's: words such as "no" and "yes"), adds the
-// ids of these tokens to hf_overrides as classifier_token_ids. tokenizer: its path. Errors: the field is
-// invalid, a word is not one token, or hf_overrides is not a JSON object.
+// If config.json or hf_overrides contain vLLM's classifier_from_token (words such as "no" and "yes"), adds
+// the ids of these tokens to hf_overrides as classifier_token_ids. tokenizer: path of the tokenizer.
+// Errors: the field is invalid, a word is not exactly one token, or hf_overrides is not a JSON object.
 Result<> name_classifier_tokens(EngineOptions& options, const std::string& tokenizer);
 
 }  // namespace octavo

@@ -23,7 +23,7 @@ constexpr Choice<HashAlgorithm> kHashes[] = {{"sha256", HashAlgorithm::sha256},
                                              {"xxhash_cbor", HashAlgorithm::xxh3_128}};
 constexpr Choice<bool> kLogprobsModes[] = {{"raw_logprobs", false}, {"processed_logprobs", true}};
 
-// "auto" and "-1" are no limit.
+// Reads max_model_len. "auto" and "-1" give nullopt.
 Result<std::optional<int>> model_length(const std::string& text) {
   constexpr int kMost = 1 << 28;
   if (text == "auto" || text == "-1") return std::nullopt;
@@ -35,7 +35,7 @@ Result<std::optional<int>> model_length(const std::string& text) {
   return length;
 }
 
-// A limit per media type: {"image": 4} or {"image": {"count": 4}}.
+// Reads the limit of one media type: {"image": 4} or {"image": {"count": 4}}.
 Result<> read_media_limit(const boost::json::object& limits, std::string_view kind, int& most) {
   const boost::json::value* limit = limits.if_contains(kind);
   if (limit && limit->is_object()) limit = limit->get_object().if_contains("count");

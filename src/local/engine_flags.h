@@ -1,5 +1,5 @@
-// The command-line flags that choose a model and an engine, shared by every subcommand that runs one. Names
-// follow `vllm serve`.
+// The command-line flags that choose a model and an engine. All subcommands that run an engine share them.
+// The names are those of `vllm serve`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,32 +10,32 @@
 
 namespace octavo {
 
-// Hidden: EngineOptions::index, for the processes of several engines behind one server.
+// Hidden flag for EngineOptions::index, used by the processes of several engines of one server.
 inline constexpr const char* kEngineIndexFlag = "--engine-index";
-// Hidden: EngineOptions::processors, for those processes.
+// Hidden flag for EngineOptions::processors, used by the same processes.
 inline constexpr const char* kProcessorsFlag = "--processors";
 
-// Hidden: NodeOptions::expert_port, for engines that share experts.
+// Hidden flag for NodeOptions::expert_port, used by engines that share experts.
 inline constexpr const char* kExpertPortFlag = "--expert-port";
-// Hidden: EngineOptions::weights_dir, for an engine that is started with other weights.
+// Hidden flag for EngineOptions::weights_dir, used by an engine that is started with other weights.
 inline constexpr const char* kWeightsFlag = "--weights-dir";
 
 inline constexpr const char* kKvTransferFlag = "--kv-transfer-config";
-// Hidden: the process runs an engine for its parent.
+// Hidden flag: the process runs an engine for its parent.
 inline constexpr const char* kRunEngineFlag = "--run-engine";
-// In addition to kRunEngineFlag: the process runs a rank of that engine.
+// Hidden flag, in addition to kRunEngineFlag: the process runs a rank of this engine.
 inline constexpr const char* kRunRankFlag = "--run-rank";
 
-// Adds the flags to a subcommand; parsing fills `options`, which must outlive the subcommand.
+// Adds the flags to a subcommand. Parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 
-// The folder of the model that ships with Octavo: models/demo or share/octavo/models/demo beside the program
-// or shared library, in a folder above it, or in the source tree that it was built from. Error: it is in none
-// of them.
+// Returns the folder of the model that is shipped with Octavo. It is models/demo or
+// share/octavo/models/demo: beside the program or shared library, in a folder above, or in the source tree
+// of the build. Error: it is in none of these places.
 Result<std::string> demo_model_dir();
 
-// The program `octavo` of this library: this program itself, or bin/octavo or octavo beside the library or in
-// a folder above it. Error: it is in none of them.
+// Returns the path of the program `octavo`: this program itself, or octavo or bin/octavo beside the library
+// or in a folder above it. Error: it is in none of these places.
 Result<std::string> octavo_program();
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// A model as a person names it, and where it is on the disk: a folder, a GGUF file, a name of the hub, or
-// nothing at all for the demo model.
+// Finds the model that a user names: a folder, a GGUF file, or a name on the Hugging Face Hub. Without a
+// name it is the demo model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,33 +13,33 @@
 
 namespace octavo {
 
-// Settings for downloads from the hub.
+// Options for downloads from the Hub.
 struct HubFlags {
-  hub::Environment environment;  // defaults of the flags; must be set
+  hub::Environment environment;  // default values of the flags; must be set
   std::string revision;
   std::string download_dir;
   std::optional<std::string> token;
 };
 
-// Adds --revision, --download-dir and --hf-token; parsing fills `flags`, which must outlive the subcommand.
+// Adds --revision, --download-dir and --hf-token. Parsing fills `flags`, which must outlive the subcommand.
 void add_hub_flags(CLI::App& command, HubFlags& flags, hub::Environment environment);
 // Adds only --download-dir.
 void add_cache_flag(CLI::App& command, HubFlags& flags, hub::Environment environment);
 
-// Folder of downloaded models.
+// Folder that contains downloaded models.
 std::filesystem::path cache_dir(const HubFlags& flags);
 
-// The path to load. What is no path is looked for in the cache of the hub, and downloaded into it, with a
-// progress bar when someone watches and a line a file when not. Errors: field "model", and those of
-// hub::pull.
+// Returns the path to load. If `given` is not a path, it is a Hub name: the model is taken from the cache,
+// or downloaded into it. The download shows a progress bar on a terminal; otherwise it logs one line per
+// file. Errors: field "model", and those of hub::pull.
 Result<std::string> find_model(const std::string& given, const HubFlags& flags);
-// Replaces the names of the model and of its draft model by their paths. Flags that choose a revision apply
+// Replaces the names of the model and of its draft model by paths. The flags that choose a revision apply
 // only to the model.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
-// Finds the folder of a LoRA adapter in the same way. A path that does not exist and cannot be a Hub name is
-// returned unchanged. Any thread.
+// Finds the folder of a LoRA adapter in the same way. A path that does not exist and cannot be a Hub name
+// is returned unchanged. Any thread.
 Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
-// find_model() for Hub names only.
+// find_model() only for Hub names.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 
 }  // namespace octavo

@@ -15,7 +15,7 @@ std::vector<std::string> parts_of(const std::string& names) {
   return parts;
 }
 
-// 32k and 1M become digits; the check of the range follows.
+// Replaces 32k and 1M by digits. The range is checked afterwards.
 const CLI::Validator& suffix() {
   static const CLI::Validator expand(
       [](std::string& text) {

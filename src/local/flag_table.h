@@ -1,4 +1,5 @@
-// The flags of a command as a table of rows, and the one loop that gives them to the parser.
+// The flags of a command as a table with one row per flag, and the function that adds the rows to the
+// parser.
 //
 //   constexpr FlagRow<EngineOptions> kDevice[] = {
 //       {"--cpu-threads", flag::to<&EngineOptions::threads>, "Compute threads; ..", flag::range(0, 1024)},
@@ -24,11 +25,11 @@
 
 namespace octavo {
 
-// Which values a flag takes.
+// The values that a flag accepts.
 template <class Number>
 struct Between {
   Number min, max;
-  bool suffix = false;  // also as 32k or 1M
+  bool suffix = false;  // true: also accepts 32k or 1M
 };
 struct NotNegative {
   bool suffix = false;
@@ -37,9 +38,9 @@ struct OneOf {
   std::string_view names;  // separated by '|'
 };
 struct OneOfList {
-  std::vector<std::string> (*names)();  // of a table of another file
+  std::vector<std::string> (*names)();  // names from a table in another file
 };
-struct Folder {};  // that exists
+struct Folder {};  // a folder that exists
 using FlagValues = std::variant<std::monostate, Between<int>, Between<std::int64_t>, Between<std::uint64_t>,
                                 Between<double>, NotNegative, OneOf, OneOfList, Folder>;
 
@@ -51,17 +52,17 @@ struct Choice {
 };
 
 struct FlagRest {
-  std::string_view environment{};  // variable that also sets it
-  std::string_view needs{};        // flag that must be given with it
-  std::string_view excludes{};     // flag that must not
-  bool no_default = false;         // help does not show the default
+  std::string_view environment{};  // environment variable that also sets the value
+  std::string_view needs{};        // flag that must be given together with this one
+  std::string_view excludes{};     // flag that must not be given together with this one
+  bool no_default = false;         // true: the help does not show the default
 };
 
 using FlagHelp = std::variant<const char*, std::string (*)()>;
 
 template <class Options>
 struct FlagRow {
-  const char* names;  // as CLI11 writes them: "--on,!--off"
+  const char* names;  // names in the syntax of CLI11: "--on,!--off"
   CLI::Option* (*add)(CLI::App&, Options&, const FlagRow&);
   FlagHelp help = "";
   FlagValues values = {};
@@ -70,12 +71,12 @@ struct FlagRow {
 
 std::string text_of(const FlagHelp& help);
 Result<boost::json::object> json_object(const std::string& text);
-// Throws what the parser reports of a value that `read` refuses.
+// Throws the parser's error for a value that `read` refuses.
 [[noreturn]] void refuse_flag(const std::string& name, const Error& error);
 void finish_flag(CLI::App& command, CLI::Option& option, const std::string& group, const FlagValues& values,
                  const FlagRest& rest);
 
-// Adds the rows to a command; parsing fills `options`, which must outlive the command. group "": hidden
+// Adds the rows to a command. Parsing fills `options`, which must outlive the command. group: "" hides the
 // flags.
 template <class Options, std::size_t n>
 void add_flags(CLI::App& command, Options& options, const std::string& group,
@@ -92,8 +93,8 @@ constexpr Between<Number> range(Number min, Number max) {
 }
 constexpr Between<int> count(int min, int max) { return {min, max, true}; }
 
-// The member at the end of a path; each part of it is a pointer to a member, or a function of the object
-// before.
+// The member at the end of a path. Each element of the path is a pointer to a member, or a function of the
+// object that the elements before it lead to.
 template <class From>
 auto& follow(From& object) {
   return object;
@@ -103,9 +104,9 @@ auto& follow(From& object) {
   return follow<Rest...>(std::invoke(First, object));
 }
 
-// Where the value of a row goes.
+// The functions of a row, which handle the flag's value.
 
-// Writes to a member. A bool is a switch; a list or an optional shows no default.
+// Writes it to a member. A bool is a switch; lists and optionals show no default.
 template <auto... Path>
 inline constexpr auto to =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -121,7 +122,7 @@ inline constexpr auto to =
       }
     };
 
-// Writes to a member that counts in smaller units: seconds of the flag are `factor` units each.
+// Multiplies it by `factor` and writes it to a member. The flag is in seconds, the member in smaller units.
 template <int factor, auto... Path>
 inline constexpr auto seconds =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -133,7 +134,7 @@ inline constexpr auto seconds =
       return option;
     };
 
-// Writes to a member by name.
+// Writes it to a member; the flag gives the name of a choice.
 template <auto& choices, auto... Path>
 inline constexpr auto chosen =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -173,8 +174,8 @@ void read_flag(const std::string& name, const Given& given, Target& target) {
   }
 }
 
-// Through a function of a text, of several texts, or of a JSON object: it returns the value, or takes the
-// member and sets it. An empty path is all options.
+// Passes it to `Read`, a function of a text, of several texts, or of a JSON object. The function returns
+// the member's value, or takes the member and sets it. With an empty path, the member is the whole options.
 template <auto Read, auto... Path>
 inline constexpr auto parsed =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
@@ -204,14 +205,14 @@ inline constexpr auto parsed =
       }
     };
 
-// A switch that sets something: `Set` is a function of the options.
+// A switch that calls `Set`, a function of the options.
 template <auto Set>
 inline constexpr auto calls =
     []<class Options>(CLI::App& command, Options& options, const FlagRow<Options>& row) {
       return command.add_flag_callback(row.names, [&options] { Set(options); }, text_of(row.help));
     };
 
-// Nowhere: app/arguments.cc reads it.
+// Does nothing with it: app/arguments.cc reads it.
 inline constexpr auto nowhere = []<class Options>(CLI::App& command, Options&, const FlagRow<Options>& row) {
   const std::string help = text_of(row.help);
   return command.add_option(row.names, help);

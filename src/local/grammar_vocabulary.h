@@ -1,4 +1,4 @@
-// A model's tokens as grammars see them.
+// A model's tokens in the form that grammars use.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// For a model with this number of logits: omits tokens beyond it. eos_ids: the tokens that end a text. The
+// vocab_size: number of logits; tokens beyond it are omitted. eos_ids: tokens that end a text. The
 // tokenizer must outlive the vocabulary.
 Result<std::shared_ptr<const grammar::Vocabulary>> grammar_vocabulary(const Tokenizer& tokenizer,
                                                                       std::vector<TokenId> eos_ids, int vocab_size);

@@ -1,4 +1,4 @@
-// Flags whose value is JSON.
+// Reads flags whose value is JSON.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -10,13 +10,13 @@
 
 namespace octavo {
 
-// A list of strings: JSON, or comma-separated texts.
+// Reads a list of strings: a JSON list, or comma-separated texts.
 Result<> read_text_list(const std::string& text, std::vector<std::string>& out);
 
-// One of --lora-modules: NAME=PATH, or a JSON object.
+// Reads one value of --lora-modules: NAME=PATH, or a JSON object.
 Result<LoraModule> read_lora_module(const std::string& text);
 
-// --override-generation-config. Logs fields that are not sampling parameters here.
+// Reads --override-generation-config. Fields that are not sampling parameters are logged.
 Result<> read_generation_overrides(const boost::json::object& config, RuntimeOptions& options);
 
 }  // namespace octavo

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's variables for where blocks are handed over, unless --kv-transfer-config says it.
+// vLLM's variables for the address of transfers. --kv-transfer-config has priority.
 Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& environment) {
   if (options.host.empty()) options.host = environment("VLLM_NIXL_SIDE_CHANNEL_HOST");
   const std::string port = environment("VLLM_NIXL_SIDE_CHANNEL_PORT");
@@ -20,7 +20,7 @@ Result<> take_side_channel(KvTransferOptions& options, const hub::Environment& e
   return {};
 }
 
-// The variables of AWS's tools, for a store that takes signed requests.
+// The variables of AWS's tools, for a store with signed requests.
 void take_store_keys(KvTransferOptions& options, const hub::Environment& environment) {
   if (!options.tier) return;
   StoreKeys& keys = options.tier->keys;
@@ -31,7 +31,8 @@ void take_store_keys(KvTransferOptions& options, const hub::Environment& environ
   if (keys.region.empty()) keys.region = environment("AWS_DEFAULT_REGION");
 }
 
-// --kv-offloading-size: a tier in host memory, or where that is the cache's own, in the user's cache folder.
+// --kv-offloading-size adds a tier in host memory. If the cache itself is in host memory, the tier is in
+// the user's cache folder instead.
 Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& options,
                          const hub::Environment& environment) {
   if (offloading.gib == 0) return {};
@@ -51,7 +52,7 @@ Result<> take_offloading(const KvOffloading& offloading, KvTransferOptions& opti
   return {};
 }
 
-// vLLM's GiB of the KV cache on CPUs.
+// vLLM's variable for the size of the KV cache on CPUs, in GiB.
 Result<> take_cpu_cache(EngineOptions& engine, const hub::Environment& environment) {
   constexpr const char* kName = "VLLM_CPU_KVCACHE_SPACE";
   constexpr int kMost = 1 << 20;

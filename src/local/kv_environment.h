@@ -1,4 +1,4 @@
-// The KV cache and its transfers as the environment and --kv-offloading-size set it.
+// Options of the KV cache and its transfers that come from the environment and from --kv-offloading-size.
 #pragma once
 
 #include "hub/settings.h"
@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-// VLLM_CPU_KVCACHE_SPACE, VLLM_NIXL_SIDE_CHANNEL_*, AWS's variables for a store, and the tier of
-// --kv-offloading-size. Errors name the variable or the flag.
+// Reads VLLM_CPU_KVCACHE_SPACE, VLLM_NIXL_SIDE_CHANNEL_*, AWS's variables for an S3-style store, and the
+// tier of --kv-offloading-size. Errors name the variable or the flag.
 Result<> take_kv_environment(RuntimeCommand& command, const hub::Environment& environment);
 
 }  // namespace octavo

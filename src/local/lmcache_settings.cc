@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kConnectors[] = {"LMCacheConnectorV1", "LMCacheConnector"};
-// Settings that Octavo reads, as LMCache's file names them.
+// Settings that Octavo reads, with the names of LMCache's file.
 constexpr std::string_view kSettings[] = {"cache_policy",        "chunk_size", "extra_config",
                                           "local_cpu",           "local_disk", "max_local_cpu_size",
                                           "max_local_disk_size", "remote_url"};
@@ -34,7 +34,7 @@ json::value value_of(const std::string& text) {
   return json::value(text);
 }
 
-// The settings of the file and of the variables.
+// Reads the settings of the file and of the variables.
 Result<json::object> settings(const hub::Environment& environment) {
   json::object out;
   if (const std::string path = environment(kFile); !path.empty()) {
@@ -61,9 +61,10 @@ void add(const json::object& found, json::object& config) {
   if (is_lmcache(config)) {
     json::value& extra = config["kv_connector_extra_config"];
     if (extra.is_null()) extra.emplace_object();
-    if (!extra.is_object()) return;  // the flag's reader reports it
+    if (!extra.is_object()) return;  // the reader of the flag reports this error
     for (const auto& [name, value] : found)
-      extra.get_object().emplace("lmcache." + std::string(name), value);  // what the flag says stays
+      // does not replace a setting of the flag
+      extra.get_object().emplace("lmcache." + std::string(name), value);
     return;
   }
   json::value* extra = config.if_contains("kv_connector_extra_config");

@@ -1,4 +1,5 @@
-// LMCache's settings outside of --kv-transfer-config: the file that LMCACHE_CONFIG_FILE names, and LMCACHE_*.
+// LMCache's settings that are not in --kv-transfer-config: the file in LMCACHE_CONFIG_FILE, and the
+// variables LMCACHE_*.
 #pragma once
 
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace octavo {
 
-// The same --kv-transfer-config, where each LMCacheConnectorV1 has these settings as lmcache.NAME. The flag
-// wins over the variables, and these over the file. Logs settings that have no effect. Errors: the file
-// cannot be read; text that is no JSON object passes unchanged.
+// Returns kv_transfer_config, in which each LMCacheConnectorV1 also has these settings, as lmcache.NAME. A
+// setting of the flag has priority over a variable, and a variable over the file. Settings that have no
+// effect are logged. Text that is not a JSON object is returned unchanged. Errors: the file cannot be read.
 Result<std::string> with_lmcache_settings(const std::string& kv_transfer_config,
                                           const hub::Environment& environment);
 

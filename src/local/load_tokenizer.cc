@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// "tokenizer.chat_template", and variants such as "tokenizer.chat_template.tool_use".
+// Reads "tokenizer.chat_template" and variants such as "tokenizer.chat_template.tool_use".
 Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   std::vector<NamedTemplate> templates;
@@ -25,7 +25,7 @@ Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) 
 Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
   GgufVocabulary v;
-  // An id that is no token, such as 4294967295, counts as a missing key.
+  // An id that is not a token, such as 4294967295, counts as missing.
   const auto id = [&](std::string_view name) -> Result<std::optional<std::int64_t>> {
     TRY(const auto given, metadata.number(key(name)));
     if (!given) return std::nullopt;
@@ -54,7 +54,7 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.unknown, id("unknown_token_id"));
   TRY(v.padding, id("padding_token_id"));
   TRY(v.classifier, id("cls_token_id"));
-  TRY(v.separator, id("seperator_token_id"));  // spelt so in GGUF
+  TRY(v.separator, id("seperator_token_id"));  // spelled this way in GGUF
   TRY(v.lowercase, metadata.boolean(key("normalizer.lowercase")));
   TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));
@@ -80,7 +80,7 @@ Result<Tokenizer> read_gguf(const std::string& path) {
 
 Result<Tokenizer> load_tokenizer(const std::string& path) {
   auto tokenizer = is_gguf(path) ? read_gguf(path) : Tokenizer::load(path);
-  malloc_trim(0);  // returns the parsers' memory to the system before the weights load
+  malloc_trim(0);  // returns the parsers' memory to the operating system before the weights are loaded
   return tokenizer;
 }
 

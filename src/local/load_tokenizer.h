@@ -1,4 +1,4 @@
-// The tokenizer of a model, from its directory or its GGUF file.
+// Loads a model's tokenizer from its directory or its GGUF file.
 #pragma once
 
 #include <string>

@@ -44,7 +44,7 @@ TEST(LoadTokenizer, OfAGgufFile) {
   EXPECT_EQ(tokenizer->config().chat_template(true), "tools");
 }
 
-// llama.cpp writes 4294967295 for a missing special token; other writers count one too many.
+// llama.cpp writes 4294967295 for a missing special token. Other programs write the size of the vocabulary.
 TEST(LoadTokenizer, SpecialIdsBeyondTheVocabularyAreLeftOut) {
   for (const char* name : {"padding", "seperator", "unknown", "cls"})
     for (const std::uint32_t id : {5u, 4294967295u}) {
@@ -63,7 +63,7 @@ TEST(LoadTokenizer, BytesWithoutMergesAreRefused) {
   EXPECT_THAT(load(file).error().message, HasSubstr("tokenizer.ggml.merges is missing"));
 }
 
-// Files from before this key existed.
+// Old files do not have this key.
 TEST(LoadTokenizer, WithoutThePreTokenizersNameItIsTheUsualOne) {
   GgufBuilder file;
   file.text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});

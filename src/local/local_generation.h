@@ -1,4 +1,4 @@
-// Requests to the engine in this process, without HTTP: the same bodies, rules and texts as the server's.
+// Requests to an engine in this process, without HTTP. Bodies, rules and texts are those of the server.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -17,19 +17,19 @@
 
 namespace octavo {
 
-// Queue of the outputs of many requests. Must outlive them.
+// Queue of the outputs of many requests. It must outlive the requests.
 class Arrivals {
  public:
   struct Arrival {
     std::size_t job = 0;
     Output output;
-    std::int64_t at_us = 0;  // when push() got it
+    std::int64_t at_us = 0;  // time of push()
   };
 
   void push(Arrival arrival);
-  // Pushes every output that it gets, under the job's number.
+  // Makes a sink that pushes every output with the job's number.
   std::shared_ptr<OutputSink> sink(std::size_t job);
-  // Waits up to wait_ms for the next output. False: timeout.
+  // Waits at most wait_ms for the next output. False: timeout.
   bool pop(Arrival& arrival, int wait_ms);
 
  private:
@@ -39,14 +39,15 @@ class Arrivals {
   std::vector<Arrival> taken_;     // newest first
 };
 
-// One prompt on its way through the engine.
+// One prompt that the engine is answering.
 class LocalGeneration {
  public:
-  // Submits the plan's only prompt, which moves out of it. The plan and the service outlive this.
+  // Submits the only prompt of the plan and moves it out of the plan. Plan and service must outlive this
+  // object.
   static Result<LocalGeneration> start(Service& service, GenerationPlan& plan, std::size_t job,
                                        Arrivals& arrivals);
 
-  // Converts the output to the next part of its answer.
+  // Converts an output to the next part of its answer.
   openai::AnswerPart take(Output&& output);
   bool finished() const { return unfinished_ == 0; }
   void abort() const { service_->engine.abort(id_); }
@@ -65,9 +66,9 @@ class LocalGeneration {
   int cached_tokens_ = 0;
 };
 
-// The plan for a body of /v1/chat/completions (with "messages") or /v1/completions. Error: the body is
-// invalid or has several prompts. cut_max_tokens: lowers max_tokens to the rest of the context instead of an
-// error.
+// Makes the plan for a body of /v1/chat/completions (with "messages") or /v1/completions. Error: the body
+// is invalid or has several prompts. cut_max_tokens: if max_tokens exceeds the rest of the context, lower
+// it; otherwise this is an error.
 Result<GenerationPlan> plan_body(const Service& service, const boost::json::object& body,
                                  bool cut_max_tokens = false);
 

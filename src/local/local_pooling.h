@@ -1,4 +1,5 @@
-// Texts to a model that reads them, without HTTP: the bodies and replies of the server's routes.
+// Texts for a pooling model in this process, without HTTP. Bodies and replies are those of the server's
+// routes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace octavo {
 
 class LocalPooling {
  public:
-  // Submits all texts or, when the engine is full, none. The service outlives this.
+  // Submits all texts, or none if the engine is full. The service must outlive this object.
   static Result<LocalPooling> start(Service& service, PoolingPlan plan, std::size_t job, Arrivals& arrivals);
 
   // Receives an output of one of the texts.
@@ -21,9 +22,9 @@ class LocalPooling {
   bool finished() const { return unread_.empty(); }
   void abort() const;
 
-  // Once finished: the reply's body, or the error. Call it once.
+  // Returns the reply's body, or the error. Call it once, when finished() is true.
   Result<std::string> reply();
-  // Why the texts ended: `stop`, `abort` or `error`.
+  // Reason why the texts ended: `stop`, `abort` or `error`.
   FinishReason reason() const { return reason_; }
 
  private:
@@ -32,7 +33,7 @@ class LocalPooling {
   Service* service_;
   PoolingPlan plan_;
   Vectors vectors_;
-  std::map<RequestId, std::size_t> unread_;  // the text of each
+  std::map<RequestId, std::size_t> unread_;  // index of each text that has no result yet
   FinishReason reason_ = FinishReason::stop;
   std::optional<Error> error_;
 };

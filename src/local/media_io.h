@@ -1,4 +1,4 @@
-// vLLM's --media-io-kwargs: what is taken of media before a model's processor sees them.
+// vLLM's --media-io-kwargs: how media are read before the model's processor gets them.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -7,7 +7,8 @@
 
 namespace octavo {
 
-// {"video": {"num_frames": 16, "fps": 2}}; images and sounds have nothing to say. Errors name the field.
+// Example: {"video": {"num_frames": 16, "fps": 2}}. Images and sounds have no options. Errors name the
+// field.
 Result<> read_media_io(const boost::json::object& kwargs, VideoFrames& frames);
 
 }  // namespace octavo

@@ -1,12 +1,12 @@
-// Numbers as people write them on a command line.
+// Numbers with suffixes on the command line.
 #pragma once
 
 #include <string>
 
 namespace octavo {
 
-// "16k" is 16,000 and "16K" 16,384, as vLLM reads integers; likewise m and M, g and G, t and T. Any other
-// text stays as it is.
+// Replaces a suffix as vLLM does for integers: "16k" becomes 16000 and "16K" becomes 16384; likewise m and
+// M, g and G, t and T. Any other text is returned unchanged.
 std::string expand_suffix(std::string text);
 
 }  // namespace octavo

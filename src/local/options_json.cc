@@ -21,13 +21,13 @@
 namespace octavo {
 namespace {
 
-constexpr const char* kGroup = "Bindings";  // not printed
+constexpr const char* kGroup = "Bindings";  // not shown in any help
 
 constexpr FlagRow<RuntimeOptions> kOwnFlags[] = {
     {"--enable-sleep-mode", flag::to<&RuntimeOptions::sleep_mode>},
 };
 
-// Options of vLLM's LLM and AsyncLLM that only a server reads.
+// Options of vLLM's LLM and AsyncLLM that have an effect only in a server.
 constexpr std::string_view kOfServers[] = {"--disable-log-stats", "--enable-log-requests", "--max-log-len",
                                            "--stream-interval",   "--shutdown-timeout",    "--log-level"};
 
@@ -47,8 +47,8 @@ std::string text_of(const boost::json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : boost::json::serialize(value);
 }
 
-// The same fields with those of JSON options in their place: spec_method becomes speculative_config.method,
-// and LMCache's settings are in kv_transfer_config.
+// Moves fields into the JSON options that they belong to: spec_method becomes speculative_config.method.
+// LMCache's settings become part of kv_transfer_config.
 Result<boost::json::object> nested(const boost::json::object& fields, const hub::Environment& environment) {
   boost::json::object out;
   for (const auto& [name, value] : fields) {
@@ -84,7 +84,7 @@ std::unexpected<Error> unknown(std::string_view name, const CLI::App& flags) {
   return invalid(name, "there is no such option; did you mean {}?", meant);
 }
 
-// An option of vLLM that is none here. Errors: as the command line's.
+// Checks an option that vLLM has and Octavo does not. Errors: as on the command line.
 Result<> check_unused(std::string_view name, const boost::json::value& value, const CLI::App& flags) {
   const VllmFlag* known = find_vllm_flag(flag_of(name));
   if (known == nullptr) return unknown(name, flags);
@@ -102,7 +102,7 @@ Result<> check_unused(std::string_view name, const boost::json::value& value, co
   return {};
 }
 
-// A field as the words of a command line.
+// Converts a field to words of a command line.
 Result<> add_words(std::string_view name, const boost::json::value& value, const CLI::App& flags,
                    std::vector<std::string>& words) {
   const std::string flag = flag_of(name);
@@ -130,7 +130,8 @@ void add_all_flags(CLI::App& flags, RuntimeCommand& command, const hub::Environm
   add_flags(flags, options, kGroup, kOwnFlags);
 }
 
-// Engines of several processes: the program with the same flags, as `octavo serve` starts them.
+// For engines in separate processes: sets their command, the program with the same flags, as `octavo serve`
+// does.
 Result<> take_processes(RuntimeOptions& options, const std::vector<std::string>& words) {
   const EngineOptions& engine = options.engine;
   if (engine.nodes.rank > 0)
@@ -159,7 +160,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   std::vector<std::string> words;
   for (const auto& [name, value] : given) TRY_VOID(add_words(name, value, flags, words));
   try {
-    flags.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 reads them from the end
+    // CLI11 expects the last word first
+    flags.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     return invalid("", "{}", error.what());
   }

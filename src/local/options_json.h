@@ -1,4 +1,4 @@
-// Engine options by name, for callers that have no command line.
+// Engine options by name, for callers without a command line.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -9,15 +9,15 @@
 
 namespace octavo {
 
-// Fields are the flags of `octavo serve` that a model without a server has, with _ for -: {"model": "..",
-// "max_model_len": 4096, "enable_prefix_caching": false}. Null fields are ignored. Options of vLLM that have
-// no effect are logged. Engines of several processes get their command. Errors: invalid_argument or
-// unsupported, with the field's name.
+// The fields are flags of `octavo serve`, with _ in place of -, except flags that only a server has:
+// {"model": "..", "max_model_len": 4096, "enable_prefix_caching": false}. Null fields are ignored. vLLM's
+// options that have no effect here are logged. If engines run in separate processes, the result contains
+// their command. Errors: invalid_argument or unsupported, naming the field.
 Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
                                        const hub::Environment& environment);
 
-// The options that runtime_options() takes, and those of vLLM that have no effect: {"name", "short",
-// "switch", "many", "default", "help"} each.
+// The options that runtime_options() accepts, and vLLM's options that have no effect here. Each element is
+// {"name", "short", "switch", "many", "default", "help"}.
 boost::json::array option_list();
 
 }  // namespace octavo

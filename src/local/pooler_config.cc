@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kLongestMax = 1 << 24;  // tokens of a text in chunks
+constexpr int kLongestMax = 1 << 24;  // maximum number of tokens of a text that is processed in chunks
 constexpr int kDimensionsMax = 1 << 20;
 constexpr int kTokenMax = 1 << 30;
 
@@ -41,7 +41,7 @@ Result<> read_chunks(openai::Fields& f, PoolingRules& rules) {
   return {};
 }
 
-// STEP is ALL, of which some tokens' numbers are given.
+// Reads type STEP. It is type ALL, but only the scores of some tokens are returned.
 Result<> read_steps(openai::Fields& f, std::string& type, PoolingRules& rules) {
   const bool steps = type == "STEP";
   if (steps) type = "ALL";
@@ -79,7 +79,8 @@ Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& o
   TRY_VOID(f.text("task", task));
   rules.task = task_named(task);
   if (!task.empty() && !rules.task) return invalid("task", "must be {}, got \"{}\"", kTaskNames, task);
-  for (const std::string_view name : {"normalize", "use_activation"}) {  // the first is what it was called
+  // `normalize` is the old name of use_activation
+  for (const std::string_view name : {"normalize", "use_activation"}) {
     if (f.any(name) == nullptr) continue;
     bool activated = true;
     TRY_VOID(f.boolean(name, activated));

@@ -1,4 +1,4 @@
-// --pooler-config: vLLM's JSON object that says how texts are read where the model's files say otherwise.
+// --pooler-config: vLLM's JSON object with pooling options that replace those of the model's files.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// pooling_type (or seq_pooling_type, tok_pooling_type), use_activation, dimensions, enable_chunked_processing
-// with max_embed_len, logit_mean and logit_sigma (or logit_bias and logit_scale, as they were called). Errors
-// name the field; those of reward models of steps are refused.
+// Reads pooling_type (or seq_pooling_type, tok_pooling_type), use_activation, dimensions,
+// enable_chunked_processing with max_embed_len, logit_mean and logit_sigma (or their old names logit_bias
+// and logit_scale). The fields for step reward models are not supported. Errors name the field.
 Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& options);
 
 }  // namespace octavo

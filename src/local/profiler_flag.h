@@ -1,4 +1,4 @@
-// --profiler-config: traces of an engine's steps, for the server and for the bindings.
+// --profiler-config: options for traces of an engine's steps; used by the server and by the bindings.
 #pragma once
 
 #include <CLI/CLI.hpp>

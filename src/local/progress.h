@@ -1,5 +1,5 @@
-// A progress bar on standard error, for people only: nothing is shown when it is not a terminal, or all is
-// over quickly.
+// A progress bar on standard error. It is not shown if standard error is not a terminal, or if the work
+// ends quickly.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace octavo {
 
 class ProgressBar {
  public:
-  // Shows amounts divided by `scale`, in `unit`.
+  // Shows amounts in `unit`, after a division by `scale`.
   ProgressBar(std::string label, std::string unit, double scale);
   ~ProgressBar() { finish(); }
 
-  // Any thread, at any rate; draws a few times a second.
+  // Any thread, as often as needed; redraws only a few times a second.
   void show(std::size_t done, std::size_t all);
-  // Wipes the bar away.
+  // Removes the bar from the terminal.
   void finish();
 
  private:

@@ -1,5 +1,5 @@
-// An engine in this process that can free all its memory: sleep at level 2 destroys it, wake_up() loads it
-// again.
+// An engine in this process that can free all its memory: sleep at level 2 destroys the engine, and
+// wake_up() loads it again.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@ class ReloadableEngine final : public EngineClient {
  public:
   using Load = std::function<Result<std::unique_ptr<EngineClient>>()>;
 
-  // Loads the engine; `load` is kept for the times that follow.
+  // Loads the engine. `load` is kept, because wake_up() calls it again.
   static Result<std::unique_ptr<EngineClient>> start(Load load);
 
-  // Info of the first load: later loads must report the same limits.
+  // Info of the first load. Later loads must report the same limits.
   EngineInfo info() const override { return info_; }
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // Both return when it is done. Level 1 is the engine's own.
+  // sleep() and wake_up() return when they are done. The engine itself handles level 1.
   void sleep(int level, Done done) override;
-  // Errors: what load() says; a model of another size.
+  // Errors: the error of load(); the new model has other limits.
   void wake_up(Done done) override;
-  // Pauses the current engine; an engine that is loaded later is not paused.
+  // Pauses the current engine. An engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;
   void resume() override;
   std::vector<EngineStats> stats() const override;
@@ -38,7 +38,7 @@ class ReloadableEngine final : public EngineClient {
  private:
   ReloadableEngine(Load load, std::shared_ptr<EngineClient> engine);
 
-  // Null: it sleeps at level 2.
+  // Null: the engine sleeps at level 2.
   std::shared_ptr<EngineClient> engine() const;
   void set_level(int level);
   void discard();
@@ -49,7 +49,7 @@ class ReloadableEngine final : public EngineClient {
   std::mutex changing_;  // held during sleep and wake-up
   mutable std::mutex mutex_;
   int sleep_level_ = 0;
-  std::vector<EngineStats> asleep_;  // stats() while no engine is loaded
+  std::vector<EngineStats> asleep_;  // result of stats() while no engine is loaded
   std::shared_ptr<EngineClient> engine_;
 };
 

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Its request ids are its number: 1 is the engine that was loaded first.
+// An engine whose request ids are its number: 1 for the engine that is loaded first.
 class CountedEngine final : public EngineClient {
  public:
   CountedEngine(int number, int& alive, int vocab_size)
@@ -56,7 +56,7 @@ struct Loaded {
     CountedEngine::slept = 0;
     CountedEngine::drained = false;
   }
-  // The result of sleep(level), or for 0 of wake_up().
+  // Result of sleep(level); level 0: result of wake_up().
   Result<> change(int level) {
     Result<> told = failure(ErrorCode::internal, "nothing was told");
     const auto done = [&](Result<> result) { told = std::move(result); };

@@ -38,7 +38,7 @@ Result<std::optional<ChatTemplate>> compile(std::string_view source, const Token
   return compiled;
 }
 
-// A template is a file's path or, on one line, the template's text.
+// `given` is the path of a file, or the text of a template, which must be one line.
 Result<std::string> template_source(const std::string& given) {
   std::error_code ignored;
   if (!std::filesystem::exists(given, ignored) && given.find_first_of("{}") != std::string::npos)
@@ -55,7 +55,7 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
     TRY(runtime.chat_template, compile(source, config));
     return {};
   }
-  // A model's own template that is broken takes chat away, and nothing else.
+  // If the model's own template is invalid, only chat is disabled.
   const auto own = [&](bool tools, std::optional<ChatTemplate>& compiled) {
     auto made = compile(config.chat_template(tools), config);
     if (made)
@@ -69,7 +69,6 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
   return {};
 }
 
-// Defaults for values that requests omit.
 Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& options,
                                                        const GenerationConfig& models) {
   boost::json::object config;
@@ -91,8 +90,8 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
   return defaults;
 }
 
-// For example after a fine-tune that added a padding token. Requests are checked against the model's
-// vocabulary.
+// Surplus tokens exist, for example, after a fine-tune that added a padding token. Requests are checked
+// against the model's vocabulary.
 void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
   if (tokenizer.vocab_size() <= vocab_size) return;
   log_warning(
@@ -100,7 +99,7 @@ void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
       tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
-// A draft model that was made for other tokens would hardly ever propose right.
+// A draft model with another tokenizer would propose almost no correct tokens.
 Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& draft_model) {
   constexpr std::string_view kField = "speculative_config";
   auto loaded = load_tokenizer(draft_model);
@@ -129,7 +128,7 @@ struct Parsers {
   std::string_view tool, reasoning;
 };
 
-// The parsers that the options name, or those that the chat template shows.
+// Returns the parsers that the options name, or those that the chat template suggests.
 Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer) {
   Parsers chosen{options.tool_call_parser, options.reasoning_parser};
   const bool finds_tool = chosen.tool == "auto", finds_reasoning = chosen.reasoning == "auto";
@@ -154,7 +153,7 @@ Result<Parsers> choose_parsers(const RuntimeOptions& options, const Tokenizer& t
   return chosen;
 }
 
-// How the model writes tool calls and thoughts.
+// Sets the parsers of tool calls and of reasoning.
 Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, ServeOptions& serve) {
   TRY(const Parsers parsers, choose_parsers(options, tokenizer));
   if (!parsers.tool.empty()) {
@@ -165,7 +164,8 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
   const std::string_view own = openai::own_reasoning_parser(tokenizer);
   if (const std::string_view parser = parsers.reasoning.empty() ? own : parsers.reasoning; !parser.empty()) {
     TRY(serve.rules.reasoning, openai::reasoning_rule(parser, tokenizer));
-    // A template also has marks for models that do not think: prompt or answer must open the thoughts.
+    // Models without reasoning can also have the marks in their template, so the prompt or the answer must
+    // open the reasoning.
     if (options.reasoning_parser == "auto") serve.rules.reasoning->from_start = false;
   }
   if (serve.rules.tool_dialect && serve.rules.tool_dialect->form == grammar::ToolDialect::Form::harmony &&
@@ -192,8 +192,8 @@ void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOpti
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
 
-// An engine that is added later may use any processors and any memory that is left: what earlier engines
-// bound at the start remains theirs.
+// Returns a function that starts an engine later. Such an engine may use any processors and any memory that
+// is left. The processors that earlier engines were bound to stay theirs.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
   return [command, seed](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
     remote::EngineProcessOptions one = process_options(command, seed, index);
@@ -211,7 +211,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     ProgressBar bar(title, "GB", 1e9);
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
-    command.insert(command.end(), {"--model", options.engine.model_dir});  // path where it was found
+    // the path of the model that was found
+    command.insert(command.end(), {"--model", options.engine.model_dir});
     const int engines = options.engine.data_parallel_size;
     const int all_engines = engines + options.engines.elsewhere;
     const int first_here = options.engines.elsewhere > 0 ? options.engine.first_index : 0;
@@ -297,7 +298,7 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   return {};
 }
 
-// Adapters say of which model they are by the name that it had when they were made.
+// An adapter names its model by the name that the model had when the adapter was made.
 Result<> open_adapter_folder(const std::string& path, const std::string& named, const Service& service) {
   if (path.empty()) return {};
   std::vector<std::string> names = service.options.rules.model_names;
@@ -305,7 +306,7 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// --media-io-kwargs overrides the model's rule for videos.
+// Replaces the model's rule for videos by --media-io-kwargs.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;
@@ -313,7 +314,7 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   rule.loader_fps = asked.fps.value_or(0);
 }
 
-// Sets the rules for images and videos, if the model takes them.
+// Sets the rules for images and videos, if the model supports them.
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.media.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
@@ -324,7 +325,7 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
   return {};
 }
 
-// Sets the rules for sounds in prompts, if the model takes them.
+// Sets the rules for sounds in prompts, if the model supports them.
 Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   const EngineInfo::SoundRule sound = runtime.engine->info().sound;
   if (sound.tokens == 0) return {};
@@ -350,7 +351,7 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
   return {};
 }
 
-// The server's part of --pooler-config.
+// Checks the fields of --pooler-config that the server handles.
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.task == Task::generate) return {};
   if (rules.task && !info.does(*rules.task))
@@ -409,7 +410,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
-  if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;  // no request has media
+  // requests never contain media
+  if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;
   TRY(serve.pooling.text_prompts, read_text_prompts(dir));
   serve.pooling.score_template = !options.chat_template.empty();
   TRY_VOID(check_pooling(serve.pooling, info));

@@ -1,4 +1,4 @@
-// A model that is ready to talk: engine, tokenizer, chat template and the rules for requests.
+// A model that is ready for requests: engine, tokenizer, chat template and the rules for requests.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,55 +18,55 @@
 
 namespace octavo {
 
-// One of --lora-modules.
+// An adapter of --lora-modules.
 struct LoraModule {
   std::string name;
   std::string path;
-  std::string base_model_name{};  // shown as its parent; "": the model's name
+  std::string base_model_name{};  // name of its base model in the list of models; "": the model's name
 };
 
-// Which frames of videos to use, if set by a flag.
+// Frames of a video to use, if a flag is set.
 struct VideoFrames {
-  std::optional<int> number{};  // frames to use, spread evenly; 0 for all
-  std::optional<double> fps{};  // a second, at most; of a list of pictures: how many are a second
+  std::optional<int> number{};  // number of frames, spread evenly; 0: all
+  std::optional<double> fps{};  // maximum frames per second; for a list of images: their rate
 };
 
-// The engines of one server, which are processes.
+// The engines of one server that run in processes.
 struct EngineGroup {
-  bool elastic = false;  // their number can change while they serve
-  int most = 64;         // then: so far
-  int elsewhere = 0;     // on other hosts; those here are data_parallel_size engines from first_index on
-  std::string meeting_address = "127.0.0.1";  // where they come to
+  bool elastic = false;  // true: the number of engines can change at run time
+  int most = 64;         // if elastic: maximum number of engines
+  int elsewhere = 0;     // number of engines on other hosts; this host has engines from first_index on
+  std::string meeting_address = "127.0.0.1";  // address to which engines on other hosts connect
   int meeting_port = 29'550;
 };
 
-// Options of a subcommand, in addition to the engine's.
+// Options of a subcommand, including those of the engine.
 struct RuntimeOptions {
-  EngineOptions engine;  // its model as a person names it
+  EngineOptions engine;  // options of the engine; the model is as the user named it
   HubFlags hub;
-  std::vector<std::string> served_model_names;  // if empty, the model as it was named
-  std::string tokenizer;                        // path; "": the model's own
-  std::string chat_template;                    // a file, or the template itself; "": the model's own
+  std::vector<std::string> served_model_names;  // empty: the model's name as the user gave it
+  std::string tokenizer;                        // path of a tokenizer; "": the model's tokenizer
+  std::string chat_template;                    // file, or template text; "": the model's template
   std::string
-      tool_call_parser;  // of tool_choice `auto`; "auto": by the chat template; "", "none": not enabled
-  std::string reasoning_parser;  // "auto": by the chat template; "", "none": thoughts are text like any other
-  std::vector<LoraModule> lora_modules;         // adapters to load at the start
-  std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
-  std::vector<std::string> engine_command;  // of an engine's separate process; if empty, it runs in this one
-  std::string engine_program = "/proc/self/exe";  // the program of that command
+      tool_call_parser;  // parser for tool_choice `auto`; "auto": by the chat template; "", "none": no parser
+  std::string reasoning_parser;  // "auto": by the chat template; "", "none": disabled
+  std::vector<LoraModule> lora_modules;
+  std::string lora_folder;                  // folder of adapters loaded on demand; "": none
+  std::vector<std::string> engine_command;  // command of the engine's process; empty: this process
+  std::string engine_program = "/proc/self/exe";
   EngineGroup engines;
-  bool sleep_mode = false;                  // an engine in this process can be sent to sleep
-  boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor
-  VideoFrames video_frames{};                 // overrides values of its video processor
-  // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
-  // generation_config.json; above them the overrides.
+  bool sleep_mode = false;                  // true: an engine in this process supports sleep
+  boost::json::object mm_processor_kwargs{};  // values that replace those of the model's image processor
+  VideoFrames video_frames{};                 // values that replace those of its video processor
+  // Source of sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults) or a folder that contains a
+  // generation_config.json. generation_overrides has priority.
   std::string generation_config = "auto";
   boost::json::object generation_overrides{};
-  ServeOptions serve;  // rules and eos_ids are filled in
+  ServeOptions serve;  // `rules` and `eos_ids` are set at the start
 };
 
-// Members refer to each other and are destroyed from last to first: the engine first, while the service still
-// exists.
+// Members refer to each other. They are destroyed from last to first: the engine first, while the service
+// still exists.
 struct Runtime {
   std::unique_ptr<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
@@ -80,12 +80,11 @@ struct Runtime {
   }
 };
 
-// Options for the connection between this host and the engines of other hosts. The model must be found
-// already. Error: it cannot be read.
+// Options of the connection between this host and the engines of other hosts. Call it when the model is
+// found. Error: the model cannot be read.
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
-// Finds the model (find_model) and loads everything, with a progress bar when someone watches and it takes
-// long.
+// Finds the model (find_model) and loads everything. On a terminal, a slow load shows a progress bar.
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options);
 
 }  // namespace octavo

@@ -1,4 +1,5 @@
-// Options of a model beyond those of its engine, and their flags: for `octavo serve` and for the bindings.
+// Options of a model in addition to those of its engine, and their flags. `octavo serve` and the bindings
+// use them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +11,7 @@
 namespace octavo {
 
 struct KvOffloading {
-  double gib = 0;  // 0: no tier
+  double gib = 0;  // capacity in GiB; 0: no tier
   std::string backend = "native";
 };
 
@@ -18,10 +19,10 @@ struct RuntimeCommand {
   RuntimeOptions runtime;
   DataParallelOptions data_parallel;
   KvOffloading kv_offloading;
-  std::string otlp_traces_endpoint;  // "": no spans
+  std::string otlp_traces_endpoint;  // "": no traces
 };
 
-// Adds the flags to a command; parsing fills `command`, which must outlive the app.
+// Adds the flags to a command. Parsing fills `command`, which must outlive the app.
 void add_runtime_flags(CLI::App& app, RuntimeCommand& command);
 
 }  // namespace octavo

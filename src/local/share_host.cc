@@ -8,7 +8,8 @@
 namespace octavo {
 
 Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Environment& environment) {
-  const std::string bound = environment("VLLM_CPU_OMP_THREADS_BIND");  // "auto", "nobind" or "0-3|4-7"
+  // value: "auto", "nobind" or "0-3|4-7"
+  const std::string bound = environment("VLLM_CPU_OMP_THREADS_BIND");
   if (bound == "nobind") {
     numa.bind = false;
   } else if (!bound.empty() && bound != "auto" && numa.processors.empty()) {

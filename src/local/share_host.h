@@ -1,4 +1,4 @@
-// Processors of the host for the processes of engines.
+// Assigns the host's processors to the processes of engines.
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// Gives each process of the engines its processors, as the options and VLLM_CPU_OMP_THREADS_BIND say; mpirun
-// binds its own. Errors name the flag.
+// Assigns processors to each engine process, as the options and VLLM_CPU_OMP_THREADS_BIND say. Under mpirun
+// the processes are not bound, because mpirun binds them itself. Errors name the flag.
 Result<> take_processors(EngineOptions& engine, NumaOptions numa, const hub::Environment& environment);
 
 }  // namespace octavo

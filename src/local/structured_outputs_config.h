@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse", "member_order":
-// "any"}. Accepts `backend` and `disable_fallback` without effect: there is one backend. Errors name the
-// field.
+// Example: {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse",
+// "member_order": "any"}. `backend` and `disable_fallback` are accepted but have no effect, because there
+// is only one backend. Errors name the field.
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json);
 
 }  // namespace octavo

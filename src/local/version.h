@@ -1,4 +1,4 @@
-// Which Octavo this is.
+// The version of Octavo.
 #pragma once
 
 #include <string_view>

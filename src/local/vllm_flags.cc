@@ -41,7 +41,7 @@ constexpr VllmFlag refused(std::string_view name, Takes takes, std::string_view 
           .harmless = takes == Takes::nothing ? "false" : "",
           .reason = reason};
 }
-// A field of a JSON flag that also has a separate flag.
+// A flag that sets a field of a JSON flag.
 constexpr VllmFlag means(std::string_view field, std::string_view name) {
   return {.name = name, .shorthand = "", .reason = field, .stands_for = field};
 }
@@ -428,7 +428,7 @@ constexpr VllmFlag kFlags[] = {
     means("--hf-overrides.rope_theta", "--rope-theta"),
 };
 
-// Compares as JSON and Python print it: "1.0" is "1", "None" is nothing.
+// Compares values as JSON and Python print them: "1.0" equals "1", and "None" equals no value.
 bool matches(std::string_view harmless, std::string_view value) {
   if (value == "None" || value == "null") return true;
   if (value.ends_with(".0")) value.remove_suffix(2);

@@ -1,5 +1,5 @@
-// Every flag of `vllm serve` and how Octavo handles it: the table for the command line and
-// docs/reference/flags.md.
+// Table of every flag of `vllm serve` and how Octavo handles it. The command line and
+// docs/reference/flags.md use it.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace octavo {
 
-// The values that follow a flag on the command line.
+// Number of values that follow the flag on the command line.
 enum class Takes : std::uint8_t { nothing, value, values, maybe_value };
 
 struct VllmFlag {
   std::string_view name;       // "--tensor-parallel-size"
   std::string_view shorthand;  // "-tp", or ""
   Takes takes = Takes::value;
-  bool works = false;             // an option of `octavo serve`; the rest is of flags that are none
-  std::string_view harmless{};    // values that change nothing here, parted by '|'; "*": any
-  std::string_view reason{};      // why the flag has no effect, or why other values are refused
-  std::string_view stands_for{};  // "--speculative-config.method": that field of a JSON flag, else ""
+  bool works = false;             // true: an option of `octavo serve`, which needs no further fields
+  std::string_view harmless{};    // values that change nothing here, separated by '|'; "*": any
+  std::string_view reason{};      // reason why the flag has no effect, or why other values are refused
+  std::string_view stands_for{};  // JSON field that it sets, "--speculative-config.method"; "": none
 };
 
 // Flags in the order of vLLM's groups.
 std::span<const VllmFlag> vllm_flags();
-// nullptr: vLLM has none of that name.
+// nullptr: vLLM has no flag with this name.
 const VllmFlag* find_vllm_flag(std::string_view name);
 
-// A flag that is no option here was given with this value ("true" or "false" for switches). Errors: the value
-// asks for something that Octavo does not do.
+// Call when a flag that is not an option of Octavo has this value ("true" or "false" for switches). Errors:
+// the value requests something that Octavo does not support.
 Result<> check_harmless(const VllmFlag& flag, std::string_view value);
 
 }  // namespace octavo

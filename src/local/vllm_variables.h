@@ -1,4 +1,4 @@
-// Environment variables of vLLM, and what Octavo does with them: docs/reference/environment.md.
+// vLLM's environment variables, and how Octavo handles them: docs/reference/environment.md.
 #pragma once
 
 #include <span>
@@ -17,13 +17,13 @@ std::span<const VllmVariable> read_vllm_variables();
 std::vector<std::string_view> other_vllm_variables();
 
 struct VariableWarnings {
-  std::vector<std::string> unread;   // variables of vLLM that have no effect
-  std::vector<std::string> unknown;  // no variables of vLLM, with the name that may be meant
+  std::vector<std::string> unread;   // vLLM's variables that have no effect here
+  std::vector<std::string> unknown;  // variables unknown to vLLM, with the name probably meant
 };
 
-// environment: "NAME=value" each, then nullptr, as `environ`.
+// environment: "NAME=value" strings, then nullptr, as in `environ`.
 VariableWarnings check_vllm_variables(const char* const* environment);
-// Logs them, in a line for each kind.
+// Logs these variables, one line for each kind.
 void log_vllm_variables(const char* const* environment);
 
 }  // namespace octavo

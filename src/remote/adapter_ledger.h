@@ -1,5 +1,5 @@
-// The LoRA adapters of an engine, and the commands about them without a response yet. A new engine gets all
-// of them again. One thread.
+// The LoRA adapters of an engine, and the adapter commands that have no response yet. A new engine gets all
+// of them again. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ class AdapterLedger {
   // Returns the message to the engine.
   ChangeAdapter add(ChangeAdapter change, AdapterDone done);
   void take(const AdapterChanged& changed, const UnfinishedRequests& requests);
-  // Appends the commands that bring a new engine to the same state.
+  // Appends the commands that give a new engine the same adapters.
   void append_all(std::string& out, const UnfinishedRequests& requests);
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
@@ -29,7 +29,7 @@ class AdapterLedger {
   void forget_left(const UnfinishedRequests& requests);
 
   std::map<std::string, std::string> loaded_;  // path by name
-  std::map<std::string, std::string> left_;    // unloaded, but used by unfinished requests
+  std::map<std::string, std::string> left_;    // path by name: unloaded, but still in use
   PendingCommands<Command> commands_;
 };
 

@@ -1,4 +1,4 @@
-// A child process that is started with one end of a socket and ends when its parent ends.
+// A child process. It is started with one end of a socket, and ends when its parent ends.
 #pragma once
 
 #include <sys/types.h>
@@ -24,16 +24,15 @@ class ChildProcess {
   ~ChildProcess();  // kill()
 
   // Runs this program with these arguments. The child gets only the descriptors 0, 1, 2, its end of the
-  // socket and, from kChildSocket + 1 on, those of `shared`. No signal is blocked in it. Errors: io.
+  // socket and, from kChildSocket + 1 on, the descriptors `shared`. It blocks no signals. Errors: io.
   static Result<ChildProcess> start(const std::vector<std::string>& arguments,
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
-  // A process on another host, at the other end of this connection. The process ends when the connection is
-  // closed.
+  // A process on another host, at the other end of this connection. It ends when the connection is closed.
   static ChildProcess of_another_host(FrameSocket connection);
 
-  // Closes its socket and waits up to grace_ms for its end, then kills it.
+  // Closes its socket and waits at most grace_ms for its end, then kills it.
   void stop(int grace_ms);
   // Kills it at once. Returns a description of how it ended.
   std::string kill();
@@ -45,20 +44,21 @@ class ChildProcess {
   pid_t pid_ = -1;
 };
 
-// Restart limit for a process that is restarted after each death. A process that lives long resets the count.
+// Limits the restarts of a process. When a process has lived long, the count starts again at 0.
 class Restarts {
  public:
-  static constexpr int kYoungDeathsMax = 5;  // a process is young for 10 s
+  static constexpr int kYoungDeathsMax = 5;  // a process is young for its first 10 s
 
-  // Call when a process has ended. began_us: its start. False: too many young processes have died in a row.
+  // Call when a process has ended; began_us is the time of its start. False: do not restart it, too many
+  // young processes have died in a row.
   bool again(std::int64_t began_us);
 
  private:
   int young_deaths_ = 0;
 };
 
-// The child calls this first. It then ends when its parent ends, and ignores the signals with which a
-// terminal or a service manager ends the whole group; the parent handles those.
+// The child must call this first. From then on the child ends when its parent ends. It ignores the signals
+// that a terminal or a service manager sends to the whole process group; the parent handles them.
 void follow_parent();
 
 }  // namespace octavo::remote

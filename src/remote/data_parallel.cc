@@ -18,10 +18,10 @@ namespace octavo::remote {
 namespace {
 
 constexpr int kDrainSecondsMax = 86'400;
-// Interval to check if a leaving engine has finished its requests.
+// Interval at which a leaving engine is checked for unfinished requests.
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-// Returns a callback that calls `done` after `count` calls, with the first error, if any.
+// Returns a callback. At its `count`-th call it calls `done` with the first error, if any.
 AdapterDone after_all(std::size_t count, AdapterDone done) {
   struct Answers {
     std::mutex mutex;
@@ -42,7 +42,7 @@ AdapterDone after_all(std::size_t count, AdapterDone done) {
   };
 }
 
-// Waiting answers weigh more than running ones (as in vLLM's DPLBAsyncMPClient).
+// Waiting answers have more weight than running ones, as in vLLM's DPLBAsyncMPClient.
 std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   const int running = std::min(stats.unfinished, info.max_num_seqs);
   return std::int64_t{4} * (stats.unfinished - running) + running;
@@ -99,7 +99,7 @@ EngineInfo DataParallelClient::info() const {
   return info;
 }
 
-// Engines with equal load take turns. Requires mutex_.
+// Engines with equal load are used in turn. Requires mutex_.
 std::size_t DataParallelClient::least_loaded() const {
   const std::size_t first = submitted_ % open_;
   std::size_t best = first;
@@ -116,7 +116,8 @@ std::size_t DataParallelClient::least_loaded() const {
   return best;
 }
 
-// Converts ids of an engine to ids of all engines: the engine's number is the last digit in base kEnginesMax.
+// Converts the engine's request id to an id that is unique among all engines: the engine's index is the
+// last digit in base kEnginesMax.
 Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<OutputSink> sink) {
   TRY_VOID(check_request(request, info()));
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
@@ -127,8 +128,8 @@ Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<Ou
     if (at >= open_) return failure(ErrorCode::unavailable, "engine {} is shutting down", *request.engine);
   }
   const std::uint64_t number = ++submitted_;
-  // One count for all engines: with a count in each engine, random numbers of different engines would be
-  // equal.
+  // All engines share one count. If each engine had its own, different engines would use the same random
+  // numbers.
   if (!request.entropy) request.entropy = random_bits(seed_, number);
   request.engine.reset();
   TRY(const RequestId id, engines_[at]->submit(std::move(request), std::move(sink)));
@@ -152,7 +153,8 @@ void DataParallelClient::look_at_prefixes() {
   for (const auto& engine : engines()) engine->look_at_prefixes();
 }
 
-// Engines that are starting load the present adapters. Until then adapters cannot be loaded or unloaded.
+// False: engines are starting. They load the adapters that are present now, so meanwhile adapters cannot be
+// loaded or unloaded.
 bool DataParallelClient::begins_adapter_change() {
   const std::lock_guard lock(adapters_mutex_);
   if (scaling_) return false;
@@ -213,7 +215,8 @@ void DataParallelClient::resume() {
   for (const auto& engine : engines()) engine->resume();
 }
 
-// Engines that start later would load the weights of the command line.
+// Refused if the number of engines can change, because later engines would load the weights of the command
+// line.
 void DataParallelClient::reload_weights(std::string path, Done done) {
   if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
   const Engines all = engines();
@@ -253,7 +256,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
     return done(fine);
   }
   const std::lock_guard lock(scaler_mutex_);
-  if (scaler_.joinable()) scaler_.join();  // the last one has ended
+  if (scaler_.joinable()) scaler_.join();  // the thread of the last scale() has ended
   scaler_ = std::thread([this, engines, drain_s, done = std::move(done)] {
     const int now = info().engines;
     const std::int64_t began = now_us();
@@ -267,7 +270,7 @@ void DataParallelClient::scale(int engines, int drain_s, Done done) {
   });
 }
 
-// Adds all engines or none.
+// Adds all new engines, or none.
 Result<> DataParallelClient::grow(int from, int to) {
   TRY(std::vector<std::unique_ptr<EngineClient>> more, start(from, to - from, start_));
   std::map<std::string, AdapterSource> adapters;
@@ -306,7 +309,7 @@ void DataParallelClient::shrink(int to, int drain_s) {
     const std::unique_lock lock(mutex_);
     engines_.resize(open_);
   }
-  // Waits until this thread owns the engine alone: its destructor must run here.
+  // Waits until only this thread owns the engine, because its destructor must run here.
   for (const auto& engine : leaving)
     while (engine.use_count() > 1) std::this_thread::sleep_for(kLook);
 }

@@ -1,4 +1,4 @@
-// Data parallelism: one client over several engines with the same model. Each request goes to the engine with
+// Data parallelism: one client of several engines with the same model. Each request goes to the engine with
 // the least load, or to the engine that it names (Request::engine). Engines can be added and removed at run
 // time.
 #pragma once
@@ -24,32 +24,34 @@ class DataParallelClient final : public EngineClient {
   using Start = std::function<Result<std::unique_ptr<EngineClient>>(int index, int count)>;
   static constexpr int kEnginesMax = 64;
 
-  // engines: at least one, with consecutive values of EngineInfo::index. seed: for requests without one.
-  // more: starts engines for scale(); if empty, the number is fixed. most: maximum number of engines, at most
-  // kEnginesMax.
+  // engines: at least one, with consecutive EngineInfo::index. seed: for requests without a seed. more:
+  // starts engines for scale(); if empty, the number of engines is fixed. most: maximum number of engines,
+  // at most kEnginesMax.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
                      int most = kEnginesMax);
   // Waits for engines that are starting.
   ~DataParallelClient() override;
 
-  // Starts `count` engines in parallel by start(index, count), each on a separate thread. Errors: that of the
-  // first engine that cannot start.
+  // Starts `count` engines in parallel with start(index, count), each on a separate thread. Errors: the
+  // error of the first engine that cannot start.
   static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
-  // Totals of all engines. Blocks, weight bytes and limits of a request are those of one engine.
+  // Sums over all engines. The numbers of blocks, the bytes of weights and the limits of a request are
+  // those of one engine.
   EngineInfo info() const override;
-  // Sends the request to the engine with the lowest 4 x waiting + running answers, as in vLLM's internal load
-  // balancer. Skips failed engines while others work, and restarting engines while others are up.
+  // Sends the request to the engine with the lowest 4 x waiting + running answers, as vLLM's internal load
+  // balancer does. Skips failed engines while others work, and restarting engines while others are up.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
   void log_state() override;
-  // Applies to all engines, and to those added later. Reports the first error after all engines have
-  // responded.
+  // Loads the adapter in all engines, and in engines that are added later. When all engines have responded,
+  // reports the first error.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
-  // Apply to all engines. Report the first error after all engines have responded.
+  // This function and the following ones apply to all engines. When all engines have responded, `done` gets
+  // the first error.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
@@ -76,15 +78,15 @@ class DataParallelClient final : public EngineClient {
   const int most_;
   std::atomic<std::uint64_t> submitted_ = 0;
   std::atomic<bool> draining_ = false, stopping_ = false;
-  std::atomic<bool> scaling_ = false;  // from the call until `done` is called
+  std::atomic<bool> scaling_ = false;  // true from the call of scale() until `done` is called
 
-  std::mutex adapters_mutex_;                      // guards these two, and `scaling_` while adapters change
-  std::map<std::string, AdapterSource> adapters_;  // loaded, by name
-  int adapter_changes_ = 0;                        // number of pending changes
+  std::mutex adapters_mutex_;                      // guards both members below, and changes of `scaling_`
+  std::map<std::string, AdapterSource> adapters_;  // loaded adapters by name
+  int adapter_changes_ = 0;
 
-  mutable std::shared_mutex mutex_;  // guards these two; shared while requests are submitted
-  Engines engines_;                  // they serve adapter commands until they end
-  std::size_t open_;                 // number of leading engines that take requests; the others are leaving
+  mutable std::shared_mutex mutex_;  // guards both members below; shared while requests are submitted
+  Engines engines_;                  // engines that leave still get adapter commands until they end
+  std::size_t open_;                 // the first open_ engines accept requests; the others are leaving
 
   std::mutex scaler_mutex_;
   std::thread scaler_;

@@ -50,7 +50,7 @@ TEST(DataParallel, RequestsGoWhereLeastIsToBeDone) {
   const Fleet fleet;
   EXPECT_EQ(fleet.client->info().engines, 3);
   EXPECT_EQ(fleet.client->info().max_num_seqs, 24);
-  fleet.signal(SIGSTOP);  // no request ends meanwhile
+  fleet.signal(SIGSTOP);  // stops all engines, so that no request ends
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (unsigned i = 0; i < 12; ++i) {
     Request request = request_for(some_prompt(i, 10), 100);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr int kMost = 4;
 
-// Starts with one engine. Engine 3 cannot start.
+// Begins with one engine. Engine 3 fails to start.
 struct Fleet {
   std::vector<EngineProcess*> processes = std::vector<EngineProcess*>(kMost);
   std::unique_ptr<DataParallelClient> client;

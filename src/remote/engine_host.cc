@@ -15,7 +15,7 @@ constexpr std::int64_t kStatsUs = 25'000;
 
 }  // namespace
 
-// Replaces the engine's request ids by the client's.
+// Replaces the engine's request ids with the client's.
 class EngineHost::Sink final : public OutputSink {
  public:
   Sink(EngineHost& host, RequestId id, int answers) : host_(host), id_(id), unfinished_(answers) {}
@@ -56,7 +56,8 @@ template <class Message>
 void EngineHost::send(const Message& message) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
-  socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});  // outputs that precede it
+  // sends the outputs that precede this message
+  socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});
   append_frame(socket_.out, message);
   gone_ = !socket_.flush();
 }
@@ -86,7 +87,8 @@ void EngineHost::flush() {
   unsent_.wake();
 }
 
-// Counters of an answer are sent before its end, so that a client with the answer finds it in the metrics.
+// The counters of an answer are sent before its end, so that a client that has the answer finds it in the
+// metrics.
 void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
@@ -94,7 +96,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
   if (stats && stats->healthy) append_frame(socket_.out, *stats);
   socket_.out += std::exchange(steps_, {});
-  // After a failure the client stops reading, so the last outputs are sent first.
+  // After a failure the client stops reading, so the last outputs must be sent before the stats.
   if (stats && !stats->healthy) {
     socket_.out += std::exchange(step_, {});
     append_frame(socket_.out, *stats);
@@ -102,7 +104,7 @@ void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   gone_ = !socket_.flush();
 }
 
-// Waits for work or for the time of the next stats. False: the client is gone.
+// Waits for work, or until the next stats are due. False: the client is gone.
 bool EngineHost::wait(bool& readable) {
   pollfd fds[] = {{socket_.fd(), POLLIN, 0}, {unsent_.fd(), POLLIN, 0}};
   {
@@ -182,7 +184,7 @@ void EngineHost::submit(Submit&& wanted, EngineClient& engine) {
   for (const AnswerSoFar& begun : wanted.request.answers_so_far) answers.push_back(begun.index);
   auto sink = std::make_shared<Sink>(*this, wanted.id, static_cast<int>(answers.size()));
   {
-    // Locked during submit(), because the request may end before its id is stored.
+    // The lock is held during submit(), because the request may end before its id is stored.
     const std::lock_guard lock(ids_mutex_);
     const auto id = engine.submit(std::move(wanted.request), sink);
     if (id) {

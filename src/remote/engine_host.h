@@ -1,4 +1,4 @@
-// Engine side of the connection between an engine's process and its client.
+// The engine's side of the connection between an engine's process and its client.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace octavo::remote {
 
 class EngineHost {
  public:
-  // fd: the socket; see kChildSocket and follow_parent().
+  // fd: the socket; see kChildSocket. Call follow_parent() first.
   explicit EngineHost(int fd) : socket_(fd) {}
 
-  // Receives the client's first message. Errors: the client is gone, or has another wire version.
+  // Receives the client's first message. Errors: the client is gone, or its wire version differs.
   Result<Hello> hello();
 
   // Reports progress while the engine loads. Any thread.
@@ -30,8 +30,9 @@ class EngineHost {
   // Serves the client until it disconnects.
   void run(EngineClient& engine);
 
-  // Called on the engine's thread after each step: has its outputs sent at once. run()'s thread sends them,
-  // because the kernel wakes a socket's reader on the sender's core and expects the sender to sleep.
+  // Call on the engine's thread after each step. run()'s thread then sends the outputs at once. This thread
+  // does not send itself, because the kernel wakes a socket's reader on the sender's core and expects the
+  // sender to sleep.
   void flush();
 
  private:
@@ -47,16 +48,16 @@ class EngineHost {
   bool wait(bool& readable);
 
   FrameSocket socket_;  // only run() and hello() receive from it
-  Wakeup unsent_;       // wakes run() when there is data to send
+  Wakeup unsent_;       // wakes run() when there are bytes to send
 
   std::mutex mutex_;   // guards socket_.out, sending, and all members below
-  bool gone_ = false;  // the client has disconnected
-  // Output frames of the running step, and of earlier steps, which are ready to be sent.
+  bool gone_ = false;  // true: the client has disconnected
+  // Output frames: of the running step, and of earlier steps (ready to send).
   std::string step_, steps_;
-  bool step_ends_ = false, stats_due_ = false;  // whether answers end in these frames
+  bool step_ends_ = false, stats_due_ = false;  // the frames end an answer; stats must be sent
 
   std::mutex ids_mutex_;
-  std::unordered_map<RequestId, RequestId> engine_ids_;  // of unfinished requests, by the client's ids
+  std::unordered_map<RequestId, RequestId> engine_ids_;  // key: the client's id; only unfinished requests
 };
 
 }  // namespace octavo::remote

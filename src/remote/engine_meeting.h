@@ -1,7 +1,7 @@
 // Engines on other hosts. The host of an engine connects to the server's meeting address and sends the
-// engine's number. Then it starts the engine's process with that connection instead of a socket pair.
+// engine's index. Then it starts the engine's process, which uses this connection instead of a socket pair.
 //
-// There is no encryption or authentication: use a private network.
+// There is no encryption and no authentication: use a private network.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ namespace octavo::remote {
 struct EngineMeetingOptions {
   std::string address = "127.0.0.1";  // address of the server's host
   int port = 29'550;
-  // Description of the model and its computation. Engines with another identity are refused.
+  // Text about the model and its computation. An engine with another identity is refused.
   std::string identity{};
 };
 
 // Server side. Any thread.
 class EngineMeeting {
  public:
-  // Accepts engines with these numbers. Errors: invalid_argument, io.
+  // Accepts engines with these indices. Errors: invalid_argument, io.
   static Result<std::shared_ptr<EngineMeeting>> open(EngineMeetingOptions options, std::set<int> engines);
 
-  // Takes the engine's connection, if one has arrived and is still open.
+  // Takes the engine's connection. nullopt: none has arrived, or it is closed.
   std::optional<Socket> take(int engine);
 
  private:
@@ -43,13 +43,13 @@ class EngineMeeting {
   const EngineMeetingOptions options_;
   const std::set<int> engines_;
   std::mutex mutex_;
-  std::map<int, Socket> came_;  // by engine; guarded by mutex_
+  std::map<int, Socket> came_;  // connections that have arrived, by engine; guarded by mutex_
   std::jthread thread_;
 };
 
-// Side of an engine's host: runs `program` with the arguments `command` as engine `engine` of the server
-// until `stop`, and restarts it when it ends. The process finds the server's connection at kServerSocket.
-// Errors: the server refuses the engine; the engine repeatedly ends right after its start.
+// Called on an engine's host. Runs `program` with the arguments `command` as engine `engine` of the server
+// until `stop`, and restarts it when it ends. The process finds its connection to the server at
+// kServerSocket. Errors: the server refuses the engine; the engine repeatedly ends right after its start.
 inline constexpr int kServerSocket = 4;  // kChildSocket + 1
 Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
                             const std::vector<std::string>& command, const std::stop_token& stop,

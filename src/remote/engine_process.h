@@ -1,8 +1,9 @@
 // Client of an engine in a separate process. If the process dies, it is restarted, and each unfinished
-// request continues with its next token: no token is lost or repeated.
+// request continues with its next token. No token is lost or repeated.
 //
-// One thread does all communication and owns the state of the process (engine_state.h), what is unfinished
-// (unfinished_requests.h), adapters and pauses. Shared has the data of both callers and the thread.
+// One thread does all communication. It owns the state of the process (engine_state.h), the unfinished
+// requests (unfinished_requests.h), the adapters and the pauses. Shared contains the data that both the
+// callers and the thread use.
 #pragma once
 
 #include <condition_variable>
@@ -33,31 +34,31 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;          // arguments of a program with an EngineHost on kChildSocket
-  std::string program = "/proc/self/exe";    // path of that program
-  std::shared_ptr<EngineMeeting> meeting{};  // engines of other hosts connect to it; null: local process
-  int number = 0;                            // number of that engine
-  std::shared_ptr<const Socket> expert_port{};  // reserves the port at which engines that share experts meet
-  std::uint64_t seed = 0;                    // for requests without a seed
-  int hung_after_ms = 10'000;                // an engine that is silent for longer counts as hung
-  // An engine that lives longer, or returns a token, did not die from its start. After this time, a death is
-  // also less likely to be the fault of a request that it got at its start.
+  std::vector<std::string> command;          // arguments; the program serves kChildSocket
+  std::string program = "/proc/self/exe";
+  std::shared_ptr<EngineMeeting> meeting{};  // connections from other hosts; null: this host
+  int number = 0;                            // index of the engine at the meeting
+  std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts
+  std::uint64_t seed = 0;                    // seed of requests that have none
+  int hung_after_ms = 10'000;                // an engine that sends nothing for longer counts as hung
+  // Engines that live longer than this, or that return a token, did not die because of their start. After
+  // this time a death is also less likely to be caused by a request that the engine got at its start.
   int young_ms = 10'000;
-  bool on_several_hosts = false;  // its ranks are on several hosts: requests are refused during a restart
-  // (bytes read, total bytes), called during the first load
+  bool on_several_hosts = false;  // true: several hosts, so requests are refused during a restart
+  // called with (bytes read, total bytes) during the first load
   std::function<void(std::size_t, std::size_t)> progress{};
-  // Flag of the command for a folder with other weights; "": reload_weights() is refused.
+  // Flag of the command that sets another folder of weights; "": reload_weights() is refused.
   std::string weights_flag{};
-  // Checks a folder without reading the weights; empty disables the check.
+  // Checks a folder without reading its weights; empty: no check.
   std::function<Result<>(const std::string&)> check_weights{};
 };
 
-// The error of calls that need an engine that is awake.
+// Error of calls that need an engine that is awake.
 Error asleep();
 
 class EngineProcess final : public EngineClient {
  public:
-  // Returns when the engine is ready. Errors: the engine's error if it cannot load, or that it died.
+  // Returns when the engine is ready. Errors: the engine cannot load (its own error), or it died.
   static Result<std::unique_ptr<EngineProcess>> start(EngineProcessOptions options);
   // Ends all unfinished requests and the process.
   ~EngineProcess() override;
@@ -75,13 +76,13 @@ class EngineProcess final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
-  // Ends the process and starts another with these weights. If that fails, starts one with the previous
+  // Ends the process and starts another one with these weights. If this fails, starts one with the previous
   // weights.
   void reload_weights(std::string path, Done done) override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
-  // pid of the current process; -1: none.
+  // Process id of the current process; -1: no process.
   pid_t pid() const;
 
  private:
@@ -102,16 +103,16 @@ class EngineProcess final : public EngineClient {
   using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, LogState, AdapterCommand,
                                WakeUp, PauseCommand, Resume>;
 
-  // Members that callers and the thread share, guarded by mutex_.
+  // Members that both callers and the thread use, guarded by mutex_.
   struct Shared {
     std::vector<Command> commands{};
     EngineStats stats{};
     RequestId last_id = 0;
-    int answers = 0;      // unfinished
-    bool closed = false;  // no more requests
-    bool broken = false;  // it died too often
+    int answers = 0;      // number of unfinished answers
+    bool closed = false;  // true: no more requests are accepted
+    bool broken = false;  // true: the engine died too often
     bool stopping = false;
-    bool paused = false;  // after pause(), whether or not the engine has received it
+    bool paused = false;  // true after pause(), even if the engine has not received it yet
     SleepCycle sleep{};
     WeightsChange weights{};
     EnginePresence presence = EnginePresence::starting;
@@ -126,7 +127,7 @@ class EngineProcess final : public EngineClient {
   void post(Command command);
   void change_adapter(ChangeAdapter change, AdapterDone done);
 
-  // The thread. Functions that return an event run until it happens.
+  // Functions of the thread. Those that return an event wait until it happens.
   void run();
   EngineEvent next_event();
   EngineEvent run_process();
@@ -149,7 +150,7 @@ class EngineProcess final : public EngineClient {
   void take(const Resume& resume);
   void take(const auto& message) { send(message); }
   template <class Message>
-  void send(const Message& message);  // dropped if no process is up
+  void send(const Message& message);  // does nothing if no process is up
   Result<> take(FromEngine&& message);
   Result<> greet(const Ready& ready);
   void end_change_of_weights();
@@ -160,17 +161,17 @@ class EngineProcess final : public EngineClient {
 
   const EngineProcessOptions options_;
   std::promise<Result<>> started_;
-  EngineInfo info_;  // info of the first engine; the thread sets it before started_
+  EngineInfo info_;  // info of the first process; the thread sets it before started_
   Wakeup wakeup_;
 
   mutable std::mutex mutex_;
-  std::condition_variable emptied_;  // Shared::answers is 0
+  std::condition_variable emptied_;  // notified when Shared::answers is 0
   Shared shared_;
 
-  // Members of the thread.
+  // Used only by the thread.
   EngineState state_;
   ChildProcess child_;
-  bool start_reported_ = false;  // started_ has its value
+  bool start_reported_ = false;  // true: started_ has its value
   RestartPolicy restarts_;
   UnfinishedRequests requests_;
   AdapterLedger adapters_;

@@ -1,4 +1,4 @@
-// The thread of an EngineProcess: from event to event, through the states of engine_state.h.
+// The thread of an EngineProcess: handles events and changes between the states of engine_state.h.
 #include <poll.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ EngineEvent EngineProcess::next_event() {
   return run_process();
 }
 
-// Starts a process in state Loading, and serves it until it ends.
+// Starts a process in state Loading, and runs it until it ends.
 EngineEvent EngineProcess::run_process() {
   const Result<EngineEvent> event = serve_process();
   const std::string fate = child_.kill();
@@ -54,7 +54,8 @@ EngineEvent EngineProcess::run_process() {
        {}});
 }
 
-// Returns why the process was stopped. Errors: it has died; the message is empty if the cause is unknown.
+// Returns the event that stopped the process. Errors: the process has died; the message is empty if the
+// cause is unknown.
 Result<EngineEvent> EngineProcess::serve_process() {
   child_ = ChildProcess();  // drops the previous process
   TRY(child_, begin_process());
@@ -91,8 +92,8 @@ Result<ChildProcess> EngineProcess::begin_process() {
   return ChildProcess::start(command, options_.program);
 }
 
-// An engine of another host: waits until it connects. Requests that wait for longer than hung_after_ms end
-// with an error.
+// Only for an engine on another host: waits until it connects. Requests that wait for longer than
+// hung_after_ms end with an error.
 Result<ChildProcess> EngineProcess::meet_process() {
   for (const std::int64_t began_us = now_us();;) {
     if (auto connection = options_.meeting->take(options_.number))
@@ -107,7 +108,8 @@ Result<ChildProcess> EngineProcess::meet_process() {
   }
 }
 
-// Why the process must end now. A sleep at level 1 is only sent, after earlier commands.
+// Returns the event for which the process must end now. For a sleep at level 1, only sends the command,
+// after earlier commands.
 std::optional<EngineEvent> EngineProcess::end_due() {
   const std::lock_guard lock(mutex_);
   if (shared_.stopping) return event::StopRequested{};
@@ -132,7 +134,7 @@ bool EngineProcess::hangs() const {
   return is_up != nullptr && now_us() - is_up->heard_us > std::int64_t{options_.hung_after_ms} * 1000;
 }
 
-// Ends the requests that may be the cause.
+// Ends the requests that may have caused the death.
 EngineEvent EngineProcess::after_death(const Error& death) {
   if (!std::exchange(start_reported_, true)) {
     started_.set_value(std::unexpected(death));
@@ -195,7 +197,7 @@ void EngineProcess::wait_for_command() {
   take_commands();
 }
 
-// Ends the sleeps, wakes and changes of weights that callers wait for.
+// Ends the sleeps, wake-ups and changes of weights that callers wait for.
 void EngineProcess::end_commands_of_callers(const Error& error) {
   std::vector<Done> pending;
   {

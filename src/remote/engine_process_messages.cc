@@ -18,7 +18,8 @@ void EngineProcess::take_commands() {
   for (Command& command : commands) std::visit([this](auto& each) { take(std::move(each)); }, command);
 }
 
-// An engine that is not up gets all that is unfinished when it is.
+// If the engine is not up, the message is dropped. The engine gets all unfinished requests and commands
+// when it is up.
 template <class Message>
 void EngineProcess::send(const Message& message) {
   if (up() != nullptr) append_frame(child_.socket.out, message);
@@ -47,7 +48,6 @@ void EngineProcess::take(const Resume& resume) {
   pauses_.resume();
 }
 
-// Takes all messages that have arrived.
 Result<> EngineProcess::receive() {
   const bool connected = child_.socket.receive();
   for (;;) {
@@ -93,7 +93,7 @@ Result<> EngineProcess::take(FromEngine&& message) {
   return {};
 }
 
-// Brings a new engine to the state of the one before.
+// Sends a new engine everything that the previous engine had: adapters, pauses and unfinished requests.
 Result<> EngineProcess::greet(const Ready& ready) {
   if (ready.version != wire_version())
     return failure(ErrorCode::corrupt, "wire version {:x}, expected {:x}: run the same octavo on both sides",

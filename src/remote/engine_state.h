@@ -1,9 +1,9 @@
-// States of an engine's process, and how they follow each other.
+// States of an engine's process, and the events that change them.
 //
 //   state   | event           | next state
 //   Loading | Ready           | Up
 //   Loading | Died            | Loading: the next process; Broken after too many deaths in a row
-//   Up      | Died            | as above
+//   Up      | Died            | the same as from Loading
 //   Up      | WeightsChosen   | Loading: a process with other weights
 //   Up      | FellAsleep      | Asleep
 //   Asleep  | Woken           | Loading
@@ -20,19 +20,19 @@ namespace octavo::remote {
 
 namespace state {
 
-// A process starts and reads its weights.
+// The process starts and reads its weights.
 struct Loading {
-  std::optional<Error> error{};  // why it cannot load
+  std::optional<Error> error{};
 };
 // The process accepts requests.
 struct Up {
   std::int64_t since_us = 0;
   std::int64_t heard_us = 0;        // time of its last message
-  bool produced = false;            // it has returned a token
-  std::uint64_t sleep_ordered = 0;  // number of the sleep without a response yet, or 0
+  bool produced = false;            // true: it has returned a token
+  std::uint64_t sleep_ordered = 0;  // number of the sleep() that has no response yet; 0: none
 };
-struct Asleep {};   // at level 2: there is no process
-struct Broken {};   // no process is started any more; all requests are refused
+struct Asleep {};   // asleep at level 2: there is no process
+struct Broken {};   // no process will be started again; all requests are refused
 struct Stopped {};  // the client ends
 
 }  // namespace state
@@ -55,7 +55,7 @@ struct StopRequested {};
 using EngineEvent = std::variant<event::Ready, event::Died, event::WeightsChosen, event::FellAsleep,
                                  event::Woken, event::StopRequested>;
 
-// The table above. A pair that it does not have aborts.
+// The next state in the table above. Aborts if the table does not have the pair.
 EngineState after(const EngineState& state, const EngineEvent& event);
 
 }  // namespace octavo::remote

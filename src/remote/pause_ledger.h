@@ -1,5 +1,5 @@
-// The pauses of an engine: commands without a response yet, and whether one is in force. A new engine gets
-// them again. One thread.
+// The pauses of an engine: the commands that have no response yet, and whether a pause is in force. A new
+// engine gets them again. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -27,8 +27,9 @@ class PauseLedger {
   }
   void end_commands(const Error& error) { commands_.end_all(std::unexpected(error)); }
 
-  // A pause in force is sent before all requests: a client that received its response must not see a token. A
-  // pause without a response yet is sent after the requests that were running.
+  // Call before the requests are sent to a new engine. Sends the pause that is in force, because a client
+  // that has its response must not see another token. A pause without a response is sent after the requests
+  // that were running.
   void append_before_requests(std::string& out) const {
     if (in_force_) append_frame(out, Pause{});
   }

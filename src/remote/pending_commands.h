@@ -1,4 +1,5 @@
-// Commands to an engine without a response yet, in the order of their numbers. A new engine gets them again.
+// Commands to an engine that have no response yet, in the order of their numbers. A new engine gets them
+// again.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,16 @@
 
 namespace octavo::remote {
 
-// Command: has `done`, which is called once with the result.
+// Command: a type with a member `done`, which is called once with the result.
 template <class Command>
 class PendingCommands {
  public:
-  // Returns the number of the command, from 1 on.
+  // Returns the command's number; numbers start at 1.
   std::uint64_t add(Command command) {
     pending_.emplace(++last_, std::move(command));
     return last_;
   }
-  // Removes the command. nullopt: it has ended already.
+  // Removes and returns the command. nullopt: it has ended already.
   std::optional<Command> take(std::uint64_t number) {
     auto found = pending_.extract(number);
     if (found.empty()) return std::nullopt;

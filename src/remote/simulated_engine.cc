@@ -1,7 +1,11 @@
-// Test-only: an engine with the simulated device, in a separate process. Arguments: --step-us=N (time of a
-// step), --index=I (number among several engines), --refuse (fail to load), --die (at once), --die-of=ID
-// (when a prompt begins with this token), --weights=N (added to each output token; broken: fail to load),
-// --of-another-host (not the server's host).
+// Test-only: an engine with the simulated device, in a separate process. Arguments:
+// --step-us=N: time of a step
+// --index=I: index among several engines
+// --refuse: fail to load
+// --die: die at once
+// --die-of=ID: die when a prompt begins with this token
+// --weights=N: N is added to each output token; `broken`: fail to load
+// --of-another-host: run as an engine that is not on the server's host
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -47,7 +51,7 @@ class SlowExecutor final : public Executor {
   SimulatedExecutor device_{kDevice};
 };
 
-// Each lower-case letter is a token; the last token ends a text.
+// Vocabulary in which each lower-case letter is a token; the last token ends a text.
 Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary() {
   std::vector<std::string> tokens(static_cast<std::size_t>(kDevice.vocab_size));
   for (int id = 0; id < 26; ++id) tokens[static_cast<std::size_t>(id)] = static_cast<char>('a' + id);

@@ -1,4 +1,4 @@
-// The sleep of an engine, from sleep() to the end of wake_up(). No lock: the owner has one.
+// The sleep of an engine, from sleep() to the end of wake_up(). Not thread-safe: the owner locks.
 //
 //   state         | sleep()       | wake_up()                | process            | next process is ready
 //   Awake         | FallingAsleep | returns at once          |                    |
@@ -10,7 +10,8 @@
 //                 |               | level 2: Waking          |                    |
 //   Waking        | refused       | refused                  |                    | Awake
 //
-// Callbacks are returned, because they must not run under the owner's lock. An empty one is not to be called.
+// Functions return the callbacks, because the owner must call them without holding its lock. Do not call an
+// empty callback.
 #pragma once
 
 #include <cstdint>
@@ -25,36 +26,38 @@ class SleepCycle {
  public:
   using Done = EngineClient::Done;
 
-  // sleep(). Errors: the level; it sleeps already. Takes `done` only without an error.
+  // Implements sleep(). Errors: the level is invalid; the engine sleeps already. Takes `done` only if there
+  // is no error.
   Result<> sleep(int level, Done&& done);
 
   struct Wake {
-    bool waits = false;        // `done` was taken; otherwise the engine is awake now
-    bool tell_engine = false;  // its process may sleep at level 1
-    Done cancelled{};          // callback of a sleep() that has not begun
+    bool waits = false;        // true: `done` was taken. false: the engine is awake now
+    bool tell_engine = false;  // true: the process may sleep at level 1, so send it a message
+    Done cancelled{};          // callback of a sleep() that had not begun
   };
-  // wake_up(). Errors: it is waking up already.
+  // Implements wake_up(). Errors: the engine is already waking up.
   Result<Wake> wake(Done&& done);
 
-  // Level that the process is to enter as soon as it has no work, or 0.
+  // Level that the process must enter as soon as it has no work; 0: none.
   int due() const;
-  std::uint64_t number() const { return number_; }  // of the last sleep()
-  // The process begins to end, for level 2.
+  std::uint64_t number() const { return number_; }  // number of the last sleep()
+  // For level 2: the process begins to end.
   void begin_end();
-  // The process sleeps (sleep `number`) or cannot. Ignored if a wake_up() has cancelled that sleep.
+  // Call when the process has entered sleep `number`, or cannot. Ignored if a wake_up() has cancelled this
+  // sleep.
   Done slept(std::uint64_t number, const Result<>& result);
-  // The process has ended, for level 2.
+  // Call when the process has ended, for level 2.
   Done ended();
-  // The next process is ready.
+  // Call when the next process is ready.
   Done woken();
-  // The engine ends or is broken. Returns all callbacks.
+  // Call when the engine ends or is broken. Returns all callbacks.
   std::vector<Done> give_up();
 
   bool awake() const { return std::holds_alternative<Awake>(state_); }
   bool ending() const { return std::holds_alternative<Ending>(state_); }
   bool waking() const { return std::holds_alternative<Waking>(state_); }
-  int wanted_level() const;   // level of the last sleep(), until it wakes; 0: awake
-  int reached_level() const;  // level at which it sleeps; 0 before that, or awake
+  int wanted_level() const;   // level of the last sleep() until the engine is awake again; 0: awake
+  int reached_level() const;  // level at which the engine sleeps; 0: it does not sleep, or not yet
 
  private:
   struct Awake {};

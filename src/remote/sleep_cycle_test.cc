@@ -5,7 +5,7 @@
 namespace octavo::remote {
 namespace {
 
-// Records whether a callback was called, and with which result.
+// Stores whether the callback was called, and its result.
 struct Call {
   std::optional<Result<>> result;
   SleepCycle::Done done() {

@@ -1,5 +1,5 @@
-// The requests of an engine that are not finished, and the tokens that their answers have so far. A new
-// engine that gets both continues with the same bits. One thread.
+// The unfinished requests of an engine, and the tokens that their answers have so far. If a new engine gets
+// both, the answers continue with the same bits. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,31 @@ namespace octavo::remote {
 
 class UnfinishedRequests {
  public:
-  // A request ends with an error after n deaths of engines that had it, without a token in between. The death
-  // of a young engine counts for several: the request was probably there from its start.
+  // A request ends with an error after kDeathsMax deaths of engines that had it, if it got no token in
+  // between. The death of a young engine counts as kYoungDeath, because the engine probably had the request
+  // from its start.
   static constexpr int kDeathsMax = 20;
   static constexpr int kYoungDeath = 4;
 
-  // freed: called with the number of answers of a request that has ended.
+  // freed: called when a request has ended, with its number of answers.
   explicit UnfinishedRequests(std::function<void(int answers)> freed) : freed_(std::move(freed)) {}
 
-  // Number of the engine in outputs without an engine.
+  // Sets the index of the engine that outputs report if they come from no engine.
   void set_engine(int engine) { engine_ = engine; }
 
   // Returns the message to the engine; valid until the request ends.
   const Submit& add(RequestId id, Request request, std::shared_ptr<OutputSink> sink, std::int64_t arrived_us);
   // Appends a Submit for each request, in the order of arrival.
   void append_all(std::string& out) const;
-  // Records and delivers an output; ignored if the answer has ended. True: it had new tokens.
+  // Records and delivers an output; ignored if the answer has ended. True: the output had new tokens.
   bool take(Output&& output, std::int64_t now_us);
-  // False: unknown, or ended.
+  // False: the request is unknown or has ended.
   bool mark_aborted(RequestId id);
 
-  // An engine that had the requests has died: ends those that were aborted, and those that may be the cause.
+  // Call when an engine that had the requests has died. Ends the aborted requests, and those that may have
+  // caused the death.
   void engine_died(const Error& death, bool young);
-  // Ends the unfinished answers without the engine.
+  // Ends the unfinished answers of the request without the engine.
   void abort(RequestId id);
   void end_all(const Error& error);
 
@@ -49,12 +51,12 @@ class UnfinishedRequests {
 
  private:
   struct Unfinished {
-    Submit message;  // its request.answers_so_far: unfinished answers
+    Submit message;  // its request.answers_so_far has the unfinished answers
     std::shared_ptr<OutputSink> sink;
     int answers = 0;
-    RequestTimes times;  // arrival and first token, in the first engine that had it
+    RequestTimes times;  // arrival, and first token in the first engine that had the request
     bool aborted = false;
-    int deaths = 0;  // since its last token
+    int deaths = 0;  // number of deaths since its last token
   };
   using Requests = std::map<RequestId, Unfinished>;
 
@@ -62,7 +64,7 @@ class UnfinishedRequests {
 
   const std::function<void(int)> freed_;
   int engine_ = 0;
-  Requests requests_;  // in the order of arrival
+  Requests requests_;  // sorted by order of arrival
 };
 
 }  // namespace octavo::remote

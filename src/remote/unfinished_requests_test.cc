@@ -35,7 +35,7 @@ struct UnfinishedRequestsTest : testing::Test {
   std::shared_ptr<Outputs> sink = std::make_shared<Outputs>();
 };
 
-// Messages that a new engine gets.
+// Messages that a new engine receives.
 std::vector<Submit> messages(const UnfinishedRequests& requests) {
   std::string frames;
   requests.append_all(frames);

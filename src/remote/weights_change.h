@@ -1,4 +1,4 @@
-// The weights of an engine's next process, and a change of them. No lock: the owner has one.
+// The weights of an engine's next process, and a change of them. Not thread-safe: the owner locks.
 //
 //   state     | choose() | begin()  | the process dies | the process is ready
 //   Settled   | Chosen   |          |                  |
@@ -22,15 +22,15 @@ class WeightsChange {
     Result<> result{};
   };
 
-  // Folder of the next process; "": that of its command.
+  // Folder with the weights of the next process; "": the folder in its command.
   const std::string& path() const { return path_; }
 
-  // A later process shall have the weights of `path`; "": the current weights, read again. Errors: a change
-  // is under way. Takes `done` only without an error.
+  // Chooses the weights of a later process: those in `path`; "": the current weights, read again. Errors: a
+  // change is in progress. Takes `done` only if there is no error.
   Result<> choose(std::string path, Done&& done);
-  // The next process has the chosen weights. False: there is no choice.
+  // Call when the next process starts: it gets the chosen weights. False: no weights were chosen.
   bool begin();
-  // A process has died. True: the next one has the previous weights again.
+  // Call when a process has died. True: the next one gets the previous weights again.
   bool revert(const Error& death);
   Ended ready();
   Done give_up();
@@ -49,7 +49,7 @@ class WeightsChange {
 
   std::string path_;
   std::variant<Settled, Chosen, Changing, Reverting> state_;
-  Done done_;  // not in state Settled
+  Done done_;  // empty in state Settled
 };
 
 }  // namespace octavo::remote

@@ -1,7 +1,7 @@
 // Messages between an engine's process and its client.
 //
-// A frame is its number of bytes (u32), the index of the message in its variant (u8) and the message's fields
-// (base/pack.h). Both ends send wire_version() first.
+// A frame consists of its number of bytes (u32), the index of the message in its variant (u8) and the
+// message's fields (base/pack.h). Both ends send wire_version() first.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace octavo::remote {
 
-// Hash of the types of all fields of all messages, so it changes without manual work.
+// Hash of the types of all fields of all messages. It changes automatically when a message changes.
 std::uint64_t wire_version();
 
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
@@ -27,10 +27,10 @@ inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 // Messages to the engine.
 struct Hello {
   std::uint64_t version = wire_version();
-  int num_blocks = 0;  // number of KV blocks of the engine before its death; 0: first start
+  int num_blocks = 0;  // number of KV blocks that the engine had before its death; 0: first start
 };
 struct Submit {
-  RequestId id = 0;  // the client's id; outputs contain it
+  RequestId id = 0;  // the client's id, which outputs contain
   Request request;
 };
 struct Abort {
@@ -40,24 +40,24 @@ struct ResetPrefixCache {};
 struct LookAtPrefixes {};
 struct LogState {};
 struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
-  std::uint64_t id = 0;  // id of the response; 0 for no response
+  std::uint64_t id = 0;  // id of the response; 0: no response
   AdapterSource source;
   bool unload = false;
 };
-struct Sleep {};  // EngineClient::sleep at level 1, when no request is unfinished
+struct Sleep {};  // EngineClient::sleep at level 1; sent when no request is unfinished
 struct WakeUp {};
 struct Pause {           // EngineClient::pause
-  std::uint64_t id = 0;  // id of the response; 0 for no response
+  std::uint64_t id = 0;  // id of the response; 0: no response
   PauseMode mode = PauseMode::keep;
 };
 struct Resume {};
 using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
                               Resume, LookAtPrefixes, LogState>;
 
-// Messages from the engine. Stats are sent several times a second, even without work: silence means that the
-// engine hangs.
+// Messages from the engine. Stats are sent several times a second, even without work, so a silent engine is
+// hung.
 struct Loading {
-  std::uint64_t done = 0, all = 0;  // bytes of weights
+  std::uint64_t done = 0, all = 0;  // bytes of weights: read so far, and in total
 };
 struct Ready {
   std::uint64_t version = wire_version();
@@ -79,11 +79,11 @@ struct Paused {
 };
 using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused>;
 
-// Appends a frame. Message: one of the alternatives above.
+// Appends a frame. Message: one of the types above.
 template <class Message>
 void append_frame(std::string& out, const Message& message);
 
-// Reads a frame without its length. Errors: not a message of this version.
+// Reads a frame without its length. Errors: it is not a message of this version.
 Result<ToEngine> read_to_engine(std::string_view frame);
 Result<FromEngine> read_from_engine(std::string_view frame);
 

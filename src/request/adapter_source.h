@@ -1,4 +1,4 @@
-// A LoRA adapter by name: what requests say in CacheIdentity::adapter.
+// A LoRA adapter: its name, as in CacheIdentity::adapter, and its folder.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@ namespace octavo {
 
 struct AdapterSource {
   std::string name;
-  std::string path;  // path of its folder, as the engine sees it
+  std::string path;  // path of its folder on the engine's host
 };
 
-// Reports once, on any thread, whether loading or unloading an adapter succeeded.
+// Called once, on any thread, with the result of loading or unloading an adapter.
 using AdapterDone = std::function<void(Result<>)>;
 
 }  // namespace octavo

@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Lengths go in, too, so that no part can pose as another.
+// The hash includes the lengths of the parts, so that different identities never give the same bytes.
 Hash128 CacheIdentity::digest() const {
   if (*this == CacheIdentity{}) return {};
   std::string bytes;

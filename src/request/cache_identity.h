@@ -1,4 +1,4 @@
-// Whose cached prefixes a request may share.
+// Determines which requests may share cached prefixes.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace octavo {
 
-// Prefixes are shared among equal identities only: keys and values depend on the adapter, and a tenant must
-// not learn another tenant's prompts from the time to first token.
+// Only requests with equal identity share prefixes, for two reasons. Keys and values depend on the
+// adapter. And a tenant must not learn another tenant's prompts from the time to first token.
 struct CacheIdentity {
-  std::string adapter;  // "": the model alone
-  std::string tenant;   // "": shared by all
-  std::string salt;     // the caller's own choice; "": none
+  std::string adapter;  // name of the LoRA adapter; "": none
+  std::string tenant;   // "": shared by all tenants
+  std::string salt;     // cache_salt of the request; "": none
 
   bool operator==(const CacheIdentity&) const = default;
 
-  // Precedes a prompt's first block in its prefix keys; zero for the empty identity.
+  // Hash that precedes a prompt's first block in its prefix keys; zero for the empty identity.
   Hash128 digest() const;
 };
 

@@ -1,4 +1,4 @@
-// Checks a request against an engine's limits, without the engine.
+// Checks a request against an engine's limits, without calling the engine.
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// Errors (invalid_argument, naming field and limit): ids outside the vocabulary, a prompt that is empty or
-// leaves no room for an answer, answers_so_far of answers that there are not.
+// Errors (invalid_argument, naming field and limit): ids are outside the vocabulary; the prompt is empty
+// or leaves no room for an answer; an index in answers_so_far is not below n.
 Result<> check_request(const Request& request, const EngineInfo& engine);
 
 }  // namespace octavo

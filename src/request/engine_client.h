@@ -1,5 +1,5 @@
-// Interface of an engine. The server, the command line, the bindings, the router and the simulator use it.
-// The interface hides whether the engine runs in this process, in another process or on another host.
+// Interface of an engine. The server, the command line, the bindings, the router and the simulator use
+// it. Callers need not know whether the engine runs in this process, in another process or on another host.
 #pragma once
 
 #include <cstdint>
@@ -15,83 +15,86 @@
 
 namespace octavo {
 
-// Handling of unfinished requests when an engine pauses.
+// What happens to unfinished requests when an engine pauses.
 enum class PauseMode : std::uint8_t {
-  abort,  // they end with FinishReason::abort
+  abort,  // end them with FinishReason::abort
   wait,   // finish them first
   keep,   // stop them now, continue them at resume()
 };
 
 class EngineClient {
  public:
-  // Reports the result of an asynchronous operation, once, on any thread.
+  // Called once, on any thread, with the result of an asynchronous operation.
   using Done = std::function<void(Result<>)>;
 
   virtual ~EngineClient() = default;
 
-  // Model of the engine and its limits on requests.
+  // Properties of the engine's model and its limits on requests.
   virtual EngineInfo info() const = 0;
 
-  // Submits the request; the sink receives outputs until every answer has finished. Errors: the queue is full
-  // (resource_exhausted), the request can never fit (invalid_argument), the engine drains or has failed
-  // (unavailable). After an error the sink is never called. Errors that take longer to find, such as a
-  // grammar that cannot be enforced, end an answer with Output::error before its first token.
+  // Submits the request. The sink receives outputs until every answer has finished. Errors: the queue is
+  // full (resource_exhausted), the request can never fit (invalid_argument), the engine drains or has
+  // failed (unavailable). After an error the sink is never called. Errors that take longer to find, such as
+  // a grammar that cannot be compiled, end an answer with Output::error before its first token.
   virtual Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) = 0;
 
-  // Ends the request with FinishReason::abort by the next step at the latest. Unknown or finished ids are
-  // ignored.
+  // Ends the request with FinishReason::abort, at the latest with the next step. Unknown or finished ids
+  // are ignored.
   virtual void abort(RequestId id) = 0;
 
   // Drops every cached prefix that no running request uses.
   virtual void reset_prefix_cache() = 0;
 
-  // Makes stats() report the prefix tree after the next step. Takes time linear in the cached blocks.
+  // Makes stats() report the prefix tree after the next step. Takes time linear in the number of cached
+  // blocks.
   virtual void look_at_prefixes() {}
-  // Writes queues, blocks and the last plan of each engine to the log; no texts.
+  // Logs the queues, the blocks and the last plan of each engine, but no text of requests.
   virtual void log_state() {}
 
-  // Loads a LoRA adapter, or replaces the one with this name. `done` reports that its weights are in memory,
-  // or the error. Requests may name the adapter at once; they wait for it.
+  // Loads a LoRA adapter, or replaces the one with this name. `done` is called when its weights are in
+  // memory, or with the error. Requests may use the name at once; they wait for the adapter.
   virtual void load_adapter(AdapterSource, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
-  // Answers that have begun continue with it. Errors: not_found.
+  // Removes the adapter. Answers that have begun still use it. Errors: not_found.
   virtual void unload_adapter(std::string, AdapterDone done) {
     done(failure(ErrorCode::unsupported, "this engine takes no LoRA adapters"));
   }
 
-  // Frees memory until wake_up(): level 1 frees the KV cache, level 2 also the weights, which wake_up() reads
-  // again. Refuses new requests at once (unavailable), waits for running ones, and drops every cached prefix.
-  // `done` reports that the engine sleeps. Errors: unsupported, or a wake_up() during the wait.
+  // Frees memory until wake_up(). Level 1 frees the KV cache; level 2 also frees the weights, which
+  // wake_up() reads again. Refuses new requests at once (unavailable), waits for running ones, and drops
+  // every cached prefix. `done` is called when the engine sleeps. Errors: unsupported, or a wake_up()
+  // during the wait.
   virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
-  // `done` reports that the engine takes requests again; at once if it is awake.
+  // `done` is called when the engine accepts requests again; at once if it is awake.
   virtual void wake_up(Done done) { done({}); }
 
-  // Holds new requests until resume(). `done` reports that no request is being computed. Errors: a resume()
-  // during the wait.
+  // Holds new requests until resume(). `done` is called when no request is being computed. Errors: a
+  // resume() during the wait.
   virtual void pause(PauseMode, Done done) {
     done(failure(ErrorCode::unsupported, "this engine does not pause"));
   }
   virtual void resume() {}
 
-  // Replaces the weights by those of that folder; "": reads the current ones again. Architecture and shapes
-  // must be equal. Unfinished requests continue with the new weights: their keys and values are computed
-  // again, and every cached prefix is dropped. `done` reports that the new weights are in use. After an error
-  // the old ones stay in use.
+  // Replaces the weights with those in this folder; "": reads the current weights again. Architecture
+  // and shapes must be equal. Unfinished requests continue with the new weights: their keys and values are
+  // computed again, and every cached prefix is dropped. `done` is called when the new weights are in use.
+  // After an error the old weights stay in use.
   virtual void reload_weights(std::string, Done done) {
     done(failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with"));
   }
 
-  // A snapshot of each engine of this client. Any thread.
+  // Current statistics of each engine of this client. Any thread.
   virtual std::vector<EngineStats> stats() const = 0;
 
   // Refuses new requests, and returns when the last one has finished.
   virtual void drain() = 0;
 
-  // Sets the number of engines of this client. New engines take requests when they are ready. Surplus
-  // engines, the last ones, take no new requests and end with their last request, or after drain_s seconds
-  // with an error for the rest. `done` reports the end of the change. Errors: an engine cannot start (then
-  // none is added), the number is out of range, or another change is running.
+  // Sets the number of engines of this client. New engines accept requests when they are ready. If there
+  // are too many engines, the last ones accept no new requests. They end with their last request, or after
+  // drain_s seconds; requests that are still unfinished then get an error. `done` is called at the end of
+  // the change. Errors: an engine cannot start (then none is added), the number is out of range, or another
+  // change is running.
   virtual void scale(int, int, Done done) {
     done(field_failure("new_data_parallel_size", ErrorCode::unsupported,
                        "the number of engines behind this server does not change"));

@@ -11,50 +11,50 @@
 
 namespace octavo {
 
-inline constexpr int kDraftTokensMax = 32;  // per sequence and step
+inline constexpr int kDraftTokensMax = 32;  // maximum per sequence and step
 
-// Tokens in a step, in vLLM's buckets.
+// Number of tokens in a step; the buckets are vLLM's.
 inline Histogram step_token_histogram() {
   return Histogram({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
 }
 
-// Work and time of one step.
 struct StepRecord {
-  std::int64_t number = 0;  // 0: no such step
+  std::int64_t number = 0;  // number of the step; 0: no such step
   int prompt_tokens = 0;
-  int answer_tokens = 0;  // draft tokens included
+  int answer_tokens = 0;  // number of output and draft tokens
   int sequences = 0;
-  std::int64_t kv_tokens = 0;  // cached positions read: the length of each sequence after the step
-  std::int64_t pairs = 0;      // (query, key) pairs of attention
-  std::int64_t began_us = 0;   // now_us() at the start; at or after the end of the previous step
-  std::int64_t forward_us = 0;  // host time to pack and to run the forward pass, or to launch it on a device
+  std::int64_t kv_tokens = 0;  // number of cached positions read, over all sequences
+  std::int64_t pairs = 0;      // number of (query, key) pairs of attention
+  std::int64_t began_us = 0;   // now_us() at the start; not before the end of the previous step
+  std::int64_t forward_us = 0;  // host time to pack and run the forward pass, or to launch it
   std::int64_t microseconds = 0;
 };
 
-// The last steps; step n is at n % size().
+// The last 256 steps; step n is at index n % size().
 using RecentSteps = std::array<StepRecord, 256>;
 
-// A run of cached blocks without a fork, in the prefix tree.
+// A node of the prefix tree: consecutive cached blocks up to the next fork.
 struct PrefixNode {
-  int parent = -1;  // index of the parent node, lower than this node's; -1: begin of a text
+  int parent = -1;  // index of the parent node, lower than this node's; -1: the beginning of a text
   int blocks = 0;
-  int used = 0;    // blocks of running requests
-  int shared = 0;  // blocks of more than one request
+  int used = 0;    // number of blocks that running requests use
+  int shared = 0;  // number of blocks that more than one request uses
 };
 inline constexpr std::size_t kPrefixNodesMax = 96;
 struct PrefixTree {
-  std::vector<PrefixNode> nodes;  // nodes with the most blocks in their subtree
-  std::int64_t left_out = 0;      // number of other nodes
+  std::vector<PrefixNode> nodes;  // the nodes with the most blocks in their subtrees
+  std::int64_t left_out = 0;      // number of nodes that are not in `nodes`
 };
 
-// Unfinished answers with one LoRA adapter.
+// Number of unfinished answers that use one LoRA adapter.
 struct AdapterStats {
   std::string name;
   int running = 0;
   int waiting = 0;
 };
 
-// Why blocks of another engine or of a tier were not loaded, so that the prompt was computed here.
+// Reason why blocks of another engine or of a tier were not loaded, so that this engine computed the
+// prompt.
 enum class KvTransferFailure : std::uint8_t {
   unreachable,  // no response from that address
   expired,      // the other engine no longer holds the blocks
@@ -67,7 +67,7 @@ inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
     "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
 
-// Where the KV of a prompt's cached tokens was, if not in this engine's cache.
+// Source of cached prompt tokens whose KV was not in this engine's cache.
 enum class KvSource : std::uint8_t {
   peer,  // another engine
   host,  // the tier in host memory
@@ -76,28 +76,28 @@ enum class KvSource : std::uint8_t {
 inline constexpr int kKvSources = 3;
 inline constexpr std::array<std::string_view, kKvSources> kKvSourceNames = {"peer", "host", "disk"};
 
-// KV blocks received from and sent to other engines. Buckets as in vLLM's NixlConnector.
+// KV blocks received from other engines and sent to them. The buckets are those of vLLM's NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
   int held_blocks = 0;       // gauge: blocks held for other engines, or loaded for waiting requests
-  std::int64_t queries = 0;  // prompt tokens requested, not cached here
-  std::int64_t hits = 0;     // of `queries`: tokens fetched
-  std::array<std::int64_t, kKvSources> hits_by_source{};  // `hits` by KvSource
+  std::int64_t queries = 0;  // number of prompt tokens that were not cached and looked up elsewhere
+  std::int64_t hits = 0;     // number of these tokens that were loaded
+  std::array<std::int64_t, kKvSources> hits_by_source{};  // `hits` for each KvSource
   Histogram seconds{
-      {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // per fetch from another engine
+      {.005, .01, .025, .05, .075, .1, .2, .3, .5, .75, 1, 5}};  // seconds per load from another engine
   Histogram bytes{{2048, 8192, 32768, 131072, 524288, 2097152, 8388608, 33554432, 134217728, 536870912, 2147483648,
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
-  std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
-  std::int64_t expired = 0;  // leases that ended before another engine fetched the blocks
+  std::array<std::int64_t, kKvTransferFailures> failures{};  // index: KvTransferFailure
+  std::int64_t expired = 0;  // number of leases that ended before another engine loaded the blocks
 };
 
 // A tier of KV blocks: host memory, a disk or a store.
 struct KvTierStats {
   bool enabled = false;
-  bool off = false;              // gauge: disabled after an error, until the engine restarts
-  std::int64_t blocks = 0;       // gauge: blocks in the tier
-  std::int64_t block_bytes = 0;  // size of one block in the tier
+  bool off = false;              // gauge: true if disabled after an error, until the engine restarts
+  std::int64_t blocks = 0;       // gauge: number of blocks in the tier
+  std::int64_t block_bytes = 0;
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
   std::int64_t stored_bytes = 0;
@@ -105,23 +105,23 @@ struct KvTierStats {
   std::int64_t loaded_bytes = 0;
   double load_seconds = 0;
   std::int64_t evicted_blocks = 0;
-  std::int64_t dropped_stores = 0;  // blocks not written because the tier was too slow
-  std::int64_t skipped_loads = 0;   // prompts computed because that was faster than loading
+  std::int64_t dropped_stores = 0;  // number of blocks not written because the tier was too slow
+  std::int64_t skipped_loads = 0;   // number of prompts computed because this was faster than loading
 };
 
-// Times of sampled KV blocks, in vLLM's buckets.
+// Times of sampled KV blocks; the buckets are vLLM's.
 inline Histogram residency_histogram() {
   return Histogram(
       {.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800});
 }
 struct KvResidencyStats {
   bool enabled = false;
-  Histogram lifetime = residency_histogram();           // from allocation to eviction
-  Histogram idle_before_evict = residency_histogram();  // from the last use to eviction
-  Histogram reuse_gap = residency_histogram();          // between uses of a block
+  Histogram lifetime = residency_histogram();           // time from allocation to eviction
+  Histogram idle_before_evict = residency_histogram();  // time from the last use to eviction
+  Histogram reuse_gap = residency_histogram();          // time between two uses
 };
 
-// Estimated work of all steps, on one device (or CPU rank).
+// Estimated work of all steps on one device (or CPU rank).
 struct WorkStats {
   bool enabled = false;
   double operations = 0;  // floating-point operations
@@ -129,65 +129,64 @@ struct WorkStats {
   double written_bytes = 0;
 };
 
-// Parts of prompts that were looked up among the encoded images and sounds.
+// Look-ups of prompt media among the encoded images and sounds.
 struct MediaCacheStats {
   std::int64_t queries = 0;
   std::int64_t hits = 0;
 };
 
-// State of an engine's process. starting: requests wait for the restart. away: ranks on other hosts are
-// missing, and requests are refused.
+// State of an engine's process. starting: the process restarts, and requests wait. away: ranks on other
+// hosts are missing, and requests are refused.
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
 struct GrammarStats {
-  std::int64_t cache_bytes = 0;  // of compiled grammars
+  std::int64_t cache_bytes = 0;  // bytes of the cache of compiled grammars
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
   std::int64_t compile_us = 0;
-  std::int64_t masks = 0;           // filled, for answers with a grammar
-  std::int64_t mask_ns = 0;         // time to fill them, within steps
-  std::int64_t masks_deferred = 0;  // not ready in time: their sequences waited
+  std::int64_t masks = 0;           // number of masks filled, for answers with a grammar
+  std::int64_t mask_ns = 0;         // time to fill these masks within steps
+  std::int64_t masks_deferred = 0;  // number of masks that were not ready in time
 };
 
 struct EngineStats {
   int engine = 0;  // EngineInfo::index
 
-  // Gauges.
-  int unfinished = 0;  // answers accepted and not ended
+  int unfinished = 0;  // number of answers accepted and not ended
   int running = 0;
-  int waiting = 0;   // waiting to be scheduled
-  int deferred = 0;  // of `waiting`: for a grammar, an adapter, images or blocks of another engine
+  int waiting = 0;   // number of answers waiting to be scheduled
+  int deferred = 0;  // number of these not ready: grammar, adapter, images or blocks
   int blocks_total = 0;
-  int blocks_used = 0;             // owned by requests
-  int blocks_cached = 0;           // free to take, content kept for reuse
-  std::int64_t request_bytes = 0;  // tokens, keys and block tables of unfinished requests
-  std::vector<AdapterStats> adapters;  // with unfinished answers
-  bool healthy = true;                 // false once the step loop has failed for good
-  bool hangs = false;              // the step that runs makes no progress
+  int blocks_used = 0;             // blocks that belong to requests
+  int blocks_cached = 0;           // free blocks whose content is kept for reuse
+  std::int64_t request_bytes = 0;  // bytes of tokens, keys and block tables of unfinished requests
+  std::vector<AdapterStats> adapters;  // adapters with unfinished answers
+  bool healthy = true;                 // false: the step loop has failed permanently
+  bool hangs = false;              // true: the running step makes no progress
   EnginePresence presence = EnginePresence::up;
   int sleep_level = 0;             // 0: awake; see EngineClient::sleep
   bool paused = false;             // see EngineClient::pause
 
-  // Counters.
-  std::int64_t prompt_tokens = 0;         // of answers that have started
-  std::int64_t prompt_tokens_cached = 0;  // of `prompt_tokens`: found in the prefix cache
+  // Counters since the start.
+  std::int64_t prompt_tokens = 0;         // number of prompt tokens of answers that have started
+  std::int64_t prompt_tokens_cached = 0;  // number of these tokens that were in the prefix cache
   std::int64_t generation_tokens = 0;
-  std::int64_t prefix_queries = 0;  // tokens looked up in the prefix cache
-  std::int64_t prefix_hits = 0;     // tokens found
+  std::int64_t prefix_queries = 0;  // number of tokens looked up in the prefix cache
+  std::int64_t prefix_hits = 0;     // number of these tokens that were found
   std::int64_t preemptions = 0;
   GrammarStats grammars{};
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
-  std::int64_t drafts = 0;                                         // times that draft tokens were verified
-  std::int64_t draft_tokens = 0;                                   // verified
-  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // draft tokens accepted, by position
+  std::int64_t drafts = 0;                                         // verified drafts of sequences
+  std::int64_t draft_tokens = 0;
+  std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // index: position in the draft
   KvTransferStats kv_transfer{};
   KvTierStats kv_host_tier{};
-  KvTierStats kv_tier{};  // on a disk, or in a store
+  KvTierStats kv_tier{};  // the tier on a disk or in a store
   KvResidencyStats kv_residency{};
   WorkStats work{};
   MediaCacheStats media_cache{};
-  PrefixTree prefixes{};  // when EngineClient::look_at_prefixes() was last called
+  PrefixTree prefixes{};  // prefix tree when EngineClient::look_at_prefixes() was last called
 };
 
 }  // namespace octavo

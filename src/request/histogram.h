@@ -1,4 +1,4 @@
-// Counts of values by buckets, as Prometheus has them.
+// Counts of values in buckets, as in Prometheus.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,15 @@ namespace octavo {
 
 class Histogram {
  public:
-  // Upper bounds, ascending; +Inf is added.
+  // bounds: upper bounds of the buckets, ascending, without +Inf.
   explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
   void observe(double value) {
     ++counts_[static_cast<std::size_t>(std::ranges::lower_bound(bounds_, value) - bounds_.begin())];
     sum_ += value;
   }
 
-  // The counts of another histogram of the same bounds. False, and nothing changed: their number differs.
+  // Sets the counts to those of another histogram with the same bounds. False, and nothing changes: the
+  // number of buckets differs.
   bool assign(std::span<const std::int64_t> counts, double sum) {
     if (counts.size() != counts_.size()) return false;
     counts_.assign(counts.begin(), counts.end());

@@ -1,5 +1,5 @@
-// Prefill on one engine, decode on another: the kv_transfer_params of requests and replies, as vLLM's
-// NixlConnector has them.
+// The kv_transfer_params of requests and replies, as in vLLM's NixlConnector: one engine computes the
+// prompt (prefill), another one decodes.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace octavo {
 
-// do_remote_decode makes an engine keep the blocks of the prompt. The reply has the parameters for the
-// request to the decode engine.
+// With do_remote_decode, an engine keeps the blocks of the prompt. Its reply contains the parameters of
+// the request to the decode engine.
 struct KvTransferParams {
-  bool do_remote_prefill = false;  // the blocks are at the engine below
+  bool do_remote_prefill = false;  // load the blocks from the engine below
   bool do_remote_decode = false;   // keep the blocks for another engine
   std::string remote_engine_id{};
-  std::string remote_request_id{};  // names the lease there, and is its secret
+  std::string remote_request_id{};  // name of the lease at that engine, and its secret
   std::string remote_host{};        // host of the side channel
   int remote_port = 0;
-  std::vector<std::vector<std::int64_t>> remote_block_ids{};  // per cache group: one id for each full block
-  std::int64_t remote_num_tokens = 0;                         // tokens of the prompt
+  std::vector<std::vector<std::int64_t>> remote_block_ids{};  // index: cache group; one id per full block
+  std::int64_t remote_num_tokens = 0;                         // number of prompt tokens
 
   bool operator==(const KvTransferParams&) const = default;
 };

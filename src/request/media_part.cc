@@ -53,7 +53,7 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   return {};
 }
 
-// Numbers that a client's image cannot have are refused before anything is taken for them.
+// Refuses values that no image can have, before memory is allocated for them.
 Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) {
   constexpr int kTilesMax = 1 << 10;
   const MediaPart::Tiles& t = image.tiles;
@@ -80,7 +80,7 @@ Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) 
   return invalid("images", "an image of this grid takes {} tokens, got {}", tokens, image.tokens);
 }
 
-// before: null, or the part in front of it.
+// before: the previous part of the prompt, or null.
 Result<> check_grid(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
   if (image.tiles != MediaPart::Tiles())
@@ -180,8 +180,8 @@ std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images) 
 
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes) {
   auto part = images.begin();
-  int saved = 0;              // tokens of the current video or image, less its positions
-  int begin = 0, behind = 0;  // position of the current video or image, and of the text after it
+  int saved = 0;              // number of tokens of the current video or image, minus its positions
+  int begin = 0, behind = 0;  // position of the current video or image, and position of the text after it
   const auto enter = [&] {
     if (!part->continues) begin = part->first - saved;
     const int rows = part->tokens / part->columns;

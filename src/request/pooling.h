@@ -1,4 +1,4 @@
-// Pooling: tasks, and the activation of the model's numbers.
+// Pooling tasks, and the functions applied to a head's output.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace octavo {
 
-// Result of an engine for a prompt: its continuation, or a vector or scores of labels, for the text or for
-// each token.
+// Result of an engine for a prompt: a continuation, a vector, or label scores. embed and classify
+// return one result for the text; token_embed and token_classify return one for each token.
 enum class Task : std::uint8_t { generate, embed, classify, token_embed, token_classify };
 
 constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || task == Task::token_classify; }
 
-// vLLM's names of pooling tasks. nullopt: no such task.
+// Task with this name in vLLM. nullopt: vLLM has no such task.
 std::optional<Task> task_named(std::string_view name);
 inline constexpr std::string_view kTaskNames = R"("embed", "token_embed", "classify" or "token_classify")";
 
 enum class ScoreActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
-// Scales the vector to length 1; zeros stay.
+// Scales the vector to length 1; a vector of zeros is unchanged.
 void normalise(std::span<float> vector);
 
 void activate(ScoreActivation activation, std::span<float> scores);

@@ -1,4 +1,5 @@
-// Names for prefixes: a hash for each full block of tokens that covers everything before it, too.
+// Keys of prefixes: one hash for each full block of tokens. It covers the block and all tokens before
+// it.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace octavo {
 
-inline constexpr int kBlockSizeMax = 1024;  // tokens
+inline constexpr int kBlockSizeMax = 1024;  // maximum number of tokens in a block
 
 struct PrefixHashOptions {
   HashAlgorithm algorithm = HashAlgorithm::xxh3_128;
-  std::uint64_t seed = 0;  // secret_seed(), unless hashes must agree between processes
-  // The hash function; tests replace it by one with collisions.
+  std::uint64_t seed = 0;  // secret_seed(), unless several processes must compute the same hashes
+  // The hash function; tests replace it with one that has collisions.
   Hash128 (*hash)(HashAlgorithm, std::span<const std::byte>, std::uint64_t) = &hash_bytes;
 };
 
@@ -24,8 +25,8 @@ class PrefixHasher {
   explicit PrefixHasher(PrefixHashOptions options, int block_size);
 
   // Extends `keys` to one key for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i).
-  // `identity` (CacheIdentity::digest) precedes the first block. `extras` (media_identities): further bytes
-  // to hash with each of the first blocks. Existing keys are not computed again.
+  // `identity` (CacheIdentity::digest) precedes the first block. extras (media_identities): additional
+  // bytes to hash with each of the first blocks. Existing keys are not computed again.
   void extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys,
               std::span<const Hash128> extras = {}) const;
 

@@ -43,7 +43,7 @@ TEST(PrefixHasher, KeepsSeedsSaltsAndAlgorithmsApart) {
             keys(PrefixHasher({}, 2), {1, 2}));
 }
 
-// A salt that holds the bytes of a key and a block cannot pass for them.
+// A salt that contains the bytes of a key and a block must give another hash than these.
 TEST(PrefixHasher, DoesNotConfuseSaltAndBlock) {
   const PrefixHasher hasher({.seed = 3}, 4);
   const auto a = keys(hasher, {1, 2, 3, 4, 5, 6, 7, 8});

@@ -1,5 +1,5 @@
-// The fields of SamplingParams that clients set: one row each. Readers of JSON, range checks, the OpenAPI
-// document, command-line flags and generation defaults follow the table.
+// Table of the SamplingParams fields that clients can set, one row per field. The readers of JSON, the
+// range checks, the OpenAPI document, the command-line flags and the generation defaults use this table.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ struct SamplingField {
   // The stage that the field affects.
   enum class Part : std::uint8_t { draws, tokens, end, reports, prompt };
 
-  std::string_view name;  // in JSON; flags spell it with '-'
+  std::string_view name;  // name in JSON; flags spell it with '-'
   SamplingMember<bool, int, double, std::optional<int>, std::optional<std::int64_t>, std::vector<TokenId>,
                  std::vector<std::string>, std::vector<std::pair<TokenId, float>>, RepetitionDetection>
       member;
   Part part;
   std::string_view help;
-  // Range of a number. A limit that the server sets is not here: validated() checks it.
+  // Range of a number. validated() checks limits that the server sets.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;        // `least` itself is outside
-  std::string_view flag = {};      // of octavo generate, chat and run-batch; "": none
-  bool generation_config = false;  // the model's generation_config.json can set the default
-  bool messages = false;           // also accepted by /v1/messages
+  bool above_least = false;        // true: `least` itself is not allowed
+  std::string_view flag = {};      // flag of octavo generate, chat and run-batch; "": none
+  bool generation_config = false;  // true: the model's generation_config.json can set the default
+  bool messages = false;           // true: /v1/messages also accepts the field
 };
 
 std::span<const SamplingField> sampling_fields();
@@ -43,7 +43,7 @@ std::span<const SamplingField> sampling_fields();
 // Null: there is no such field.
 const SamplingField* find_sampling_field(std::string_view name);
 
-// Checks the ranges of all numbers. Errors: invalid_argument with the field, the range and the value.
+// Checks the ranges of all numbers. Errors: invalid_argument, naming the field, the range and the value.
 Result<> check_ranges(const SamplingParams& params);
 
 }  // namespace octavo

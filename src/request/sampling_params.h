@@ -13,8 +13,8 @@ namespace octavo {
 
 using TokenId = std::int32_t;
 
-// Ends a request that keeps repeating itself: when the last min_count repeats of some pattern of
-// min_pattern_size..max_pattern_size tokens fill the tail of the output. Off while max_pattern_size == 0.
+// Ends an answer that repeats itself. Condition: the output ends with at least min_count repeats of a
+// pattern of min_pattern_size to max_pattern_size tokens. max_pattern_size 0: disabled.
 struct RepetitionDetection {
   int max_pattern_size = 0;
   int min_pattern_size = 0;
@@ -22,27 +22,25 @@ struct RepetitionDetection {
 };
 
 struct SamplingParams {
-  int n = 1;  // answers to one prompt; answer i is a sequence with seed + i
+  int n = 1;  // number of answers to one prompt; answer i uses seed + i
 
-  // Shape of the distribution. temperature 0 is greedy and ignores top_k, top_p and min_p.
+  // Shape of the distribution. Temperature 0 is greedy sampling and ignores top_k, top_p and min_p.
   double temperature = 1.0;
   double top_p = 1.0;
-  int top_k = 0;  // 0 or -1: off
+  int top_k = 0;  // 0 or -1: disabled
   double min_p = 0.0;
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
   double repetition_penalty = 1.0;
   std::optional<std::int64_t> seed;
 
-  // Which tokens may appear.
   std::vector<std::pair<TokenId, float>> logit_bias;
-  std::vector<TokenId> allowed_token_ids;  // empty: all
+  std::vector<TokenId> allowed_token_ids;  // empty: all tokens are allowed
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token; set by the model
-  std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words tokenised; the server fills them in
+  std::vector<TokenId> begin_suppress_tokens;      // not allowed as first output token
+  std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words as token ids; set by the server
 
-  // When to end.
-  std::optional<int> max_tokens = 16;  // nullopt: up to the end of the context
+  std::optional<int> max_tokens = 16;  // nullopt: up to the maximum context length
   int min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
@@ -50,13 +48,13 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   RepetitionDetection repetition_detection;
 
-  // Log-probabilities to report. -1: the whole vocabulary.
+  // Number of most likely tokens whose log-probabilities are reported. -1: the whole vocabulary.
   std::optional<int> logprobs;
   std::optional<int> prompt_logprobs;
   std::vector<TokenId> logprob_token_ids;
 
   // Handling of the prompt and of the output text.
-  std::optional<int> truncate_prompt_tokens;  // keep the last k tokens; -1: the model's maximum
+  std::optional<int> truncate_prompt_tokens;  // keep only the last k tokens; -1: the model's maximum
   bool skip_special_tokens = true;
   bool detokenize = true;
 
@@ -64,22 +62,21 @@ struct SamplingParams {
   static constexpr double kGreedyBelow = 1e-5;
 };
 
-// A server's limits on one request.
 struct SamplingLimits {
   int vocab_size = 0;
-  int max_logprobs = 20;  // -1: no cap
+  int max_logprobs = 20;  // -1: no limit
   int max_n = 16384;
   int max_stop_strings = 32;
   int max_stop_string_bytes = 1024;
   int max_bad_words = 1024;
   int max_stop_token_ids = 1024;
   int max_logprob_token_ids = 128;
-  int max_repetition_pattern_size = 1024;  // each step costs up to this much
+  int max_repetition_pattern_size = 1024;  // bounds the time of each step
 };
 
-// Checks each field against its rule and the limits. Brings values to a normal form: a temperature in
-// (0, 0.01) to 0.01, top_k -1 to 0, biases to [-100, 100], stop_token_ids to a sorted set, seed -1 to
-// none. Errors name the field and the limit.
+// Checks each field against its rule and the limits. Replaces some values: a temperature in (0, 0.01) by
+// 0.01, top_k -1 by 0, biases outside [-100, 100] by the nearer limit, stop_token_ids by a sorted set, seed
+// -1 by no seed. Errors name the field and the limit.
 Result<SamplingParams> validated(SamplingParams params, const SamplingLimits& limits);
 
 }  // namespace octavo

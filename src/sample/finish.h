@@ -1,4 +1,4 @@
-// Decides by its tokens when a sequence ends. (text/ finds stop strings in the text.)
+// Decides from the tokens of a sequence whether it ends. (text/ finds stop strings in the text.)
 #pragma once
 
 #include <optional>
@@ -11,21 +11,22 @@ namespace octavo {
 
 struct Finish {
   FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token;  // the entry of stop_token_ids that ended it
+  std::optional<TokenId> stop_token;  // the entry of stop_token_ids that ended the sequence
   bool operator==(const Finish&) const = default;
 };
 
-// Checks in vLLM's order. Before min_tokens, only the end of the context ends a sequence; then an end-of-text
-// token (unless ignore_eos), a stop token, the length, a repetition.
+// Checks in vLLM's order. Before min_tokens, only the end of the context ends a sequence. Afterwards: an
+// end-of-text token (unless ignore_eos), a stop token, the length, a repetition.
 class FinishRule {
  public:
-  // Maximum number of output tokens: max_tokens, limited by the context that the prompt leaves.
+  // Maximum number of output tokens: max_tokens, or the context left after the prompt if that is
+  // smaller.
   static int output_tokens_max(const Request& request, int context_tokens);
 
-  // `request` must outlive this.
+  // `request` must outlive this object.
   FinishRule(const Request& request, int context_tokens);
 
-  // Call it once after each token; `output` holds all output tokens, the new one last. O(1), or
+  // Call once after each token. output: all output tokens, with the new token last. Time: O(1), or
   // O(max_pattern_size) with repetition_detection.
   std::optional<Finish> after(std::span<const TokenId> output);
 
@@ -35,8 +36,8 @@ class FinishRule {
   const Request& request_;
   std::size_t output_max_;
   std::size_t min_period_;
-  // For each period from min_period_: how many of the last tokens equal the token one period before, capped
-  // at the number that ends the sequence.
+  // For each period from min_period_ on: number of last tokens that equal the token one period before.
+  // The number that ends the sequence is the maximum.
   std::vector<std::size_t> runs_;
 };
 

@@ -19,7 +19,7 @@ Request request_with(auto change) {
   return request;
 }
 
-// The first finish, and the number of tokens before it.
+// The number of tokens before the first finish, and this finish.
 std::pair<std::size_t, std::optional<Finish>> run(const Request& request, const Tokens& tokens,
                                                   int context = kContext) {
   FinishRule rule(request, context);
@@ -52,11 +52,11 @@ TEST(FinishRule, LengthIsMaxTokensOrTheRestOfTheContext) {
   EXPECT_EQ(run(request_with([](auto&) {}), tokens).first, 10u);
   EXPECT_EQ(run(request_with([](auto&) {}), tokens, 8).first, 5u);
   EXPECT_EQ(run(request_with([](auto& p) { p.max_tokens.reset(); }), tokens, 20).first, 17u);
-  // The last token that fits can still be an end-of-text token.
+  // The last token that fits into the context may be an end-of-text token.
   EXPECT_EQ(run(request_with([](auto& p) { p.max_tokens = 1; }), {50}).second->reason, FinishReason::stop);
 }
 
-// By definition: a pattern fills the tail min_count times.
+// The definition: a pattern repeats min_count times at the end.
 bool repeats(const Tokens& tokens, const RepetitionDetection& d) {
   for (int period = std::max(d.min_pattern_size, 1); period <= d.max_pattern_size; ++period) {
     const auto p = static_cast<std::size_t>(period), span = p * static_cast<std::size_t>(d.min_count);

@@ -1,4 +1,5 @@
-// Time per step and per row, by rows, vocabulary and requested features; and packing alone.
+// Measures the time per step and per row, by number of rows, vocabulary and requested features; and the
+// time of packing alone.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -35,7 +36,8 @@ void sample(benchmark::State& state) {
   std::vector<float> logits(rows * static_cast<std::size_t>(vocab));
   for (float& x : logits) x = normal(rng);
   for (std::size_t r = 0; r < rows; ++r)
-    logits[r * static_cast<std::size_t>(vocab) + rng() % 1000] = 18;  // real models are usually this certain
+    // one likely token per row, as real models usually have
+    logits[r * static_cast<std::size_t>(vocab) + rng() % 1000] = 18;
   std::vector<TokenId> prompt(1000);
   for (TokenId& id : prompt) id = static_cast<TokenId>(rng() % static_cast<unsigned>(vocab));
   std::vector<SequenceSampling> sequences;
@@ -62,7 +64,8 @@ BENCHMARK(sample)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-// With a vocabulary of two tokens, only packing, one call of the pool and reading the result remain.
+// With a vocabulary of two tokens, the time is that of packing, one call of the thread pool, and reading
+// the result.
 void pack_256_rows(benchmark::State& state) {
   constexpr std::size_t kRows = 256;
   SamplingParams params;

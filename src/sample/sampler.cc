@@ -11,17 +11,17 @@ namespace {
 
 constexpr float kBan = -std::numeric_limits<float>::infinity();
 
-// Logprobs that a row reports; top_count -1: none.
+// The log-probabilities that a row reports. top_count -1: none.
 struct Report {
   int top_count = -1;
-  std::span<const TokenId> ids;  // these tokens instead of the most likely ones
+  std::span<const TokenId> ids;  // tokens to report instead of the most likely ones
 
   std::size_t columns() const {
     return ids.empty() ? static_cast<std::size_t>(std::max(top_count, 0)) : ids.size();
   }
 };
 
-// False: out of memory.
+// False: not enough memory.
 bool make_list(SampledToken& result, std::size_t entries) {
   try {
     result.logprobs.emplace().top.resize(entries);
@@ -52,7 +52,7 @@ std::size_t biases_max(const SampleRow& row) {
   return row.forced < 0 ? row.sequence->bias().size() + row.sequence->bans_max() : 0;
 }
 
-// Merges bias and bans by id, a ban before a bias. Returns the number of entries.
+// Merges biases and bans by id; if an id has both, the ban comes first. Returns the number of entries.
 std::size_t merge(std::span<const std::pair<TokenId, float>> bias, std::span<const TokenId> bans,
                   std::span<std::int32_t> ids, std::span<float> values) {
   std::size_t count = 0;
@@ -105,7 +105,7 @@ void Sampler::lay_out(std::span<const SampleRow> rows, std::size_t vocab) {
   }
   const std::size_t n = rows.size();
   const std::size_t words = (vocab + 31) / 32;
-  // Arrays that no row needs are empty.
+  // An array that no row needs is empty.
   const auto starts_if = [n](std::size_t needed) { return needed > 0 ? n + 1 : 0; };
 
   in_.clear();

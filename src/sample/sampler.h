@@ -14,53 +14,53 @@
 
 namespace octavo {
 
-// One row of logits and its parameters.
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // Output tokens so far, and the number of draft tokens that precede this row's token. The sum of both is
-  // the position of the draw: a token depends only on the seed and this position.
+  // Output tokens so far, and the number of draft tokens between them and this row's token. The sum of
+  // both numbers is the position of the draw. A sampled token depends only on the seed and this position.
   std::span<const TokenId> output;
   int drafts = 0;
-  // >= 0: report on this token, the prompt's next one, instead of sampling (prompt_logprobs).
+  // >= 0: do not sample; report the log-probability of this token, the next one of the prompt
+  // (prompt_logprobs).
   TokenId forced = -1;
-  // Grammar mask, one bit per token id, set = allowed; an empty mask allows all tokens.
+  // Grammar mask, one bit per token id; 1: allowed. Empty: all tokens are allowed.
   std::span<const std::int32_t> mask = {};
 };
 
 struct SampledToken {
-  TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or every token is banned
-  std::optional<TokenLogprobs> logprobs;  // nullopt if none were requested, or if there is no memory for them
+  TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or no token is allowed
+  std::optional<TokenLogprobs> logprobs;  // nullopt: not requested, or not enough memory
 };
 
 struct SamplerOptions {
-  bool processed_logprobs = false;  // log-probabilities after all processing, instead of the model's own
+  bool processed_logprobs = false;  // log-probabilities after processing; false: the model's
 };
 
-// Call reserve() once, then for each step launch() and collect(). Memory for optional parameters (masks,
-// biases, histories, reports) grows to the largest step's need and is kept.
+// Call reserve() once, then launch() and collect() for each step. Memory for optional parameters (masks,
+// biases, histories, reports) grows to the need of the largest step, and is never freed.
 class Sampler {
  public:
   Sampler(Backend& backend, const SamplerOptions& options) : backend_(backend), options_(options) {}
 
-  // Reserves device memory for a step of `rows` rows. Error: out of device memory.
+  // Reserves device memory for a step of `rows` rows. Error: not enough device memory.
   Result<> reserve(std::int64_t rows, std::int64_t vocab) {
     return backend_.ops.reserve_sampling(*backend_.device, rows, vocab);
   }
 
-  // logits: f32 [rows, vocab] on the device, overwritten; row i belongs to rows[i]. Enqueues all work on the
-  // backend's stream. Errors: out of device memory.
+  // logits: f32 [rows, vocab] on the device, overwritten; row i belongs to rows[i]. Enqueues all work on
+  // the backend's stream. Errors: not enough device memory.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
 
   // i32 [rows] on the device: the sampled tokens, for later operators on the stream. Valid until the next
   // launch.
   View ids() const { return out_.device(outputs_.id); }
 
-  // Waits for the launched step, but not for later work on the stream. Returns one item per row; read them
-  // before the next launch.
+  // Waits for the launched step, but not for later work on the stream. Returns one result per row; valid
+  // until the next launch.
   std::span<SampledToken> collect();
 
  private:
-  // Offset of each array of SampleArgs in the step's memory.
+  // Offset of each array of SampleArgs in the memory of the step.
   struct Inputs {
     Part<DrawRule> rules;
     Part<std::int32_t> history_starts, history_ids, history_counts, bias_starts, bias_ids;
@@ -70,7 +70,7 @@ class Sampler {
   struct Outputs {
     Part<std::int32_t> id, rank, top_ids;
     Part<float> logprob, top_logprobs;
-    std::size_t columns = 0;  // columns of the top-k arrays
+    std::size_t columns = 0;  // number of columns of the top-k arrays
   };
 
   void lay_out(std::span<const SampleRow> rows, std::size_t vocab);

@@ -1,4 +1,4 @@
-// A warm step allocates nothing, except for requested log-probabilities, which the result owns.
+// A warm step allocates no memory, except for requested log-probabilities, which belong to the result.
 #include <gtest/gtest.h>
 
 #include "base/test_allocations.h"

@@ -1,4 +1,4 @@
-// Chi-square tests of the sampler's draws against the exact distribution, computed here from the definitions.
+// Chi-square tests: compares the sampler's draws with the exact distribution, which is computed here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<float> test_logits() {
   std::normal_distribution<float> normal(0, 1.5f);
   std::vector<float> logits(kVocab);
   for (float& x : logits) x = normal(rng);
-  logits[7] = logits[41] = logits[9] = 3;  // likely tokens among those with special treatment, and ties
+  logits[7] = logits[41] = logits[9] = 3;  // likely tokens, and equal logits
   return logits;
 }
 
@@ -41,8 +41,8 @@ Probabilities softmax(const std::vector<double>& logits) {
   return p;
 }
 
-// Keeps the tokens for which keep(probability, tokens before it, mass before it) is true, in descending
-// order.
+// Keeps the tokens for which keep(probability, number of tokens before it, probability of these) is true.
+// Tokens are in descending order of probability.
 Probabilities filtered(const Probabilities& p, const std::function<bool(double, std::size_t, double)>& keep) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -96,7 +96,7 @@ Probabilities exact(const SamplingParams& params, const std::vector<float>& raw)
   return filtered(p, [&](double, std::size_t, double mass) { return mass < params.top_p; });
 }
 
-// Count of each token over kDraws sequences with different seeds.
+// Number of draws of each token, over kDraws sequences with different seeds.
 std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::vector<float>& logits) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   Sampler sampler(backend, {});
@@ -121,8 +121,8 @@ std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::v
   return counts;
 }
 
-// Pearson's statistic in standard deviations (Wilson and Hilferty's approximation); tokens with fewer than
-// five expected draws share a cell. Infinite if an impossible token was drawn.
+// Pearson's statistic, in standard deviations (Wilson and Hilferty's approximation). Tokens with fewer than
+// five expected draws are counted together. Infinite if a token with probability 0 was drawn.
 double deviation(const std::vector<std::size_t>& counts, const Probabilities& p) {
   const auto draws = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
   double statistic = 0, rest_expected = 0, rest_counted = 0;
@@ -147,7 +147,7 @@ double deviation(const std::vector<std::size_t>& counts, const Probabilities& p)
   return (std::cbrt(statistic / freedom) - (1 - v)) / std::sqrt(v);
 }
 
-constexpr double kTolerance = 4;  // standard deviations; 3e-5 of all correct samplers exceed it
+constexpr double kTolerance = 4;  // standard deviations; exceeded with probability 3e-5
 
 struct Named {
   const char* name;
@@ -164,7 +164,7 @@ TEST_P(SamplerStatistics, DrawsFollowTheExactDistribution) {
   const auto counts = draw_by_seed(params, logits);
   EXPECT_LT(deviation(counts, p), kTolerance);
 
-  // The test is sensitive: the same draws do not fit a slightly warmer distribution.
+  // The test is sensitive: the same draws do not match a distribution with a slightly higher temperature.
   if (std::ranges::count_if(p, [](double x) { return x > 0; }) < 2) return;
   SamplingParams warmer = params;
   warmer.temperature *= 1.15;
@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(
                           }}),
     [](const auto& named) { return named.param.name; });
 
-// One sequence, position by position.
+// Draws at successive positions of one sequence.
 TEST(SamplerPositions, DrawsFollowTheExactDistribution) {
   SamplingParams params;
   params.seed = 5;

@@ -50,7 +50,7 @@ TEST_F(SamplerTest, RowsOfAllKindsInOneStep) {
   SamplingParams greedy, biased, reporting, listing, prompt;
   greedy.temperature = biased.temperature = reporting.temperature = listing.temperature = 0;
   biased.logit_bias = {{5, 10.f}, {6, 11.f}};
-  biased.bad_word_ids = {{6}};  // a ban wins over a bias
+  biased.bad_word_ids = {{6}};  // a ban has priority over a bias
   reporting.logprobs = 2;
   reporting.frequency_penalty = 2;
   listing.logprob_token_ids = {0, 39, 0};
@@ -111,7 +111,7 @@ TEST_F(SamplerTest, BrokenLogitsAndTotalBansAreNoToken) {
   EXPECT_GE(out[2].id, 0);
 }
 
-// A row gives the same token and log-probabilities alone and in any batch, in any order.
+// A row gives the same token and log-probabilities alone and in every batch, in any order.
 TEST_F(SamplerTest, NeighboursDoNotMatter) {
   std::mt19937 rng(7);
   std::normal_distribution<float> normal(0, 2);

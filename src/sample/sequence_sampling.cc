@@ -24,7 +24,7 @@ SequenceSampling::SequenceSampling(const SamplingParams& params, std::span<const
                  params.presence_penalty != 0) {
   for (const TokenId id : params.logprob_token_ids)
     CHECK(in_vocabulary(id), "token {} to report on, vocabulary of {}", id, vocab_size);
-  // Only the repetition penalty includes the prompt.
+  // Only the repetition penalty applies to prompt tokens.
   if (params.repetition_penalty != 1) {
     for (const TokenId id : prompt)
       if (in_vocabulary(id)) history_.add_prompt(id);

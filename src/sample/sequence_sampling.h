@@ -1,4 +1,4 @@
-// Sampling state of one sequence (one choice of a request), updated for each token.
+// Sampling state of one sequence (one answer of a request), updated after each token.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,41 @@
 
 namespace octavo {
 
-// Seed of choice `index` of a request: the request's seed plus the index, or derived from `entropy`, which
-// must differ between requests and be unpredictable.
+// Seed of answer `index` of a request: the request's seed plus the index. If the request has no seed,
+// the result depends on `entropy`, which must be unpredictable and different for each request.
 std::uint64_t answer_seed(const SamplingParams& params, int index, std::uint64_t entropy);
 
 class SequenceSampling {
  public:
-  // `params`, validated, must outlive this. Ignores prompt, eos and bad-word ids outside of the vocabulary:
-  // they have no logit.
+  // params: validated; must outlive this object. Prompt, eos and bad-word ids outside the vocabulary are
+  // ignored, because they have no logit.
   SequenceSampling(const SamplingParams& params, std::span<const TokenId> prompt,
                    std::span<const TokenId> eos_ids, std::uint64_t seed, int vocab_size);
 
-  // Appends a token to the sequence. O(1).
+  // O(1).
   void append(TokenId id);
 
   const SamplingParams& params() const { return params_; }
   std::uint64_t seed() const { return seed_; }
   int vocab_size() const { return vocab_size_; }
-  // Empty without penalties.
+  // Empty if the request has no penalties.
   const TokenHistory& history() const { return history_; }
-  // One bit per token id, set = allowed; an empty mask allows all tokens.
+  // Bit mask of the allowed tokens, one bit per token id; empty: all tokens are allowed.
   std::span<const std::uint32_t> allowed() const { return allowed_; }
-  // logit_bias by id, each id once.
+  // logit_bias, sorted by id; each id once.
   std::span<const std::pair<TokenId, float>> bias() const { return bias_; }
 
-  // Writes to `bans` the tokens that must not follow `output`: last tokens of bad words, end tokens before
-  // min_tokens, begin_suppress_tokens at the start. Ascending, without duplicates, at most bans_max().
+  // Writes to `bans` the tokens that must not follow `output`: last tokens of bad words, end tokens
+  // before min_tokens, begin_suppress_tokens at the start. Ascending, without duplicates, at most
+  // bans_max() tokens.
   void find_bans(std::span<const TokenId> output, std::vector<TokenId>& bans) const;
-  // Whether no token remains: each one is outside of `mask` (one bit per token id; empty allows all), not
-  // allowed, or banned after `output`. `bans` is scratch memory.
+  // True if no token may follow `output`: each one is excluded by `mask` (one bit per token id; empty
+  // allows all), is not allowed, or is banned. bans: scratch memory.
   bool excludes_all(std::span<const std::int32_t> mask, std::span<const TokenId> output,
                     std::vector<TokenId>& bans) const;
-  // Whether the request allows, bans or biases tokens.
+  // True if the request allows, bans or biases tokens.
   bool restricts() const { return !allowed_.empty() || !bias_.empty() || bans_max() > 0; }
-  // Whether penalties or bans depend on the tokens before.
+  // True if penalties or bans depend on the tokens so far.
   bool follows_history() const { return penalises_ || bans_max() > 0; }
   std::size_t bans_max() const { return bad_words_.size() + ends_.size() + not_first_.size(); }
 

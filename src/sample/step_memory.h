@@ -1,5 +1,5 @@
-// Many small arrays in one block of memory, on the host and on the device, so that one copy per step moves
-// all.
+// Many small arrays in one block of memory, on the host and on the device, so that one copy per step
+// moves all arrays.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace octavo {
 
-// `count` items at an offset in a StepMemory.
+// An array of `count` items at an offset in a StepMemory.
 template <class T>
 struct Part {
   std::size_t offset = 0;
   std::size_t count = 0;
 };
 
-// clear(), add parts, fit(); then fill the host side and upload, or download and read it. Two host sides
-// alternate, so that one can be filled while the device still reads the other.
+// Call clear(), add the parts, then fit(). Then fill the host side and upload; or download and read it.
+// There are two host sides, so that the host can fill one while the device still reads the other.
 class StepMemory {
  public:
   void clear() { bytes_ = 0; }
@@ -31,8 +31,8 @@ class StepMemory {
     return {offset, count};
   }
 
-  // Makes room for all parts; the contents are lost. Grows by doubling, never shrinks; its device address
-  // changes only when it grows.
+  // Makes room for all parts; the contents are lost. The memory grows by doubling and never shrinks. Its
+  // device address changes only when it grows.
   Result<> fit(Device& device, Stream& stream) {
     if (bytes_ > staging_.bytes()) {
       const std::size_t bytes = std::max(bytes_, 2 * staging_.bytes());
@@ -47,7 +47,7 @@ class StepMemory {
   std::span<T> host(const Part<T>& part) {
     return {reinterpret_cast<T*>(staging_.data() + part.offset), part.count};
   }
-  // Structs: u8 [count, sizeof(T)].
+  // View of a part on the device. The view of structs is u8 [count, sizeof(T)].
   template <class T>
   View device(const Part<T>& part) const {
     auto* data = static_cast<std::byte*>(device_.data()) + part.offset;

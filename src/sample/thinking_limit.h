@@ -1,4 +1,4 @@
-// Ends the reasoning of an output after the number of tokens that the request allows.
+// Ends the reasoning of an answer after the number of tokens that the request allows.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ class ThinkingLimit {
     if (budget_) spent_ = budget_->spent;
   }
 
-  // Appends an output token. O(1).
+  // O(1).
   void append(TokenId id) {
     if (!budget_) return;
     if (id == budget_->begin) {
@@ -27,16 +27,16 @@ class ThinkingLimit {
 
   // The token that starts reasoning; nullopt: no limit.
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
-  // Whether the next token can depend on the length of the reasoning.
+  // True if the next token can depend on the length of the reasoning.
   bool counts() const { return spent_.has_value(); }
-  // The token that must come next, the end of reasoning; nullopt: any token.
+  // The token that must come next: the one that ends reasoning. nullopt: any token.
   std::optional<TokenId> forced() const {
     return spent_ && *spent_ >= budget_->tokens ? std::optional(budget_->end) : std::nullopt;
   }
 
  private:
   std::optional<ThinkingBudget> budget_;
-  std::optional<int> spent_ = {};  // tokens of the open reasoning
+  std::optional<int> spent_ = {};  // number of reasoning tokens; nullopt: no reasoning is open
 };
 
 }  // namespace octavo

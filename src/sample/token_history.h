@@ -1,4 +1,4 @@
-// The distinct tokens of a sequence and their output counts, for penalties. O(1) per token.
+// The distinct tokens of a sequence, with their counts in the output, for penalties. O(1) per token.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class TokenHistory {
   void add_prompt(TokenId id) { counts_[find_or_insert(id)] += 0; }
   void add_output(TokenId id) { counts_[find_or_insert(id)] += 1; }
 
-  // Distinct tokens by first appearance, and beside each its count in the output.
+  // Distinct tokens in order of first appearance; counts() has the number of each in the output.
   std::span<const TokenId> ids() const { return ids_; }
   std::span<const std::int32_t> counts() const { return counts_; }
 
@@ -24,7 +24,7 @@ class TokenHistory {
 
   std::vector<TokenId> ids_;
   std::vector<std::int32_t> counts_;
-  std::vector<std::size_t> slots_;  // open addressing: index into ids_ plus 1, or 0; size is a power of two
+  std::vector<std::size_t> slots_;  // open addressing, a power of two: index into ids_ plus 1; 0: empty
 };
 
 }  // namespace octavo

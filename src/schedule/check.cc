@@ -1,4 +1,4 @@
-// Checks the scheduler's invariants.
+// Scheduler: checks the invariants.
 #include <algorithm>
 
 #include "base/check.h"
@@ -16,7 +16,8 @@ void Scheduler::check() const {
   CHECK(std::ranges::all_of(running_, [&](Slot s) { return at(s).state == Sequence::State::running; }));
   CHECK(std::ranges::is_sorted(running_, [&](Slot a, Slot b) { return before(a, b); }));
 
-  // Each block reference belongs to a table, a hold or a deferred block, and promises are covered.
+  // Each reference to a block belongs to a table, a hold or a deferred block. There are enough free blocks
+  // for all promises.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
   int promised = 0, lent = 0;
   std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs + options_.draft_states));

@@ -10,58 +10,55 @@
 
 namespace octavo {
 
-// Order of the queue, and of preemption when blocks run short.
+// Order of the waiting queue, and of preemption when there are too few free blocks.
 enum class Policy : std::uint8_t {
-  fcfs,            // order of arrival
-  priority,        // lower Request::priority first, then order of arrival
+  fcfs,
+  priority,        // lower Request::priority first, then by arrival
   longest_prefix,  // waiting sequences: longest cached prefix first; running ones like fcfs
 };
 
 struct SchedulerOptions {
-  // Cache.
-  int block_size = 16;  // tokens
-  int num_blocks = 0;   // of all groups together; required
+  int block_size = 16;  // tokens per block
+  int num_blocks = 0;   // number of blocks of all groups together; required
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash;
-  // Number of saved states of recurrent layers; 0 without such layers or prefix caching.
+  // Number of saved states of recurrent layers. 0: no such layers, or no prefix caching.
   int saved_states = 0;
-  // Number of state slots for the draft tokens of a step, over all sequences, so that rejected tokens can be
-  // undone; 0 without recurrent layers or draft tokens.
+  // Number of state slots for the draft tokens of a step, over all sequences; they make it possible to
+  // undo rejected tokens. 0: no recurrent layers, or no draft tokens.
   int draft_states = 0;
-  int mamba_block_size = 256;  // tokens, a multiple of block_size: states are saved at its multiples
+  int mamba_block_size = 256;  // states are saved at multiples of it; a multiple of block_size
 
-  // Step.
-  int max_num_batched_tokens = 2048;     // a step's token budget
-  int max_num_seqs = 256;                // maximum number of running sequences
-  int long_prefill_token_threshold = 0;  // maximum tokens of one sequence in a step; 0: up to the budget
-  bool enable_chunked_prefill = true;    // false: a prompt is computed in one step or waits
-  int max_steps_in_flight = 2;           // planned and not yet collected
-  // False: a sequence waits while its token is being sampled. Each step then takes a share of the running
-  // sequences, so that all steps in flight have about the same number.
+  int max_num_batched_tokens = 2048;     // maximum number of tokens in a step
+  int max_num_seqs = 256;
+  int long_prefill_token_threshold = 0;  // maximum tokens of a sequence in a step; 0: no limit
+  bool enable_chunked_prefill = true;    // false: a prompt runs in one step
+  int max_steps_in_flight = 2;           // maximum number of steps that are planned but not collected
+  // false: a sequence waits while its token is being sampled. Each step then computes a part of the
+  // running sequences, so that all steps in flight have about the same number.
   bool samples_ahead = true;
-  int max_draft_tokens = 0;  // maximum draft tokens of one sequence in a step
+  int max_draft_tokens = 0;  // maximum number of draft tokens of one sequence in a step
 
-  // Admission.
   Policy policy = Policy::fcfs;
-  int max_model_len = 0;     // tokens of a sequence, prompt and output; required
-  int max_sequences = 4096;  // running and waiting
-  double watermark = 0;      // share of the blocks that an admission leaves free
-  int max_preemptions = 3;   // of one sequence; after this number it is admitted only if it can finish
+  int max_model_len = 0;     // maximum number of prompt and output tokens of a sequence; required
+  int max_sequences = 4096;  // maximum number of running and waiting sequences
+  double watermark = 0;      // share of the blocks that stays free when a sequence is admitted
+  int max_preemptions = 3;   // after this number, a sequence is admitted only if it can finish
 };
 
-// Errors name the option. A pool smaller than one sequence of max_model_len is valid: sequences that cannot
-// fit are refused one by one.
+// Errors name the option. The pool may be smaller than one sequence of max_model_len: add() refuses each
+// sequence that cannot fit.
 Result<> validate(const SchedulerOptions& options);
 
-// Maximum tokens of one sequence that are planned but not known to be computed.
+// Maximum number of tokens of one sequence that are planned but may not be computed yet.
 int tokens_ahead_max(const SchedulerOptions& options);
 
-// Maximum number of blocks that a sequence of this length, prompt and output, holds.
+// Maximum number of blocks of a sequence with this number of prompt and output tokens.
 int blocks_of_sequence(const SchedulerOptions& options, int tokens);
 
-// The longest sequence that fits into the whole pool, at most max_model_len (a valid value for it); 0 if none
-// fits.
+// Length of the longest sequence that fits into the whole pool, at most max_model_len. It is a valid
+// value of max_model_len. 0: none fits.
 int longest_sequence(SchedulerOptions options);
 
 }  // namespace octavo

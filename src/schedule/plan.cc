@@ -8,8 +8,8 @@
 namespace octavo {
 namespace {
 
-// Maximum number of waiting sequences that one plan examines but does not admit: each costs a walk through
-// the prefix cache.
+// Maximum number of waiting sequences that one plan examines without admitting them. Each costs a look-up
+// in the prefix cache.
 constexpr int kSharersPassedMax = 64;
 constexpr std::size_t kReorderedMax = 128;
 
@@ -44,8 +44,8 @@ void Scheduler::plan(StepPlan& plan) {
         {p.sequence, at(slot(p.sequence)).counts.starts_over, p.first + p.count, p.state_from, p.state_to});
 }
 
-// Number of tokens that the sequence could compute next. 0 if it is parked, complete, or has draft tokens in
-// flight.
+// Number of tokens that the sequence can compute next. 0: it is parked or complete, or its draft tokens are
+// in flight.
 int Scheduler::tokens_wanted(const Sequence& s) const {
   if (s.parked || s.drafts.in_flight || s.length() >= s.spec.max_total_tokens) return 0;
   if (s.sampling > 0 && !options_.samples_ahead) return 0;
@@ -54,11 +54,12 @@ int Scheduler::tokens_wanted(const Sequence& s) const {
   return threshold == 0 ? wanted : std::min(wanted, threshold);
 }
 
-// Blocks kept free for the sequence, so that it never waits for blocks promised at admission.
+// Number of blocks to reserve for the sequence, so that it never waits for blocks that were promised at
+// admission.
 int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
 
-// Free blocks without a claim. Also subtracts each block of a sliding-window group with two users: the first
-// to pass it takes a new block and frees none.
+// Number of free blocks that are not promised. For each block of a sliding-window group that two sequences
+// use, one block is subtracted: the first sequence that passes it takes a new block and frees none.
 int Scheduler::spare() const {
   int lent = 0;
   for (int g = 0; g < cache_.group_count(); ++g)
@@ -66,9 +67,10 @@ int Scheduler::spare() const {
   return cache_.pool.free() - promised_ - lent;
 }
 
-// One token for each sequence that needs just one. These go before long prefills of older sequences, so that
-// output continues while a prompt is computed; the budget has a token for each running sequence. Only the
-// first of appended tokens beyond the promise gets a block here; the others are computed with the prefills.
+// Plans one token for each sequence that needs just one. These come before long prefills of older
+// sequences, so that output continues while a prompt is computed; the budget has a token for each running
+// sequence. If tokens were appended beyond the promise, only the first one gets a block here; the others
+// are computed with the prefills.
 void Scheduler::plan_decodes(StepPlan& plan) {
   const std::size_t steps = options_.samples_ahead ? 1 : static_cast<std::size_t>(options_.max_steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
@@ -78,7 +80,7 @@ void Scheduler::plan_decodes(StepPlan& plan) {
   }
 }
 
-// Blocks for tokens that were known at admission are promised.
+// Plans the other tokens. Blocks for tokens that were known at admission are promised.
 void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     const int wanted = tokens_wanted(at(slot));
@@ -89,13 +91,13 @@ void Scheduler::plan_prefills(StepPlan& plan) {
   }
 }
 
-// Finds blocks for one more token: promised ones, then spare ones, then those of later sequences. False: not
-// possible in this step.
+// Gets blocks for one more token: promised blocks, then spare ones, then blocks of later sequences. False:
+// not possible in this step.
 bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   Sequence& s = at(running_[place]);
   const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
   if (beyond_promise <= 0) return true;
-  // Deferred blocks are free once the step in flight is collected.
+  // Deferred blocks become free when the step in flight is collected.
   while (beyond_promise > spare() + static_cast<int>(in_flight_.blocks.size()) &&
          preempt_below(place, plan)) {
   }
@@ -104,8 +106,8 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Preempts the last running sequence after `place` that may be preempted. Sequences after `place` are not in
-// this plan yet.
+// Preempts the last running sequence after `place` that may be preempted. Sequences after `place` are not
+// in this plan yet.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
   while (last > place && at(running_[last]).non_preemptible) --last;
@@ -119,7 +121,7 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Puts the sequence back into the queue and frees its memory.
+// Returns the sequence to the queue and frees its blocks.
 void Scheduler::start_over(Slot slot) {
   Sequence& s = at(slot);
   give_up_memory(s);
@@ -140,22 +142,22 @@ void Scheduler::retract(SequenceId sequence) {
   start_over(slot(sequence));
 }
 
-// Takes the blocks for positions up to `end`, which must be promised or spare.
+// Takes the blocks for positions up to `end`. They must be promised or spare.
 void Scheduler::take_blocks(Sequence& s, int end) {
   promised_ -= promise(s);
   CHECK(s.blocks.reserve(end), "{} free blocks for {} tokens", cache_.pool.free(), end);
   promised_ += promise(s);
 }
 
-// How many of `count` more tokens have blocks, promised or spare.
+// Number of tokens, at most `count`, for which promised or spare blocks exist.
 int Scheduler::covered(const Sequence& s, int count) const {
   const int available = promise(s) + std::max(spare(), 0);
   while (count > 0 && s.blocks.missing(s.planned + count) > available) --count;
   return count;
 }
 
-// The part of `count` more tokens after which a state can be saved, if any: up to where the sequence branches
-// off, else up to the last multiple of the interval. The next step computes the rest.
+// Number of tokens, at most `count`, after which a state should be saved. This is where the sequence
+// branches off, or else the last multiple of the interval. The next step computes the rest.
 int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   if (!cache_.saved_states || !options_.enable_chunked_prefill) return count;
   const int end = s.planned + count;
@@ -164,8 +166,8 @@ int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   return last > s.planned ? last - s.planned : count;
 }
 
-// How many of `count` draft tokens have slots for the states before them; sequences use the other slots.
-// Where prefixes have saved states, no draft token passes the position of one.
+// Number of draft tokens, at most `count`, for which state slots exist. If prefixes have saved states, no
+// draft token may pass a position at which a state is saved.
 int Scheduler::revocable(const Sequence& s, int count) const {
   if (options_.draft_states == 0) return count;
   const int slots = states_.free() - (options_.max_num_seqs - static_cast<int>(running_.size()));
@@ -174,7 +176,7 @@ int Scheduler::revocable(const Sequence& s, int count) const {
                              : count;
 }
 
-// Adds `count` tokens of the sequence to the plan. The blocks exist.
+// Adds `count` tokens of the sequence to the plan. Their blocks must exist.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
   take_blocks(s, s.planned + count);
@@ -204,12 +206,12 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   plan.tokens += count;
 }
 
-// Draft tokens use the budget that is left, and spare blocks.
+// Adds draft tokens, as far as the remaining budget and the spare blocks allow.
 void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
     if (!p.samples || s.sampling > 1 || s.drafts.tokens.empty())
-      continue;  // sampling > 1: these drafts belong to an earlier step
+      continue;  // sampling > 1: the draft tokens belong to an earlier step
     const int wanted =
         std::min({static_cast<int>(s.drafts.tokens.size()), budget_, ahead_max_ - (s.planned - s.computed),
                   s.spec.max_total_tokens - 1 - s.planned});  // the last token is never computed
@@ -242,16 +244,17 @@ void Scheduler::plan_waiting(StepPlan& plan) {
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
         break;
       case Admission::shares:
-        ++place;  // others continue: it waits for a running sequence or for its owner
+        ++place;  // examine the next sequence; this one waits for a running sequence or for its owner
         break;
       case Admission::must_wait:
-        return;  // later sequences wait too, or this one might starve
+        return;  // later sequences must also wait, so that this one does not starve
     }
   }
 }
 
-// Admits a sequence if all its known tokens (prompt, and output before a preemption) can be computed without
-// preempting others. After max_preemptions this includes all tokens that it may ever generate.
+// Admits a sequence if all its known tokens (the prompt, and the output before a preemption) can be
+// computed without preempting other sequences. After max_preemptions, there must also be blocks for all
+// tokens that it may generate.
 Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   Sequence& s = at(slot);
   if (s.parked) return Admission::shares;
@@ -277,7 +280,8 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.blocks.adopt(match_);
   s.recurrent.slot = states_.take();
   s.computed = s.planned = first;
-  // A third prompt may branch where two prompts did, but a state costs more than a few tokens.
+  // A third prompt may branch off at the same position as two earlier prompts, but saving a state costs
+  // more than computing a few tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
   s.recurrent.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.spec.checkpoint;
   s.promised = promised;
@@ -293,7 +297,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
                   slot);
   if (match_.state_slot != kNoState) {
     cache_.saved_states->touch(match_.state_slot);
-    cache_.saved_states->pin(match_.state_slot);  // until the step has been computed
+    cache_.saved_states->pin(match_.state_slot);  // until the step is computed
   }
   compute(slot, to_checkpoint(s, count), plan);
   plan.sequences.back().state_from = match_.state_slot;
@@ -301,15 +305,15 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   return Admission::admitted;
 }
 
-// Writes to match_.
+// The result is in match_.
 void Scheduler::look_up_prefix(Sequence& s) {
   BlockHistory history = s.history();
   if (!s.spec.read_prefix_cache) history.keys = {};
   find_prefix(cache_, history, match_);
 }
 
-// Sorts the head of the queue, longest cached prefix first. Later arrivals are sorted in only after all
-// earlier ones were admitted, so that no sequence is overtaken forever.
+// Sorts the first part of the queue, longest cached prefix first. Later arrivals are included only when all
+// earlier ones are admitted, so that no sequence is overtaken forever.
 void Scheduler::order_by_prefix() {
   if (at(waiting_.front()).arrival > reorder_limit_) reorder_limit_ = last_arrival_;
   const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
@@ -328,8 +332,8 @@ void Scheduler::order_by_prefix() {
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
 }
 
-// In-batch prefix sharing: whether another sequence is just computing the next block of this one's prefix.
-// Only running sequences count: they cannot stall in their prompt, so waiting always ends.
+// In-batch prefix sharing: true if a running sequence is computing the next block of this sequence's
+// prefix. Waiting always ends, because running sequences cannot stall within their prompt.
 bool Scheduler::computed_elsewhere(const Sequence& s) const {
   const int next = match_.blocks;
   if (!s.spec.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;

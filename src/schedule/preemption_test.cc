@@ -21,7 +21,7 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
     engine.run();
     EXPECT_EQ(engine.scheduler->stats().running, 2);
     engine.run();
-    engine.add(count_from(300, 16), 20);  // after the last sorting of the queue
+    engine.add(count_from(300, 16), 20);  // arrives after the last sorting of the queue
     while (engine.scheduler->stats().preemptions == 0) engine.run();
     EXPECT_EQ(engine.scheduler->find(young)->counts.preemptions, 1);
     EXPECT_EQ(engine.scheduler->find(young)->state, Sequence::State::waiting);
@@ -35,17 +35,18 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
   }
 }
 
-// The blocks of a victim in flight are free one step later: no second sequence is preempted meanwhile.
+// The blocks of a preempted sequence in flight become free one step later. Meanwhile no second sequence is
+// preempted.
 TEST(Scheduler, CountsOnBlocksThatAreOnTheirWay) {
   SchedulerOptions o = small_scheduler();
   o.num_blocks = 9;
   ScheduledEngine engine(o);
   std::vector<SequenceId> ids;
-  for (int i = 0; i < 4; ++i) ids.push_back(engine.add(count_from(100 * i, 8), 8));  // two blocks each
+  for (int i = 0; i < 4; ++i) ids.push_back(engine.add(count_from(100 * i, 8), 8));  // each has two blocks
   StepPlan first, second;
   engine.scheduler->plan(first);
   ASSERT_EQ(first.sequences.size(), 4u);
-  engine.scheduler->plan(second);  // all need a third block, one is free
+  engine.scheduler->plan(second);  // all sequences need a third block, and only one is free
   EXPECT_THAT(second.preempted, ElementsAre(ids[3]));
   ASSERT_EQ(second.sequences.size(), 1u);
   EXPECT_EQ(second.sequences[0].sequence, ids[0]);
@@ -85,14 +86,15 @@ TEST(Scheduler, AdmissionLeavesTheWatermarkFree) {
   engine.run_until_idle();
 }
 
-// 64 clients with 1.2 times the blocks of one: all finish, within the limit on preemptions.
+// 64 clients use a pool that has 1.2 times the blocks of one client. All finish, within the limit on
+// preemptions.
 TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
   for (const Policy policy : {Policy::fcfs, Policy::priority, Policy::longest_prefix}) {
     SchedulerOptions o = small_scheduler();
     o.policy = policy;
     o.max_num_batched_tokens = 128;
     o.max_num_seqs = 64;
-    o.num_blocks = 60;  // one of 200 tokens takes 50
+    o.num_blocks = 60;  // a sequence of 200 tokens takes 50 blocks
     ScheduledEngine engine(o);
     std::vector<SequenceId> clients;
     for (int i = 0; i < 64; ++i) clients.push_back(engine.add(count_from(i * 1000, 20), 180, i % 3));

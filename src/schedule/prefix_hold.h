@@ -1,5 +1,5 @@
-// The start of a prompt, kept in the cache without a sequence: for another engine that fetches it, or for a
-// request that waits for it. With recurrent layers, also the state at its end.
+// The start of a prompt that stays in the cache without a sequence: until another engine has fetched it,
+// or for a request that waits for it. With recurrent layers, it includes the state at its end.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,14 @@
 namespace octavo {
 
 struct PrefixHold {
-  std::vector<TokenId> tokens;  // of the held blocks
-  Hash128 identity;             // like a sequence's
-  std::vector<Hash128> extras;  // like a sequence's
+  std::vector<TokenId> tokens;  // tokens of the held blocks
+  Hash128 identity;             // as of a sequence
+  std::vector<Hash128> extras;  // as of a sequence
   std::vector<Hash128> keys;    // keys of its blocks in this process's cache
   SequenceBlocks blocks;
-  int cached = 0;             // leading blocks that have their content
-  int state_slot = kNoState;  // state at its end; blank while blocks are missing
+  int cached = 0;             // number of leading blocks that have their content
+  int state_slot = kNoState;  // slot of the state at its end; the slot is blank while blocks are missing
 
-  // Whether all blocks have their content.
   bool is_whole() const { return cached == static_cast<int>(keys.size()); }
   BlockHistory history() const { return {tokens, keys, identity, extras}; }
 };

@@ -36,7 +36,8 @@ TEST(Scheduler, ComputesASharedPrefixOnce) {
   for (int i = 0; i < 8; ++i) answers.push_back(engine.add(prompt, 5));
   const SequenceId other = engine.add(count_from(1000, 4), 1);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{answers[0], 64}}));
-  // Budget is left, and an unrelated sequence need not wait for those that wait for the prefix.
+  // The budget is not used up, and an unrelated sequence does not wait for the sequences that wait for the
+  // prefix.
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{answers[0], 36}, {other, 4}}));
   auto third = engine.run();
   EXPECT_EQ(third.size(), 8u);
@@ -82,7 +83,7 @@ TEST(Scheduler, LongestPrefixGoesFirstButOvertakesNobodyForEver) {
   std::vector<SequenceId> order;
   for (int i = 0; i < 20 && engine.scheduler->contains(cold); ++i) {
     for (const auto& [id, count] : engine.run()) order.push_back(id);
-    engine.add(count_from(0, 40), 1);  // a stream of arrivals with a long prefix
+    engine.add(count_from(0, 40), 1);  // sequences with a long prefix keep arriving
   }
   ASSERT_GE(order.size(), 3u);
   order.resize(3);

@@ -13,7 +13,7 @@ SchedulerOptions with_states() {
   return o;
 }
 
-// A chunk ends where a state can be saved, at the last multiple of mamba_block_size in it.
+// A chunk ends where a state can be saved: at its last multiple of mamba_block_size.
 TEST(SavedStates, LieAtMultiplesOfTheInterval) {
   ScheduledEngine engine(with_states());
   engine.add(count_from(0, 100), 20);
@@ -29,21 +29,22 @@ TEST(SavedStates, LieAtMultiplesOfTheInterval) {
     saved += engine.step.sequences[0].state_to != kNoState;
     engine.complete(engine.step);
   }
-  EXPECT_EQ(saved, 1);  // after token 112
+  EXPECT_EQ(saved, 1);  // the state after token 112
 }
 
 TEST(SavedStates, APrefixEndsWhereOneIs) {
   ScheduledEngine engine(with_states());
-  engine.add(count_from(0, 60), 1);  // saved at 48
+  engine.add(count_from(0, 60), 1);  // its state is saved after token 48
   EXPECT_EQ(engine.run_until_idle(), 2);
   const SequenceId same = engine.add(count_from(0, 60), 1);
-  EXPECT_EQ(engine.plan()[same], 8);  // to the end of the cached blocks, where a state is saved now
+  EXPECT_EQ(engine.plan()[same], 8);  // up to the end of the cached blocks, where a state is saved now
   EXPECT_EQ(engine.step.sequences[0].first, 48);
   EXPECT_NE(engine.step.sequences[0].state_from, kNoState);
   EXPECT_EQ(engine.step.sequences[0].cached_tokens, 48);
   engine.complete(engine.step);
   engine.run_until_idle();
-  // Blocks are cached up to 40, but no state: this sequence saves one where it branches off, for the next.
+  // Blocks are cached up to 40, but there is no state. So this sequence saves one where it branches off,
+  // and the next one finds it.
   for (const int first : {0, 40}) {
     std::vector<TokenId> other = count_from(0, 60);
     std::iota(other.begin() + 43, other.end(), 1000 + first);
@@ -60,7 +61,7 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].first, 0);
 }
 
-// Fewer slots than sequences that could save a state.
+// There are fewer slots than sequences that can save a state.
 TEST(SavedStates, AreBounded) {
   SchedulerOptions o = with_states();
   o.saved_states = 2;

@@ -1,4 +1,4 @@
-// The fuzzer's input selects the simulation's options and every operation.
+// Fuzzer of the scheduler: its input determines the simulation's options and every operation.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace octavo;
   std::span<const std::uint8_t> bytes(data, size);
-  // Two bytes per choice; after the input, a fixed sequence ends the simulation.
+  // Each choice takes two bytes. When the input ends, fixed choices end the simulation.
   const Choose rest = random_choices(0);
   const Choose choose = [&](int below) {
     if (bytes.size() < 2) return rest(below);

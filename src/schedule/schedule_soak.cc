@@ -1,4 +1,5 @@
-// schedule_soak [operations] [seed]: runs the simulation for this number of operations and prints statistics.
+// schedule_soak [operations] [seed]: runs this number of operations of the simulation and prints
+// statistics.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -89,7 +89,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     return failure(ErrorCode::resource_exhausted, "all {} slots for sequences are in use",
                    options_.max_sequences);
 
-  // Allocates everything first: a failure changes nothing.
+  // Allocates everything first, so that nothing changes if an allocation fails.
   Sequence s;
   s.state = Sequence::State::waiting;
   s.spec = spec;
@@ -123,8 +123,8 @@ bool Scheduler::before(Slot a, Slot b) const {
   return at(a).arrival < at(b).arrival;
 }
 
-// A preempted sequence returns to its old position: it is older than all waiting ones. longest_prefix sorts
-// while planning, and only needs preempted sequences before new ones.
+// A preempted sequence returns to its old position, because it is older than all waiting ones. For
+// longest_prefix the plan sorts the queue; here preempted sequences only need to be before new ones.
 void Scheduler::enqueue(Slot slot) {
   const auto place =
       options_.policy == Policy::longest_prefix
@@ -133,7 +133,7 @@ void Scheduler::enqueue(Slot slot) {
   waiting_.insert(place, slot);
 }
 
-// Blocks that a step in flight may still access return to the pool when it is collected.
+// Blocks that a step in flight may still access return to the pool when this step is collected.
 void Scheduler::give_up_memory(Sequence& s) {
   if (s.recurrent.slot != kNoState) states_.give_back(std::exchange(s.recurrent.slot, kNoState));
   give_back_draft_states(s);
@@ -153,7 +153,7 @@ void Scheduler::give_back_draft_states(Sequence& s) {
   s.recurrent.drafts.clear();
 }
 
-// Continues with the state after the next token; the slot of the state after all draft tokens stays
+// Continues with the state after the next token. The slot of the state after all draft tokens stays
 // unchanged.
 void Scheduler::next_draft_state(Sequence& s) {
   s.recurrent.slot = s.recurrent.drafts.front();
@@ -174,7 +174,7 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
-    // not a step before the one with the draft tokens
+    // not for a step before the one with the draft tokens
     if (!s->recurrent.drafts.empty() && launched.end == s->planned) {
       s->recurrent.drafts.push_back(s->recurrent.slot);
       next_draft_state(*s);
@@ -228,7 +228,7 @@ void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
   Sequence* s = live(sequence);
   CHECK(s != nullptr && s->sampling == 0, "sequence {} has tokens on the way",
         static_cast<std::uint64_t>(sequence));
-  // After a preemption in between, nothing of it is computed any more.
+  // If it was preempted meanwhile, none of its positions are computed any more.
   if (s->state == Sequence::State::running) {
     CHECK(s->computed == s->planned && s->planned == s->length() - 1, "computed {}, planned {}, length {}",
           s->computed, s->planned, s->length());
@@ -249,7 +249,7 @@ bool Scheduler::finish(SequenceId sequence) {
   give_up_memory(*s);
   totals_.sequence_bytes -= s->bytes();
   const std::uint32_t generation = s->generation;
-  *s = Sequence{};  // frees its memory too
+  *s = Sequence{};  // also frees its memory
   s->generation = generation;
   unused_.push_back(slot(sequence));
   return true;

@@ -1,15 +1,15 @@
-// Decides, step by step, which sequences compute how many tokens, and which blocks they use.
+// Decides for each step which sequences compute how many tokens, and which blocks they use.
 //
-// There are no prefill and decode phases: a sequence has known tokens that are not computed yet, and a step
-// computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as in
-// Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md has the rules, and why every sequence
-// finishes.
+// There are no prefill and decode phases: a sequence has known tokens that are not computed yet, and a
+// step computes some of them. This is continuous batching (Orca, Yu et al., OSDI 2022) with chunked prefill
+// (Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md has the rules, and explains why
+// every sequence finishes.
 //
-//   plan(step);  launch it;                       // may run one step ahead of:
-//   collect(step.step);                           // it is computed
+//   plan(step);  launch the step                  // the next plan() may come before:
+//   collect(step.step);                           // the step is computed
 //   commit(sequence, id) or finish(sequence)      // for each planned sequence with `samples`
 //
-// No clock, thread or I/O; allocates nothing after add(). Not thread-safe.
+// Uses no clock, thread or I/O. Allocates no memory after add(). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,103 +32,102 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;              // in use, or kept for a step in flight
-  int blocks_cached = 0;            // free, content kept
-  int blocks_free = 0;              // free, blank
-  std::int64_t sequence_bytes = 0;  // tokens, keys and tables of all sequences
+  int blocks_used = 0;              // blocks in use, or kept because a step in flight uses them
+  int blocks_cached = 0;            // free blocks whose content is still cached
+  int blocks_free = 0;              // free blocks without content
+  std::int64_t sequence_bytes = 0;  // bytes of tokens, keys and tables of all sequences
   std::int64_t preemptions = 0;
-  std::int64_t prefix_queries = 0;  // tokens looked up at first admissions
-  std::int64_t prefix_hits = 0;     // tokens found
+  std::int64_t prefix_queries = 0;  // number of tokens looked up at first admissions
+  std::int64_t prefix_hits = 0;     // number of these tokens that were found
 };
 
 class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): an empty
-  // prompt, a prompt that leaves no room for output, a length beyond max_model_len or the whole pool. Depends
-  // only on the options: safe from any thread.
+  // Checks whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): the
+  // prompt is empty or leaves no room for output; the length exceeds max_model_len or the whole pool.
+  // Depends only on the options, so any thread may call it.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
-  // Queues a sequence. Errors: it does not fit; all max_sequences slots are taken (resource_exhausted).
+  // Adds a sequence to the waiting queue. Errors: it does not fit; all max_sequences slots are taken
+  // (resource_exhausted).
   Result<SequenceId> add(const SequenceSpec& spec);
 
-  // Fills `plan` with the next step. Up to max_steps_in_flight non-empty plans may be uncollected.
+  // Fills `plan` with the next step. At most max_steps_in_flight non-empty plans may be not collected.
   void plan(StepPlan& plan);
 
-  // Reports that the oldest step in flight is computed: blocks that it wrote can be shared, and blocks that
-  // were freed meanwhile reused. Finish a sequence with broken numbers before this call, so that its blocks
-  // are not shared.
+  // Reports that the oldest step in flight is computed. The blocks that it wrote can now be shared, and
+  // blocks that were freed meanwhile can be reused. If a sequence has broken logits, finish it before this
+  // call, so that its blocks are not shared.
   void collect(StepNumber step);
 
-  // Reports the sampled id of a planned sequence with `samples`: once for each such plan, in order, before
-  // the next step is collected. Returns false and does nothing if the sequence has ended meanwhile.
+  // Reports the id that a step sampled for a planned sequence with `samples`. Call once for each such
+  // plan, in order, before the next step is collected. False, and nothing changes: the sequence has ended.
   bool commit(SequenceId sequence, TokenId token);
 
-  // Appends a token that was not sampled; no step in flight may be sampling for the sequence. The next steps
-  // compute it with other new tokens, as blocks allow.
+  // Appends a token that was not sampled; no step in flight may sample for the sequence. The next steps
+  // compute it with the other new tokens, as far as blocks allow.
   void append(SequenceId sequence, TokenId token);
 
-  // Sets the draft tokens after the last known token, at most max_draft_tokens. The next step computes them
-  // as far as budget and blocks allow (speculative decoding: Leviathan et al., ICML 2023). Replaces earlier
-  // ones; commit() clears them. No step in flight may be sampling for the sequence.
+  // Sets the draft tokens after the last known token, at most max_draft_tokens; replaces earlier ones.
+  // The next step computes them as far as the token budget and the blocks allow (speculative decoding:
+  // Leviathan et al., ICML 2023). commit() clears them. No step in flight may sample for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // Call after commit(): the token before was an accepted draft token, so its position is computed, and
-  // `token` was sampled after it.
+  // Call after commit(), if the token of that commit was an accepted draft token. So its position is
+  // computed already, and `token` was sampled after it.
   void commit_draft(SequenceId sequence, TokenId token);
 
-  // Excludes the sequence from plans until resume(), while its owner is not ready for its next token.
+  // Excludes the sequence from plans until resume(), because the caller is not ready for its next token.
   void park(SequenceId sequence) { live(sequence)->parked = true; }
   void resume(SequenceId sequence) { live(sequence)->parked = false; }
-  // The newest step in flight does not sample for the sequence: later plans compute it again, starting from
-  // its cached prefix.
+  // Takes the sequence out of the newest step in flight, which does not sample for it. Later plans
+  // compute it again from its cached prefix.
   void retract(SequenceId sequence);
 
-  // Ends a sequence at any time, finished or aborted, in flight or not. The computed prefix stays cached.
-  // Returns false if it has ended already. A sequence that has reached max_total_tokens must be finished.
+  // Ends a sequence at any time: finished or aborted, in flight or not. The computed prefix stays
+  // cached. False: it has ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
 
-  // Forgets every cached prefix.
   void reset_prefix_cache();
 
-  // Logs the changes of the prefix cache; see BlockPool.
+  // From now on, writes the changes of the prefix cache to `log`; see BlockPool.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
   void observe(BlockObserver& observer) { cache_.pool.observe(observer); }
 
-  // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, adds blank blocks and a blank
-  // state, if the tokens after the last block need one; the caller fills them before publish(). extras: see
-  // SequenceSpec. Null: not enough spare blocks, or every state is being read or written. Requires prefix
-  // caching.
+  // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, adds blank blocks, and a
+  // blank state if the tokens after the last block need one; the caller fills them before publish().
+  // extras: see SequenceSpec. Null: there are too few free blocks, or every state is being read or written.
+  // Requires prefix caching.
   PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks,
                    std::span<const Hash128> extras = {});
-  // The first `blocks` blocks have their content now, and the state too if these are all: other sequences
-  // find them.
+  // Call when the first `blocks` blocks have their content; if these are all blocks, the state too. From
+  // now on other sequences find them.
   void publish(PrefixHold& hold, int blocks);
-  // Releases the hold; published blocks stay cached.
+  // Ends the hold; published blocks stay cached.
   void let_go(PrefixHold* hold);
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
-  // Output tokens of the sequence so far.
   std::span<const TokenId> output(SequenceId sequence) const;
   SchedulerStats stats() const;
   const SchedulerOptions& options() const { return options_; }
   const KvCache& cache() const { return cache_; }
 
-  // CHECKs every invariant of queues, blocks and promises. Linear; for tests and fuzzers.
+  // CHECKs every invariant of queues, blocks and promises. Takes linear time; for tests and fuzzers.
   void check() const;
 
  private:
   using Slot = std::uint32_t;
 
-  // A planned sequence in flight: valid only while the sequence is the same and has not started over.
+  // A sequence in a step in flight. Valid only while the sequence has neither ended nor started over.
   struct Launched {
     SequenceId sequence;
     int starts_over;
-    int end;                   // positions that are computed after the step
-    int state_from, state_to;  // PlannedSequence's
+    int end;                   // number of positions that are computed after the step
+    int state_from, state_to;  // as in PlannedSequence
   };
   struct Flight {
     StepNumber step = 0;
@@ -136,18 +135,18 @@ class Scheduler {
   };
   // A block of an ended or preempted sequence.
   struct DeferredBlock {
-    StepNumber step;  // the last step that may access it
+    StepNumber step;  // number of the last step that may access the block
     BlockId block;
   };
 
   struct InFlight {
     StepNumber last_step = 0;
     std::vector<Flight> steps;          // oldest first
-    std::vector<Flight> spare;          // kept for their memory
-    std::vector<DeferredBlock> blocks;  // by ascending step
+    std::vector<Flight> spare;          // unused elements, kept to reuse their memory
+    std::vector<DeferredBlock> blocks;  // sorted by step
   };
 
-  // The next block of a running sequence that others may want to share.
+  // The next block of a running sequence, which other sequences may want to share.
   struct Frontier {
     int block;
     Hash128 key;
@@ -162,7 +161,6 @@ class Scheduler {
   Sequence* live(SequenceId sequence);  // find() for changes
   bool before(Slot a, Slot b) const;
 
-  // Result of admit().
   enum class Admission : std::uint8_t { admitted, shares, must_wait };
   void plan_decodes(StepPlan& plan);
   void plan_prefills(StepPlan& plan);
@@ -195,24 +193,24 @@ class Scheduler {
   PrefixHasher hasher_;
   KvCache cache_;
   StatePool states_;
-  int ahead_max_;  // maximum tokens of one sequence in flight
+  int ahead_max_;  // maximum number of tokens of one sequence in flight
   int watermark_blocks_;
 
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
-  std::vector<Slot> running_;  // in policy order
-  std::vector<Slot> waiting_;  // in the order of admission
+  std::vector<Slot> running_;  // sorted by policy
+  std::vector<Slot> waiting_;  // sorted by order of admission
   InFlight in_flight_;
-  std::vector<BlockId> given_up_;  // scratch
-  PrefixMatch match_;              // scratch: the last looked-up sequence
+  std::vector<BlockId> given_up_;  // scratch memory
+  PrefixMatch match_;              // scratch memory: match of the last looked-up sequence
   std::list<PrefixHold> holds_;
-  std::vector<Frontier> frontier_;  // of the step being planned
+  std::vector<Frontier> frontier_;  // frontiers of the step being planned
 
   std::uint64_t last_arrival_ = 0;
-  std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to this one may be reordered
-  int budget_ = 0;                   // tokens left in the step being planned
-  int promised_ = 0;                 // blocks that running sequences may take, whatever the others do
-  SchedulerStats totals_;            // only sequence_bytes and the sums
+  std::uint64_t reorder_limit_ = 0;  // longest_prefix: last arrival that may be reordered
+  int budget_ = 0;                   // number of tokens left in the step being planned
+  int promised_ = 0;                 // number of blocks that running sequences may still take
+  SchedulerStats totals_;            // only sequence_bytes and the counters are valid
 };
 
 }  // namespace octavo

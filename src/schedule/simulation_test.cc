@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// A million operations in two thousand small simulations. schedule_soak runs more and longer ones.
+// Two thousand small simulations with a million operations in total. schedule_soak runs longer simulations.
 class RandomWorlds : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomWorlds, KeepEveryPromise) {

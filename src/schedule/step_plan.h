@@ -1,4 +1,4 @@
-// The work of one step, by sequence.
+// The work of one step: the tokens of each sequence.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,33 @@ struct PlannedSequence {
   SequenceId sequence{};
   std::uint64_t tag = 0;  // SequenceSpec::tag
   int first = 0;          // position of the first token
-  int count = 0;          // tokens to compute, at positions first .. first+count-1
-  // Their ids. One fewer than count if a step in flight is still sampling the last one: the executor reads it
-  // from there.
+  int count = 0;          // number of tokens to compute, at positions first .. first + count - 1
+  // Ids of these tokens. If last_pending, the last id is missing: a step in flight is still sampling it,
+  // and the executor takes it from there.
   std::span<const TokenId> tokens;
   bool last_pending = false;
-  bool samples = false;  // the last token is the sequence's last: its logits give the next one
-  // Draft tokens, computed at positions first+count..: the logits of each accepted one give one more token.
+  bool samples = false;  // true: the step ends at its last known token, so it samples the next
+  // Draft tokens, at positions from first + count on. The logits of each accepted one give one more
+  // token.
   std::span<const TokenId> drafts;
-  // Recurrent layers: slot for the state before each draft token.
+  // Only with recurrent layers: slots for the states before each draft token.
   std::span<const int> draft_states;
-  int cached_tokens = 0;                   // prompt tokens found in the prefix cache at the first admission
+  int cached_tokens = 0;                   // prompt tokens in the cache at first admission
   int second_text = kNoSecondText;         // SequenceSpec::second_text
-  const SequenceBlocks* blocks = nullptr;  // tables, covering at least the positions up to end()
+  const SequenceBlocks* blocks = nullptr;  // block tables that cover at least the positions up to end()
   int state_slot = kNoState;
-  int state_from = kNoState;  // the saved state that it begins with
-  int state_to = kNoState;    // slot for its state at end()
+  int state_from = kNoState;  // slot of the saved state to start from
+  int state_to = kNoState;    // slot for the state at end()
 
   int end() const { return first + count + static_cast<int>(drafts.size()); }
 };
 
-// Spans and pointers are valid until the next call of the scheduler.
+// Spans and pointers are valid until the next call to the scheduler.
 struct StepPlan {
-  StepNumber step = 0;  // 0: nothing to do, nothing to collect
+  StepNumber step = 0;  // number of the step; 0: the plan is empty, and there is nothing to collect
   std::vector<PlannedSequence> sequences;
-  std::vector<SequenceId> preempted;  // lost their blocks and wait again
-  int tokens = 0;                     // to compute, drafts included
+  std::vector<SequenceId> preempted;  // sequences that lost their blocks and wait again
+  int tokens = 0;                     // number of tokens to compute, including draft tokens
 
   bool empty() const { return sequences.empty(); }
 };

@@ -18,9 +18,9 @@ constexpr std::uint64_t kMagic = 0x31424B2D4F415443;  // "CTAO-KB1"
 struct Header {
   std::uint64_t magic;
   std::uint64_t bytes;
-  Hash128 format;  // digest of the BlockFormat
+  Hash128 format;  // BlockFormat::digest()
   Hash128 key;
-  Hash128 checksum;  // checksum of the contents
+  Hash128 checksum;
 };
 static_assert(sizeof(Header) == sizeof(BlockHeader));
 

@@ -1,6 +1,6 @@
 // A KV block outside its engine: a header, then all layers of its cache group in the layout of
-// kernels/kv_exchange.h. States of recurrent layers at the end of a block (f32, layer after layer) are split
-// into pieces of a block's size.
+// kernels/kv_exchange.h. States of recurrent layers exist at the end of a block (f32, layer after layer).
+// They are split into pieces of the same size as a block.
 #pragma once
 
 #include <array>
@@ -15,18 +15,17 @@
 
 namespace octavo {
 
-// Format of all blocks of an engine. Two engines exchange blocks if their formats are equal.
+// Format of an engine's blocks. Two engines can exchange blocks if their formats are equal.
 struct BlockFormat {
   std::string fingerprint{};  // identity of the model: its files, and the encoding of its matrices
-  std::string dtype{};        // type of keys and values
-  int block_size = 0;         // number of tokens
-  std::int64_t bytes = 0;     // size of a piece: a block with all layers of the largest cache group
-  // Window of each cache group in tokens; 0 without a window. A group smaller than the largest pads its
-  // pieces.
+  std::string dtype{};        // data type of keys and values
+  int block_size = 0;         // tokens per block
+  std::int64_t bytes = 0;     // bytes of a piece: a block with all layers of the largest cache group
+  // Window of each cache group in tokens; 0: no window. The pieces of smaller cache groups are padded.
   std::vector<int> windows{0};
-  int state_pieces = 0;  // number of pieces for the states of recurrent layers; the last is padded
+  int state_pieces = 0;  // number of pieces of recurrent states; the last one is padded
   // Layout of a block's bytes: planes one after another, each with block_size tokens. It follows from the
-  // model, so engines do not compare it. Empty: another layout.
+  // model, so it is not compared between engines. Empty: blocks have another layout.
   struct Planes {
     int count = 0;
     int token_bytes = 0;
@@ -37,24 +36,24 @@ struct BlockFormat {
 
   bool operator==(const BlockFormat&) const = default;
 
-  // Distance between adjacent packed blocks, headers included.
+  // Bytes from one packed block to the next, including headers.
   std::size_t stride() const;
-  // Hash of all compared fields, stored in a block's header.
+  // Hash of all compared fields; a block's header contains it.
   Hash128 digest() const;
 };
 
-// Name of the first field that differs: "model", "dtype", ...; "" if equal.
+// Name of the first field that differs: "model", "dtype", ...; "": the formats are equal.
 std::string difference(const BlockFormat& a, const BlockFormat& b);
 
-// The part of a packed block that holds keys and values. `packed`: format.stride() bytes.
+// The part of a packed block that contains keys and values. packed: format.stride() bytes.
 std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
 std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
 
-// Size of a packed block, padded to a multiple of `alignment` (a power of two).
+// Bytes of a packed block, padded to a multiple of `alignment` (a power of two).
 std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment);
 
-// A buffer of that size and alignment. The buffer belongs to the calling thread and is valid until the
-// thread's next call.
+// A buffer with packed_bytes() bytes and this alignment. It belongs to the calling thread and is valid
+// until the thread's next call.
 std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment = 1);
 
 // Header of a block: its format (BlockFormat::digest()), the hash of its tokens, its size and its checksum.
@@ -63,12 +62,12 @@ BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> co
 // Errors: those of verify() below.
 Result<> verify(const BlockHeader& header, Hash128 format, Hash128 key, std::span<const std::byte> contents);
 
-// Writes the header, after the contents. key: chained hash of all tokens up to the block's end
-// (transfer_keys).
+// Writes the header of a packed block; call it when the contents are complete. key: chained hash of all
+// tokens up to the block's end (transfer_keys).
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed);
 
-// Errors: the format or key differs (invalid_argument); the header is missing or the checksum is wrong
-// (corrupt).
+// Errors: invalid_argument, the format or the key differs; corrupt, the header is missing or the checksum
+// is wrong.
 Result<> verify(const BlockFormat& format, Hash128 key, std::span<const std::byte> packed);
 
 }  // namespace octavo

@@ -52,7 +52,7 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
     const std::vector<bool> there = known_of_part(keys.first(static_cast<std::size_t>(end)), g, known);
     end = static_cast<int>(std::ranges::find(there, false) - there.begin());
   }
-  // The other parts only need pieces at the end: a missing piece shortens the prefix.
+  // For the other parts, only pieces at the end are needed. A missing piece makes the prefix shorter.
   keys = keys.first(static_cast<std::size_t>(end));
   std::vector<std::vector<bool>> windows;
   for (int g = 0; g < group_count(format); ++g)
@@ -60,7 +60,7 @@ int longest_prefix(const BlockFormat& format, std::span<const Hash128> keys, con
                                                                        : known_of_part(keys, g, known));
   const auto states =
       format.state_pieces > 0 ? known_of_part(keys, group_count(format), known) : std::vector<bool>();
-  // Length of the prefix of this length that its missing pieces allow.
+  // If pieces of this prefix are missing: the length of the longest shorter prefix that they allow.
   const auto end_of = [&](int prefix) {
     for (std::size_t g = 0; g < windows.size(); ++g) {
       if (windows[g].empty()) continue;

@@ -35,7 +35,7 @@ TEST(KvPieces, WhatIsMissingIsTheEndOfAll) {
       }
 }
 
-// Compares with a search over all lengths.
+// Compares the result with a search over all lengths.
 TEST(KvPieces, TheLongestPrefixHasAllItsPieces) {
   std::mt19937 random(7);
   int found = 0;

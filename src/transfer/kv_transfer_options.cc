@@ -63,7 +63,8 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
           out.ucx = transport == "ucx";
           return {};
         }
-        if (key != "backends" && key != "num_threads") return no_field(key);  // fields of NIXL itself
+        // NIXL's own fields are ignored
+        if (key != "backends" && key != "num_threads") return no_field(key);
         return {};
       });
 }
@@ -153,8 +154,8 @@ Result<> read_policy(const json::value& value, std::string_view field, EvictionP
   return {};
 }
 
-// Reads host memory (CPUOffloadingSpec) and the tier below it (TieringOffloadingSpec). Without a name, the
-// fields decide.
+// Reads host memory (CPUOffloadingSpec) and the tier below it (TieringOffloadingSpec). If there is no spec
+// name, the fields determine which one it is.
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kHost = "CPUOffloadingSpec", kTiers = "TieringOffloadingSpec";
   KvTierOptions& tier = out.tier.emplace();
@@ -168,8 +169,7 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     if (key == "cpu_bytes_to_use") return read_bytes(item, field, tier.host_bytes);
     if (key == "eviction_policy") return read_policy(item, field, tier.eviction);
     if (key == "load_always") return read_field(item, field, tier.load_always);
-    // Accepted and ignored: single blocks find prefixes at least as long, and events always contain all
-    // fields.
+    // Accepted but ignored: prefixes are found block by block, and events always contain all fields.
     if (key == "block_size" || key == "blocks_per_chunk") return read_field(item, field, 1, 1 << 30, tokens);
     if (key == "self_describing_kv_events") return read_field(item, field, flag);
     if (key == "offload_prompt_only") return read_field(item, field, tier.prompt_only);
@@ -205,7 +205,7 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
   return {};
 }
 
-// Reads LMCache's fields, as in its connector for vLLM.
+// Reads the fields of LMCache's connector for vLLM.
 Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kPrefix = "lmcache.", kFile = "file://";
   constexpr std::string_view kODirect = "kv_connector_extra_config.lmcache.extra_config.use_odirect";
@@ -246,7 +246,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
       return field_failure(field, ErrorCode::unsupported, "must be \"LRU\", got {}", quoted_text(policy));
     }
     int tokens = 0;
-    // Ignored: blocks are transferred one by one.
+    // Accepted but ignored: blocks are transferred one by one.
     if (name == "chunk_size") return read_field(item, field, 1, 1 << 30, tokens);
     return no_field(key);
   };
@@ -296,7 +296,7 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
-// Selects a store in a shared library, which reads the extra config itself.
+// Selects a store in a shared library; the library reads the extra config itself.
 Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   tier.place = library_url(path, json::serialize(extra));
@@ -308,11 +308,11 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
   return {};
 }
 
-// One row for each kv_connector.
+// One row for each value of kv_connector.
 struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;  // other engines, with any kv_role; the others accept only kv_both
+  bool peers;  // true: accepts every kv_role; false: only kv_both
 };
 constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
                                  ConnectorRow{"NixlPullConnector", read_nixl, true},
@@ -346,7 +346,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       if (policy != "recompute")
         return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // Fields of other connectors.
+               // Ignored: fields that other connectors use.
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
     }

@@ -12,10 +12,10 @@
 namespace octavo {
 
 struct NativeBlocks {
-  // Name of the layout. Engines of the same model, format and layout may exchange native blocks. "": other
-  // engines cannot read the memory of blocks.
+  // Name of the layout. Two engines may exchange native blocks if model, format and layout are equal. "":
+  // other engines cannot read the memory of blocks.
   std::string layout{};
-  // Contiguous memory of a piece. Any thread, while no step writes or uses the block.
+  // Memory of a piece, which is contiguous. Any thread; meanwhile no step may write or use the block.
   std::function<std::span<std::byte>(KvPlace)> memory{};
 };
 

@@ -1,4 +1,4 @@
-// The checks of process_group_test.cc over MPI: `mpirun -np 3 dist_mpi_test`.
+// Runs the checks of process_group_test.cc over MPI: `mpirun -np 3 dist_mpi_test`.
 #include <numeric>
 
 #include "dist/message_group.h"
@@ -40,7 +40,7 @@ TEST(MpiGroup, PartsOfAllSizesAreGathered) {
   EXPECT_TRUE(group.status().has_value());
 }
 
-// Messages that the receiver has not requested yet.
+// The receiver does not expect the messages yet.
 TEST(MpiGroup, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const std::vector<std::byte> much(32 << 20, std::byte{7});
   std::vector<std::byte> theirs(much.size());

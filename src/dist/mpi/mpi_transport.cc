@@ -1,5 +1,4 @@
-// The transport over MPI. It is a separate library, which the program loads if mpirun started it
-// (mpi_plugin.h).
+// The MPI transport. It is a separate library, which the program loads if mpirun started it (mpi_plugin.h).
 #include <mpi.h>
 #include <time.h>
 
@@ -13,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// Number of polls before a rank sleeps, and its sleep time.
+// Number of polls before a rank sleeps, and the time for which it sleeps.
 constexpr int kSpins = 200;
 constexpr int kSleepUs = 50;
 
@@ -24,8 +23,8 @@ class MpiTransport final : public Transport {
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     kept_.resize(static_cast<std::size_t>(size_));
   }
-  // MPI_Finalize waits for the others, so it is skipped after a failure. A rank that exits without it ends
-  // the others too.
+  // MPI_Finalize waits for all ranks, so it is skipped after a failure. If a rank exits without it, MPI
+  // also ends the other ranks.
   ~MpiTransport() override {
     if (!failed_) MPI_Finalize();
   }
@@ -72,7 +71,8 @@ class MpiTransport final : public Transport {
     }
   }
 
-  // Takes a kept message, or the next one that arrived, and copies it to its waiting buffer or keeps it.
+  // Takes a kept message, or the next one that arrived. Copies it to the buffer that waits for it, or keeps
+  // it.
   Result<> take_one(std::vector<Receive>& left, bool& moved) {
     for (std::size_t i = 0; i < left.size(); ++i) {
       std::deque<std::vector<std::byte>>& kept = kept_[static_cast<std::size_t>(left[i].from)];
@@ -123,7 +123,7 @@ class MpiTransport final : public Transport {
 
   int rank_ = 0, size_ = 1;
   bool failed_ = false;
-  std::vector<std::deque<std::vector<std::byte>>> kept_;  // by rank: messages that were not requested yet
+  std::vector<std::deque<std::vector<std::byte>>> kept_;  // index: rank; messages not expected yet
 };
 
 }  // namespace

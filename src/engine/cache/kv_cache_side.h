@@ -1,5 +1,5 @@
-// The common part of loads and stores of KV blocks: the connectors, and the cache blocks that they hold. On
-// the engine's thread.
+// The common part of loads and stores of KV blocks: the connectors, and the cache blocks that they use.
+// Runs on the engine's thread.
 #pragma once
 
 #include <memory>
@@ -21,17 +21,18 @@ struct KvCacheSide {
   KvTransferStats stats{};
   std::vector<std::unique_ptr<KvConnector>> connectors{};
 
-  // tokens: the request's prompt, or a text that begins with it. Keys of the blocks that other engines may
-  // need.
+  // Keys of the blocks that other engines may need. tokens: the request's prompt, or a text that begins
+  // with it.
   std::vector<Hash128> keys_of(const Accepted& accepted, std::span<const TokenId> tokens) const;
-  // keys: keys_of(accepted, tokens). Both must live as long as the result. cached: see KvPrompt.
+  // keys: the result of keys_of(accepted, tokens). `tokens` and `keys` must live as long as the result.
+  // cached: see KvPrompt.
   KvPrompt prompt_of(const Accepted& accepted, std::span<const TokenId> tokens, std::span<const Hash128> keys,
                      int cached = 0) const;
 
-  // See Scheduler::hold. Only blocks that count_held() counts are in the statistics.
+  // See Scheduler::hold. Call count_held() to include the blocks in the statistics.
   PrefixHold* hold(const Accepted& accepted, std::span<const TokenId> tokens, int blocks);
   void count_held(const PrefixHold& hold) { stats.held_blocks += static_cast<int>(hold.keys.size()); }
-  // Frees counted blocks. Null: none.
+  // Frees blocks that were counted, and sets hold to null. Does nothing if hold is null.
   void let_go(PrefixHold*& hold);
   int cached_blocks(const Accepted& accepted);
   std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
@@ -40,8 +41,8 @@ struct KvCacheSide {
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
 };
 
-// False for a prompt with a cross-attention source (a sound or an encoder prompt): its block names do not
-// cover the source.
+// True if other engines may load the prompt's blocks. False with cross attention (a sound or an encoder
+// prompt): the block names do not cover its source.
 bool may_travel(const Accepted& accepted);
 
 }  // namespace octavo

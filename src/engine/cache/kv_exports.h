@@ -18,12 +18,13 @@ class KvExports {
   // See KvTransfers::offer.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
                                         std::int64_t now_us);
-  // Frees the blocks of completed stores.
+  // Frees the blocks whose stores are complete.
   void drop(std::int64_t now_us);
-  // Ends a store because the engine needs its blocks; drop() frees them. False: no store can end now.
+  // Ends a store because the engine needs its blocks; drop() then frees them. False: no store can end
+  // now.
   bool give_way();
 
-  void let_go_all();  // after the connectors have ended
+  void let_go_all();  // call after the connectors have ended
   bool empty() const { return exports_.empty(); }
 
  private:
@@ -37,7 +38,7 @@ class KvExports {
 
   KvCacheSide& side_;
   std::uint64_t last_owner_ = 0;
-  std::map<std::uint64_t, Export> exports_;  // by StoreTask::owner
+  std::map<std::uint64_t, Export> exports_;  // key: StoreTask::owner
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The load of a prompt's blocks for a request that waits to be scheduled, and its states.
+// A request that waits for its prompt's blocks: the load, and its states.
 //
 //   state              | another try       | load ends | load is stuck | request ends
 //   LookingUp          | any but GivenUp   |           |               | Done
@@ -26,16 +26,16 @@ namespace octavo {
 struct KvImport {
   struct LookingUp {};  // a connector does not know yet which blocks it has
   struct NoRoom {};     // there are no free blocks
-  struct Behind {};     // another request loads blocks of this prompt
-  // The transfer writes these pieces into held blocks.
+  struct Behind {};     // another request is loading blocks of this prompt
+  // A transfer that writes these pieces into held blocks.
   struct Transfer {
     PrefixHold* hold;
     std::vector<KvPiece> pieces;
   };
   struct Loading : Transfer {};
-  struct GivenUp : Transfer {};  // the request is computed
+  struct GivenUp : Transfer {};  // the load is stuck, so the engine computes the prompt
   struct Done {
-    PrefixHold* hold = nullptr;  // the loaded blocks; null without any, or once freed
+    PrefixHold* hold = nullptr;  // the loaded blocks; null: nothing was loaded, or it was freed
   };
   using State = std::variant<LookingUp, NoRoom, Behind, Loading, GivenUp, Done>;
 

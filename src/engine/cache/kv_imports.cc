@@ -28,7 +28,7 @@ bool KvImports::ready(const std::shared_ptr<const Accepted>& accepted, std::int6
   return import.may_start();
 }
 
-// Never GivenUp.
+// Never returns GivenUp.
 KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
   const Accepted& accepted = *import.accepted;
   const KvPrompt prompt = side_.prompt_of(accepted, accepted.request.prompt, import.keys, import.cached);
@@ -46,7 +46,7 @@ KvImport::State KvImports::begin(KvImport& import, std::int64_t now_us) {
   return compute(prompt);
 }
 
-// The connector with the most blocks. nullopt: one does not know yet.
+// The connector that can load the most blocks. nullopt: a connector does not know its number yet.
 std::optional<KvImports::Source> KvImports::best_source(const KvPrompt& prompt) const {
   Source best;
   for (const auto& connector : side_.connectors) {
@@ -125,8 +125,8 @@ std::vector<RequestId> KvImports::advance(std::int64_t now_us, double compute_se
   give_up_stuck(now_us, ready);
   retry<KvImport::LookingUp>(now_us, ready);
   retry<KvImport::NoRoom>(now_us, ready);
-  // Also retries if the load before them ended without a result, because its request gave up waiting for
-  // room.
+  // If an earlier load ended without a result, because its request stopped waiting for free blocks, the
+  // requests after it are also tried again.
   if (!ready.empty() || !any_loads()) retry<KvImport::Behind>(now_us, ready);
   drop(false);
   return ready;
@@ -149,7 +149,7 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   if (result.failure && !*import.cancelled) side_.fail(*import.accepted, *result.failure, result.message);
   const auto [hold, pieces] = std::move(*import.transfer());
   KvImport::Done done{hold};
-  // Only blocks with all their pieces.
+  // A block counts only if all its pieces are loaded.
   const auto count = static_cast<std::size_t>(result.loaded);
   const int end = count == pieces.size() ? static_cast<int>(hold->keys.size()) : pieces[count].block;
   if (const int loaded = end - hold->cached; loaded == 0) {
@@ -162,7 +162,8 @@ void KvImports::take(KvImport& import, const LoadResult& result) {
   import.state = done;
 }
 
-// The tokens belong to the sources in proportion to their pieces: a block's pieces can have two.
+// Distributes the tokens over the sources in proportion to their pieces, because the pieces of one block
+// can have two sources.
 void KvImports::note_hits(std::int64_t tokens, const LoadResult& result) {
   side_.stats.hits += tokens;
   std::int64_t pieces = 0, before = 0;
@@ -174,7 +175,7 @@ void KvImports::note_hits(std::int64_t tokens, const LoadResult& result) {
   }
 }
 
-// Keeps blocks that a transfer may still write.
+// Gives up loads that are stuck. Keeps their blocks, because the transfer may still write them.
 void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (const auto& connector : side_.connectors)
     for (const RequestId id : connector->take_stuck(now_us)) {
@@ -189,8 +190,8 @@ void KvImports::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready
     }
 }
 
-// Retries waiting requests in the order of arrival, up to the first without room. If nothing runs, no more
-// room will come.
+// Tries the waiting requests again in order of arrival, until one finds too few free blocks. If no sequence
+// runs, no more blocks will become free.
 template <class Waiting>
 void KvImports::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
   for (auto& [id, import] : imports_) {
@@ -203,8 +204,8 @@ void KvImports::retry(std::int64_t now_us, std::vector<RequestId>& ready) {
   }
 }
 
-// Drops the imports of requests that have begun or ended. With `done`, also those with nothing to wait for or
-// to keep.
+// Drops the imports of requests that have begun or ended. With `done`, also imports that neither wait nor
+// hold blocks.
 void KvImports::drop(bool done) {
   for (auto entry = imports_.begin(); entry != imports_.end();) {
     const auto next = std::next(entry);

@@ -1,6 +1,6 @@
-// Loads of KV blocks (kv_import.h). Loaded blocks enter the prefix cache before the request that waits for
-// them is scheduled. The request then finds them like any cached prefix, and other requests run meanwhile.
-// Blocks that cannot be loaded are computed.
+// Loads of KV blocks (kv_import.h). Loaded blocks enter the prefix cache before the waiting request is
+// scheduled. The request then finds them like any cached prefix. Other requests run during the load. The
+// engine computes the blocks that cannot be loaded.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,30 @@ namespace octavo {
 
 class KvImports {
  public:
-  // room_us: maximum time that a request waits for free blocks.
+  // room_us: maximum time that a request waits for free blocks, in microseconds.
   KvImports(KvCacheSide& side, std::int64_t room_us) : side_(side), room_us_(room_us) {}
 
   // See KvTransfers::ready.
   bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
   // Completes a load. Any thread.
   void add_result(LoadResult result);
-  // Takes results, gives up stuck loads and tries the waiting requests again. Returns the requests that are
-  // ready now. compute_seconds: see KvConnector::worth_loading.
+  // Takes results, gives up stuck loads and tries the waiting requests again. Returns the requests that
+  // became ready. compute_seconds: see KvConnector::worth_loading.
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
-  // Drops the imports of requests that have begun or ended, and those with nothing to wait for or to keep.
+  // Drops the imports of requests that have begun or ended, and imports that neither wait nor hold
+  // blocks.
   void drop_done() { drop(true); }
-  // Frees the loaded blocks of the request that will be scheduled last. False: no request has any.
+  // Frees the loaded blocks of the request that will be scheduled last. False: no request holds loaded
+  // blocks.
   bool give_way();
 
-  void cancel_all();  // before the connectors end
-  void let_go_all();  // after they have ended
+  void cancel_all();  // call before the connectors end
+  void let_go_all();  // call after the connectors have ended
   bool empty() const { return imports_.empty(); }
 
  private:
   struct Source {
-    KvConnector* connector = nullptr;  // null if no connector has blocks
+    KvConnector* connector = nullptr;  // null if no connector has blocks of the prompt
     int blocks = 0;
   };
 
@@ -60,7 +62,7 @@ class KvImports {
   KvCacheSide& side_;
   const std::int64_t room_us_;
   double compute_seconds_ = 0;
-  std::map<RequestId, KvImport> imports_;  // in the order of arrival
+  std::map<RequestId, KvImport> imports_;
 
   std::mutex mutex_;
   std::vector<LoadResult> results_;  // guarded by mutex_

@@ -47,7 +47,7 @@ TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
     }
 }
 
-// Layers that are copied together have the same layout as layers that are copied one by one.
+// Layers that are copied together give the same layout as layers that are copied one by one.
 TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
   std::vector<Backend> backends;
   backends.push_back(make_reference_backend());
@@ -125,7 +125,7 @@ TEST(KvMemory, AGroupMayHaveNoLayerHere) {
             static_cast<std::size_t>(layout.block_bytes(backend.ops)));
 }
 
-// Two ranks with half of the heads each, and two stages with one layer each.
+// Two ranks that each have half of the heads, and two stages that each have one layer.
 TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const auto layout_of = [](DType dtype, int heads, int layers) {

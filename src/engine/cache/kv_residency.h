@@ -1,4 +1,5 @@
-// How long KV blocks stay in the cache, and how often they are used: of a random sample of blocks.
+// Measures how long KV blocks stay in the cache, and how often they are used, from a random sample of
+// blocks.
 #pragma once
 
 #include <array>
@@ -25,16 +26,16 @@ class KvResidency final : public BlockObserver {
   const KvResidencyStats& stats() const { return stats_; }
 
  private:
-  static constexpr std::size_t kUsesMax = 4;  // latest uses of a block that count as gaps, as in vLLM
+  static constexpr std::size_t kUsesMax = 4;  // number of latest uses that are measured, as in vLLM
   struct Times {
     std::int64_t allocated_us = 0;
     std::size_t uses = 0;
-    std::array<std::int64_t, kUsesMax> used_us{};  // use n is at n % kUsesMax
+    std::array<std::int64_t, kUsesMax> used_us{};  // time of use n is at index n % kUsesMax
   };
 
   const double sample_;
   const std::function<std::int64_t()> clock_;
-  std::uint64_t blocks_ = 0;  // allocated so far
+  std::uint64_t blocks_ = 0;
   std::unordered_map<BlockId, Times> sampled_;
   KvResidencyStats stats_{.enabled = true};
 };

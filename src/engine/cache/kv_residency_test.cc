@@ -50,7 +50,7 @@ TEST(KvResidency, TimesAreThoseOfTheBlocksLife) {
     p.use(block);
   }
   p.clock_us += 4'000'000;
-  p.store(2);  // evicts it
+  p.store(2);  // evicts the block of text 1
   const KvResidencyStats& stats = p.residency.stats();
   EXPECT_EQ(observed(stats.lifetime), 1);
   EXPECT_DOUBLE_EQ(stats.lifetime.sum(), 10);

@@ -10,8 +10,8 @@
 namespace octavo {
 namespace {
 
-// Tokens and log-probabilities have the same bits when the prompts are computed, in memory or on
-// disk. The pools are small, so that sequences are preempted.
+// Tokens and log-probabilities have the same bits whether the prompt is computed, in memory or on disk. The
+// pools are small, so that sequences are preempted.
 struct TieredModel {
   std::string model, dtype;
   std::int64_t host_bytes = 0;
@@ -41,7 +41,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
     for (int round = 0; round < 3; ++round) {
       EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, round " << round;
       if (round != 1) continue;
-      // The tiers store blocks before the cache evicts them.
+      // Waits until the tiers have stored the blocks, because the cache evicts them next.
       EXPECT_TRUE(eventually([&] {
         const EngineStats stats = engine->own_stats();
         const std::int64_t stored = stats.kv_tier.stored_blocks + stats.kv_host_tier.stored_blocks;
@@ -49,7 +49,7 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
       }));
       engine->reset_prefix_cache();
     }
-    // A load that seems slower than computing is skipped, which depends on measured times.
+    // Repeats until blocks are loaded, because a load that seems slower than computing is skipped.
     EXPECT_TRUE(eventually([&] {
       if (engine->own_stats().kv_transfer.hits > 0) return at_rest(*engine);
       engine->reset_prefix_cache();
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
                                               test.param.host_bytes, test.param.disk ? "_disk" : "");
                          });
 
-// Blocks with windows and states of recurrent layers also return from host memory.
+// Blocks with windows, and states of recurrent layers, are also loaded from host memory.
 class KvTierOfParts : public testing::TestWithParam<const char*> {};
 
 TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {

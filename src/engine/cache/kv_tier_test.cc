@@ -47,7 +47,7 @@ TEST_P(KvTierModes, AForgottenPromptComesBackFromHostMemory) {
   EXPECT_EQ(host.stored_blocks, 6);
   EXPECT_EQ(host.loaded_bytes, 6 * 64);
   EXPECT_FALSE(rig.tier().enabled);
-  rig.ask(some_prompt(2, 100), 3);  // evicts it
+  rig.ask(some_prompt(2, 100), 3);  // evicts the first prompt
   rig.forget();
   EXPECT_EQ(rig.cached(prompt), 0);
   rig.rest();
@@ -66,7 +66,7 @@ TEST_P(KvTierModes, WhatHostMemoryHasNoRoomForComesBackFromTheDisk) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   EXPECT_TRUE(written(6));
-  rig.ask(some_prompt(2, 100), 3);  // evicts it from host memory
+  rig.ask(some_prompt(2, 100), 3);  // evicts the first prompt from host memory
   EXPECT_TRUE(written(12));
   rig.forget();
   EXPECT_EQ(rig.cached(prompt), 96);
@@ -86,7 +86,8 @@ TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
   const ScratchDirectory folder;
   const std::string_view tiers = std::get<1>(GetParam());
   KvTransferOptions transfer =
-      tiers == "host" ? host_options(60 * 64) : tier_options(folder, 60 * 128);  // 64 + 64 bytes
+      // a block has 64 bytes, and 64 bytes of header on the disk
+      tiers == "host" ? host_options(60 * 64) : tier_options(folder, 60 * 128);
   if (tiers == "both") transfer.tier->host_bytes = 20 * 64;
   const octavo::Setup setup{.num_blocks = 24,
                             .max_tokens = 48,
@@ -98,7 +99,7 @@ TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
     TierRig rig(setup);
     std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
     for (int i = 0; i < 60; ++i) {
-      // Few prefixes and many suffixes.
+      // Prompts have few different beginnings and many different ends.
       std::vector<TokenId> prompt = some_prompt(random() % 4, 20 + static_cast<int>(random() % 150));
       const std::vector<TokenId> end = some_prompt(static_cast<unsigned>(i), static_cast<int>(random() % 30));
       prompt.insert(prompt.end(), end.begin(), end.end());
@@ -173,7 +174,7 @@ TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {
     EXPECT_EQ(rig.cached(prompt), 192);
     EXPECT_EQ(rig.tier().stored_blocks, 0);
   }
-  // Changes a byte of every file, or cuts off its end.
+  // Changes a byte of every file, or cuts the file.
   int spoilt = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     if (entry.path().extension() != ".kv") continue;
@@ -234,7 +235,7 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   rig.ask(prompt, 3);
   rig.forget();
-  // Replaces the files by folders.
+  // Replaces each file with a folder.
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     if (entry.path().extension() == ".kv") {
       fs::remove(entry.path());
@@ -246,7 +247,7 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   EXPECT_EQ(rig.cached(prompt), 0);
 }
 
-// A file system that hangs: opening a pipe waits for a writer. There are more loads than threads.
+// A file system that hangs: opening a pipe waits for a writer. There are more loads than reading threads.
 TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
   const ScratchDirectory folder;
   KvTransferOptions options = tier_options(folder);
@@ -276,7 +277,7 @@ TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
   const KvTransferStats stats = rig.engine->own_stats().kv_transfer;
   EXPECT_EQ(stats.failures[static_cast<std::size_t>(KvTransferFailure::lost)], kPrompts);
   EXPECT_GT(stats.held_blocks, 0) << "somebody may write to them";
-  // The file system works again.
+  // From here on, the file system works again.
   EXPECT_TRUE(eventually([&] {
     for (const fs::path& file : files)
       if (const int end = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); end >= 0) ::close(end);
@@ -351,7 +352,7 @@ TEST_P(KvTierModes, BlocksOfAnswersAreKeptIfTheyAreWanted) {
   }
 }
 
-// --kv-offloading-size, with a cache that is in host memory.
+// Option --kv-offloading-size, with a cache in host memory.
 TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   const ScratchDirectory folder;
   KvTransferOptions transfer = tier_options(folder);
@@ -363,7 +364,8 @@ TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
   EXPECT_FALSE(rig.engine->own_stats().kv_host_tier.enabled);
 }
 
-// A RoPE scaling depends on max_model_len: a restart with another value must not find the blocks.
+// Some RoPE scalings depend on max_model_len. After a restart with another value, the blocks must not be
+// found.
 TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   const ScratchDirectory folder;
   EngineOptions options;
@@ -371,7 +373,7 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   options.device = "cpu";
   options.threads = 2;
   options.num_blocks = 60;
-  // Returns the number of loaded bytes. blocks: number of blocks to be written; known ones are not counted.
+  // Returns the number of loaded bytes. blocks: number of blocks to be written, without known ones.
   const auto computed_and_found = [&](int max_model_len, int blocks) {
     options.max_model_len = max_model_len;
     options.kv_transfer = {};

@@ -61,7 +61,7 @@ CacheAccess KvTransfers::access(BlockExchange& exchange) {
           .wake = wake_};
 }
 
-// Connectors stop first, so that no thread reads or writes blocks any more.
+// Connectors stop first, so that no thread reads or writes blocks afterwards.
 KvTransfers::~KvTransfers() {
   imports_.cancel_all();
   side_.connectors.clear();
@@ -95,7 +95,7 @@ std::int64_t KvTransfers::wake_at_us() const {
   return first;
 }
 
-// Blocks kept for other engines first; the next advance() frees them.
+// First frees blocks that are kept for other engines; the next advance() frees them.
 bool KvTransfers::give_way() { return exports_.give_way() || imports_.give_way(); }
 
 bool KvTransfers::give_up_all(std::int64_t now_us) {

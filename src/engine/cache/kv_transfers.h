@@ -1,6 +1,6 @@
 // Transfers of KV blocks to and from other engines and the tiers below the cache. A connector knows the
-// sources and destinations (transfer/kv_connector.h). This class allocates, publishes and frees blocks of the
-// cache on the engine's thread.
+// sources and destinations (transfer/kv_connector.h). This class allocates, publishes and frees the cache's
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace octavo {
 
 class KvTransfers {
  public:
-  // engine: its number. events: receives the gains and losses of tiers; may be null. wake: called on any
-  // thread when advance() has work. Errors: the options are invalid for this engine, or a connector does not
-  // start.
+  // engine: index of the engine. events: receives the blocks that tiers gain and lose; may be null.
+  // wake: called on any thread when advance() has work. Errors: the options are invalid for this engine, or
+  // a connector cannot start.
   static Result<std::unique_ptr<KvTransfers>> start(const KvTransferOptions& options, int engine,
                                                     Scheduler& scheduler, Executor& executor,
                                                     KvEventLog* events, std::function<void()> wake);
@@ -34,22 +34,22 @@ class KvTransfers {
   bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
   // See SequenceSpec::checkpoint. Other engines may need the whole prompt except its last token.
   int checkpoint_of(const Request& request) const;
-  // An answer has ended. Keeps the blocks of its text for tiers that store answers, and with the request's
-  // last answer those of the prompt for all connectors. text: prompt and answer; empty if it is unknown.
-  // Returns the transfer parameters of the request's reply.
+  // Call when an answer has ended. Keeps the blocks of its text for tiers that store answers; after the
+  // request's last answer, also keeps the prompt's blocks for all connectors. text: prompt and answer;
+  // empty if unknown. Returns the transfer parameters for the reply.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::span<const TokenId> text,
                                         std::int64_t now_us);
 
-  // Frees blocks that are no longer needed. compute_seconds: see KvConnector::worth_loading. Returns the
-  // requests that are ready now.
+  // Frees blocks that are no longer needed. Returns the requests that became ready. compute_seconds: see
+  // KvConnector::worth_loading.
   std::vector<RequestId> advance(std::int64_t now_us, double compute_seconds);
-  // The latest time of the next advance() call.
+  // Time at which advance() must be called, if not before.
   std::int64_t wake_at_us() const;
-  // Frees kept blocks because nothing can run without them. False: no block could be freed.
+  // Frees kept blocks because no sequence can run without them. False: no block could be freed.
   bool give_way();
 
-  // Frees all kept blocks that are not in use. False: a transfer still uses some; `wake` is called when it
-  // ends.
+  // Frees all kept blocks that no transfer uses. False: a transfer uses some of them; `wake` is called
+  // when it ends.
   bool give_up_all(std::int64_t now_us);
 
   void add_stats(EngineStats& stats) const;

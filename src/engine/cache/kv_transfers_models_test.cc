@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Tokens and log-probabilities have the same bits with and without blocks of another engine.
+// Tokens and log-probabilities have the same bits with and without blocks from another engine.
 struct ModelCase {
   std::string model, device, kv_cache_dtype;
   bool shared_memory;
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
                                   (test.param.shared_memory ? "_shared_memory" : "_tcp");
                          });
 
-// The two engines have different block sizes.
+// Two engines with different block sizes.
 struct SizesCase {
   ModelCase model;
   int produced, consumed;  // tokens per block
@@ -80,7 +80,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   producing.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
   producing.kv_transfer.lease_seconds =
-      3;  // shorter prompts have no whole block of the consumer, so their blocks are held until then
+      3;  // seconds; prompts without a full block keep their lease this long
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();
@@ -114,13 +114,13 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
                                               test.param.produced, test.param.consumed);
                          });
 
-// Options with windows and states, and a cache of fixed bytes.
+// Options for a model with windows and states; the cache has a fixed size.
 EngineOptions roomy_options(const ModelCase& c) {
   EngineOptions options = model_options(c);
   options.num_blocks.reset();
   options.kv_cache_memory_bytes = 4 << 20;
   options.max_num_seqs = 8;
-  options.mamba_block_size = 64;  // states at the end of prompts are always kept
+  options.mamba_block_size = 64;  // so that the states at the end of prompts are always saved
   return options;
 }
 
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
              (test.param.shared_memory ? "_shared_memory" : "_tcp");
     });
 
-// States have the same layout on all backends.
+// Recurrent states have the same layout on all backends.
 TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
   EngineOptions producing = roomy_options({"qwen3_5", "reference", "auto", true});
   EngineOptions consuming = roomy_options({"qwen3_5", "cpu", "auto", true});

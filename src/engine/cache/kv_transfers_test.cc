@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// A pair of simulated engines, in which a wrong block shows as a wrong token.
+// A pair of simulated engines. A wrong block causes a wrong token.
 struct Pair {
   Rig producer, consumer;
 
@@ -60,8 +60,8 @@ TEST_P(KvTransfersModes, TheDecoderFindsThePromptInItsCache) {
 }
 
 TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
-  // The pool is little larger than the longest request. This forces preemptions, prompts that wait for room,
-  // and freed holds.
+  // The pool is only a little larger than the longest request. This causes preemptions, prompts that wait
+  // for free blocks, and freed holds.
   const octavo::Setup tight{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
   octavo::Setup roomy = tight;
   roomy.num_blocks = 1000;
@@ -117,7 +117,7 @@ TEST(KvTransfers, OnlyWhatIsMissingIsFetched) {
   EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 192);
   EXPECT_TRUE(eventually([&] { return hits(*pair.consumer.engine) == 192 - 80; }));
-  // Again: all blocks are cached, and the lease is returned.
+  // The second time all blocks are cached, and the lease is ended.
   pair.decode(prompt, 5, prefill(*pair.producer.engine, request_for(prompt, 1)))->wait_ended(1);
   EXPECT_EQ(hits(*pair.consumer.engine), 192 - 80);
   pair.expect_nothing_held();
@@ -140,7 +140,7 @@ TEST(KvTransfers, SeveralAnswersShareWhatIsFetched) {
   pair.expect_nothing_held();
 }
 
-// A client without the name cannot guess it.
+// A client that does not know the name of a lease cannot guess it.
 TEST(KvTransfers, EachLeaseHasASecretName) {
   Pair pair;
   const std::vector<TokenId> prompt = some_prompt(1, 100);
@@ -167,7 +167,7 @@ TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
   EXPECT_EQ(sink->record().tokens, expected(other, 5));
   EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
   EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
-  // The lease still belongs to the right consumer.
+  // The lease still exists for the right consumer.
   EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.held_blocks > 0; }));
 }
 
@@ -233,7 +233,8 @@ TEST(KvTransfers, LeasesEndByThemselves) {
   pair.expect_nothing_held();
 }
 
-// Leases fill the pool: a request that needs blocks gets them at once, not after 30 s.
+// Leases fill the pool. A request that needs blocks gets them at once, not only when the leases end after
+// 30 s.
 TEST(KvTransfers, LeasesGiveWayToRequests) {
   Pair pair({.num_blocks = 40});
   for (unsigned i = 0; i < 12; ++i) prefill(*pair.producer.engine, request_for(some_prompt(i, 200), 1));
@@ -289,7 +290,7 @@ TEST(KvTransfers, WhatCannotBeDoneIsRefusedAtTheStart) {
   KvTransferOptions anywhere = transfer_options(true);
   anywhere.host = "0.0.0.0";
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
-  anywhere.host = "192.0.2.1";  // not this machine
+  anywhere.host = "192.0.2.1";  // an address that is not this machine's
   EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
 }
 

@@ -1,4 +1,4 @@
-// Layout of pieces (transfer/kv_pieces.h): the parts of a cache in each piece.
+// Layout of pieces (transfer/kv_pieces.h): which parts of the cache each piece contains.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct PieceLayout {
   struct Group {
     int window = 0;
     KvSpec kv;
-    std::vector<std::size_t> layers{};  // layers whose blocks are in a piece, one for each plane
+    std::vector<std::size_t> layers{};  // layers whose blocks the piece contains, one for each plane
   };
 
   std::vector<Group> groups{};
   std::int64_t piece_bytes = 0;
-  std::int64_t state_bytes = 0;  // size of one sequence's state
+  std::int64_t state_bytes = 0;
 
   static PieceLayout of(const CacheLayout& layout);
   bool is_state(int part) const { return part >= static_cast<int>(groups.size()); }

@@ -37,12 +37,12 @@ class Untouched {
 TEST(Prefault, TouchesAsMuchAgainAsIsUsed) {
   const Untouched memory(96 * kMiB);
   Prefault prefault(memory.all());
-  EXPECT_EQ(memory.resident(), 0u);  // nothing is used
+  EXPECT_EQ(memory.resident(), 0u);  // nothing is used, so nothing is touched
   prefault.used(kMiB);
-  memory.wait_resident(16 * kMiB);  // the lower limit
-  prefault.used(kPage);             // already noted
+  memory.wait_resident(16 * kMiB);  // the lower limit of touched memory
+  prefault.used(kPage);             // already noted, so it has no effect
   prefault.used(24 * kMiB);
-  memory.wait_resident(40 * kMiB);  // without 17 to 24, which the user of the memory touches
+  memory.wait_resident(40 * kMiB);  // 17 to 24 MiB are left out: the user of the memory touches them
   EXPECT_LE(memory.resident(), 50 * kMiB);
   prefault.used(96 * kMiB);
 }

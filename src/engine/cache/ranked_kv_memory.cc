@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// Calls copy(all, part) for each run of bytes of the heads from `first` on: `all` is in a block of all heads,
-// `part` in a block of these heads only.
+// Calls copy(all, part) for each run of bytes that belongs to the heads from `first` on. all: position in a
+// block of all heads; part: position in a block of these heads only.
 template <class Copy>
 void each_run(const KvSpec& all, const KvSpec& part, int first, Copy&& copy) {
   const auto run = [&](std::size_t head_bytes, std::size_t all_begin, std::size_t part_begin) {
@@ -54,7 +54,7 @@ Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Ba
   return ranked;
 }
 
-// Calls move(share, all heads of its layer in the piece).
+// Calls move(share, the bytes of all heads of the share's layer in the piece).
 template <class Move>
 void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) const {
   const PieceLayout::Group& group = pieces_.groups[static_cast<std::size_t>(place.part)];
@@ -67,7 +67,7 @@ void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) c
            std::span(own).first(static_cast<std::size_t>(kv_exchange_bytes(share.cache.spec))));
 }
 
-// If several ranks have the same heads, the last rank's are exported.
+// If several ranks have the same heads, the heads of the last rank are exported.
 void RankedKvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
   std::ranges::fill(out, std::byte{});
   each_share(place, out.size(),

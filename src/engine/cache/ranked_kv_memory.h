@@ -1,8 +1,9 @@
-// Blocks of a cache that the ranks of one host share, by layer and head. They have the layout of an engine
-// with a single rank, so engines with different numbers of ranks can load each other's blocks.
+// Blocks of a cache that the ranks of one host share: each rank has some layers and some heads. A piece
+// has the layout of an engine with a single rank, so engines with different numbers of ranks can load each
+// other's blocks.
 //
-// Rank 0 opens the memory of the other ranks and copies their blocks itself. So no message is sent and no
-// step waits.
+// Rank 0 opens the memory of the other ranks and copies their blocks itself. So it sends no message, and
+// no step waits.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct RankCache {
   CacheLayout layout{};
 };
 
-// Caches of all ranks, and of the same model on a single rank.
+// Caches of all ranks, and the cache that the same model has on a single rank.
 struct RankCaches {
   CacheLayout whole{};
   std::vector<RankCache> ranks{};
@@ -33,8 +34,8 @@ struct RankCaches {
 
 class RankedKvMemory {
  public:
-  // memory: the cache of each rank, with `blocks` blocks. opened[i]: keeps memory of another process open.
-  // Error (unsupported): why the blocks cannot leave the engine.
+  // memory: each rank's cache, with `blocks` blocks. opened[i]: object that keeps another process's
+  // memory open. Error (unsupported): why the blocks cannot leave the engine.
   static Result<RankedKvMemory> create(const RankCaches& caches, const Backend& backend, std::int64_t blocks,
                                        std::vector<std::span<std::byte>> memory,
                                        std::vector<SharedMemory> opened);
@@ -44,7 +45,7 @@ class RankedKvMemory {
   void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
 
  private:
-  // A layer's block on one rank: heads [first_head, first_head + cache.spec.kv_heads).
+  // The part of a layer's block on one rank: heads [first_head, first_head + cache.spec.kv_heads).
   struct Share {
     KvLayer cache;
     int first_head = 0;
@@ -55,7 +56,7 @@ class RankedKvMemory {
 
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
-  std::vector<std::vector<Share>> shares_;  // by layer
+  std::vector<std::vector<Share>> shares_;  // index: layer
   std::vector<SharedMemory> opened_;
 };
 

@@ -7,7 +7,8 @@
 
 namespace octavo {
 
-// True if events are enabled. After a clear event, clients assume that the tiers are empty, too.
+// True if events are enabled. When a clear event was sent, clients assume that the tiers are empty, too; so
+// this function then forgets all reported blocks.
 bool TierEvents::listening() {
   if (log_ == nullptr) return false;
   if (log_->clears() == clears_) return true;
@@ -58,7 +59,7 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(KvMedium::storage, written);
     for (std::size_t i = 0; i < written.size(); ++i) {
       const auto stored = not_below_.find(written[i]);
-      if (stored == not_below_.end() || !there[i]) continue;  // reported when the prompt is used
+      if (stored == not_below_.end() || !there[i]) continue;  // reported when a prompt uses the block
       Stored mine = std::move(stored->second);
       mine.event.medium = KvMedium::storage;
       tell(written[i], mine.event, mine.tokens);
@@ -70,7 +71,7 @@ void TierEvents::tell_changes(KvConnector& tier) {
     const std::vector<bool> there = tier.held(medium, gone);
     for (std::size_t i = 0; i < gone.size(); ++i) {
       const auto name = told.find(gone[i]);
-      if (name == told.end() || there[i]) continue;  // it was stored again in the meantime
+      if (name == told.end() || there[i]) continue;  // the block was stored again meanwhile
       log_->write({.kind = KvEvent::Kind::removed,
                    .group = name->second.group,
                    .key = name->second.key,

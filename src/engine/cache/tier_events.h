@@ -1,8 +1,9 @@
-// Events for the blocks that tiers below the cache gain and lose. They have the form of the cache's events
-// (kv/events.h) and use the cache's block names.
+// Events for the blocks that tiers below the cache gain and lose. They have the same form as the events
+// of the cache (kv/events.h) and use the same block names.
 //
-// A tier uses other keys, and holds more blocks than the engine remembers. So an event is sent when a prompt
-// with the block is stored or loaded. Blocks of an earlier process are reported when they are loaded.
+// A tier uses other keys than the cache, and has more blocks than the engine remembers. So an event is
+// sent only when a prompt with the block is stored or loaded. Blocks that an earlier process stored are
+// reported when they are loaded.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ namespace octavo {
 
 class TierEvents {
  public:
-  // log: null if events are disabled. groups: number of cache groups; each has a separate block at a position
-  // of a prompt.
+  // log: null if events are disabled. groups: number of cache groups; each group has a separate block
+  // for each position of a prompt.
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
   // Reports the blocks of the prompt that the tier holds. keys: keys of the prompt's blocks (KvPrompt::keys).
@@ -32,7 +33,7 @@ class TierEvents {
  private:
   bool listening();
 
-  // The cache's name of a block.
+  // The name that the cache uses for a block.
   struct Name {
     int group;
     Hash128 key;
@@ -45,11 +46,11 @@ class TierEvents {
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;  // the log's count of clears when told_ was last valid
-  // Reported blocks by the piece's key in the tier, for each medium below the cache.
+  std::uint64_t clears_ = 0;  // the log's count of clears that told_ is based on
+  // Reported blocks, by medium and by the piece's key in the tier.
   std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
                                                                           {KvMedium::storage, {}}};
-  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks that only host memory holds
+  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // reported blocks only in host memory
 };
 
 }  // namespace octavo

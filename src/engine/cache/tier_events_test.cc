@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kTierBlockSize = 2;
 
-Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // in the tier
-Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // in the cache
+Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // key in the tier
+Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // name in the cache
 
-// A tier without threads and contents.
+// A tier that has no threads and no contents.
 class FakeTier final : public KvConnector {
  public:
   std::optional<int> matched(const KvPrompt&) override { return 0; }
@@ -64,7 +64,7 @@ class TierEventsTest : public ::testing::Test {
     events.tell_stored(tier, hold, keys);
   }
 
-  // Events since the last call: the block numbers, negative if removed.
+  // The events since the last call, as block numbers; negative: removed.
   std::vector<std::int64_t> told() {
     std::vector<std::int64_t> numbers;
     log.flush();
@@ -89,7 +89,7 @@ class TierEventsTest : public ::testing::Test {
   KvEventLog log{16, kTierBlockSize};
   TierEvents events{&log, 2};
   KvEvent last;
-  KvMedium medium = KvMedium::storage;  // medium of the events
+  KvMedium medium = KvMedium::storage;
 };
 
 TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
@@ -101,7 +101,7 @@ TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
   pass_by({1, 2, 3});
   EXPECT_EQ(told(), Numbers{2});
   tier.lose(3);
-  tier.lose(4);  // it was never reported
+  tier.lose(4);  // block 4 was never reported
   events.tell_changes(tier);
   EXPECT_EQ(told(), Numbers{-3});
   pass_by({1, 2, 3});
@@ -142,8 +142,8 @@ TEST_F(TierEventsTest, AfterAllIsClearedItIsToldAnew) {
   EXPECT_EQ(told(), Numbers{1});
 }
 
-// Host memory stores blocks first. Blocks that it evicts are on the disk; this was reported when they were
-// written.
+// Host memory stores blocks first and writes them to the disk. A block that it evicts is still on the disk,
+// which was reported when it was written.
 TEST_F(TierEventsTest, WhatIsWrittenFromHostMemoryToTheDiskIsTold) {
   medium = KvMedium::host;
   tier.on_host = {1, 2};

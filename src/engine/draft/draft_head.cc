@@ -33,8 +33,8 @@ Result<> DraftHead::read(std::span<const ComputedText> texts) {
   return run(model_);
 }
 
-// Number of leading tokens to skip: all, or those up to the last gap in their block. Also updates filled_ for
-// their blocks.
+// Number of leading tokens that the head skips: all tokens, or those up to the last gap in their block.
+// Also updates filled_ for the blocks.
 std::size_t DraftHead::pass_over(const ComputedText& text) {
   std::size_t skipped = 0;
   for (std::size_t i = 0; i < text.slots.size(); ++i) {
@@ -50,7 +50,7 @@ std::size_t DraftHead::pass_over(const ComputedText& text) {
   return skipped;
 }
 
-// First of the sequence's blocks from which everything before this position was read.
+// Index of the sequence's first block such that the head has read everything from it to this position.
 std::size_t DraftHead::first_block(const ComputedText& text, int position) const {
   auto block = static_cast<std::size_t>(position / limits_.block_size);
   while (block > 0 && filled_[static_cast<std::size_t>(text.blocks[block - 1])] == limits_.block_size)
@@ -70,7 +70,7 @@ Result<std::int64_t> DraftHead::propose(std::span<Draft> drafts) {
   return first_ns;
 }
 
-// The text may have grown by more than the last step computed; then there is no row to propose from.
+// If the text has grown by more than the last step computed, there is no row to propose from.
 void DraftHead::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
@@ -100,7 +100,7 @@ Result<> DraftHead::sample() {
   return {};
 }
 
-// Sequences that want another draft token stay in working_. Non-finite logits end the draft.
+// Sequences that need another draft token stay in working_. Non-finite logits end the draft.
 void DraftHead::take_drafts(std::span<const SampledToken> results) {
   std::size_t row = 0;
   std::erase_if(working_, [&](const Working& w) {
@@ -131,7 +131,7 @@ Result<> DraftHead::run_drafts() {
   return run(*executor_);
 }
 
-// sequences: those of the pass, in order, with their blocks.
+// sequences: the sequences of the pass, in order, with their blocks.
 template <class Sequences>
 void DraftHead::lay_out_tables(const Sequences& sequences) {
   std::size_t stride = 0;

@@ -1,12 +1,13 @@
-// A head that proposes from the hidden states of the engine's own model: a layer of multi-token prediction
-// (DeepSeek-V3, 2024) or EAGLE's (Li et al., ICML 2024; EAGLE-3, 2025).
+// A head that proposes from the hidden states of the engine's own model: the layer for multi-token
+// prediction (DeepSeek-V3, 2024) or EAGLE (Li et al., ICML 2024; EAGLE-3, 2025).
 //
-// At each position it reads the model's hidden state and the next token. After each step it reads all of the
-// step's tokens; its keys and values are in a separate cache, in blocks of the same numbers as the model's,
-// so the head shares cached prefixes. The head skips texts that want no draft tokens, and resumes at the
-// beginning of a block. It makes one pass for each draft token, all sequences in one batch; later passes read
-// the head's own hidden state in place of the model's. The keys and values of draft tokens are written again
-// after the model accepts them; where the sequence has no block for them yet, they go to blocks of the head.
+// At each position the head reads the model's hidden state and the next token. After each step it reads
+// all tokens of the step. Its keys and values are in a separate cache with the same block numbers as the
+// model's, so the head shares cached prefixes. It skips sequences that want no draft tokens, and later
+// continues at the beginning of a block. It makes one pass for each draft token, all sequences in one
+// batch. Passes after the first one read the head's own hidden state in place of the model's. When the
+// model accepts draft tokens, the head writes their keys and values again. If the sequence has no block for
+// draft tokens yet, the head uses its extra blocks.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,15 @@ namespace octavo {
 
 struct DraftHeadLimits {
   int block_size = 16;
-  int num_blocks = 0;  // number of the model's blocks; later block ids belong to the head
-  int own_blocks = 0;  // extra blocks for the draft tokens of one sequence
+  int num_blocks = 0;  // number of the model's blocks; higher block ids are the head's extra blocks
+  int own_blocks = 0;  // number of extra blocks for the draft tokens of one sequence
   bool drawn = true;   // see DraftModelLimits
 };
 
 class DraftHead final : public Proposer {
  public:
-  // model: the engine's, which lives longer. executor: the head's, with its cache. tokens: see Drafter.
+  // model: executor of the engine's model, which lives longer. executor: the head's, with its cache.
+  // tokens: see Drafter.
   DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
             std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
       : model_(model),
@@ -49,7 +51,7 @@ class DraftHead final : public Proposer {
     std::uint64_t sequence;
     int end;           // number of positions read
     std::int32_t row;  // row of the last token in the head's last pass
-    int begin;         // position at which the blocks begin
+    int begin;         // position of the first token in the blocks
     std::span<const std::int32_t> blocks;
   };
   // A sequence that gets draft tokens.
@@ -57,9 +59,9 @@ class DraftHead final : public Proposer {
     Draft* draft;
     const DraftSampling* sampling;
     std::int32_t row;                  // row in the head's last pass
-    int begin;                         // position at which the blocks begin
-    std::vector<std::int32_t> blocks;  // the sequence's blocks, then the head's
-    std::int32_t next_own;             // next block of the head
+    int begin;                         // position of the first token in the blocks
+    std::vector<std::int32_t> blocks;  // the sequence's blocks, then the head's extra blocks
+    std::int32_t next_own;             // index of the next extra block
   };
 
   std::size_t pass_over(const ComputedText& text);
@@ -78,9 +80,9 @@ class DraftHead final : public Proposer {
   std::unique_ptr<LocalExecutor> executor_;
   std::vector<std::int32_t> tokens_;
   DraftHeadLimits limits_;
-  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // key: id of the sequence
 
-  std::vector<std::int32_t> filled_;  // for each model block, the number of its leading tokens that were read
+  std::vector<std::int32_t> filled_;  // number of leading tokens read of each model block
   std::vector<Read> read_;            // sequences of the last step
   std::vector<Working> working_;
   // State of the current pass.

@@ -1,5 +1,5 @@
-// The head's state over the tiny checkpoints of tests/data/drafters. Its draft tokens match torch's logits,
-// however the steps cut a text and whichever draft tokens were rejected.
+// The state of a draft head, with the tiny checkpoints of tests/data/drafters. Its draft tokens must match
+// torch's logits, however steps divide a text and whichever draft tokens were rejected.
 #include "engine/draft/draft_head.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,8 @@ class HeadBench {
                                         drafter.tokens, limits);
   }
 
-  // A step of `sequences` sequences: tokens [first, end) of the text, followed by wrong draft tokens.
+  // Runs a step with `sequences` sequences: tokens [first, end) of the text, then `wrong` wrong draft
+  // tokens.
   void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1,
             bool wanted = true) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
@@ -76,7 +77,8 @@ class HeadBench {
            .wanted = wanted});
     }
     ASSERT_TRUE(head_->read(texts));
-    // The engine calls it while the step's spans are valid. The draft tokens are written after the text.
+    // Called while the spans of the step are valid, as in the engine. The draft tokens are appended to the
+    // text.
     std::array<Draft, 2> drafts;
     for (int s = 0; s < sequences; ++s)
       drafts[static_cast<std::size_t>(s)] = {.sequence = static_cast<std::uint64_t>(s),
@@ -89,7 +91,7 @@ class HeadBench {
     draft_tokens = drafts[0].tokens;
   }
 
-  std::vector<TokenId> draft_tokens;  // after the last step
+  std::vector<TokenId> draft_tokens;  // draft tokens after the last step
 
  private:
   std::unique_ptr<LocalExecutor> executor(std::unique_ptr<Model> model, int blocks,
@@ -151,8 +153,8 @@ TEST(DraftHead, DraftsWhatTorchSays) {
   }
 }
 
-// A text that was not read from its beginning: the head resumes at a block boundary and does not see earlier
-// blocks.
+// The head did not read the beginning of the text. It continues at the beginning of a block and does not
+// attend to earlier blocks.
 TEST(DraftHead, GoesOnBehindAGap) {
   const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
   for (const HeadCase& c : cases) {
@@ -172,7 +174,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     late.step(text, 7, last, 0);
     EXPECT_EQ(late.draft_tokens.size(), static_cast<std::size_t>(kMost));
 
-    // The same with blocks that hold another text.
+    // Repeats this with blocks that contain another text.
     const std::vector<TokenId> other(text.size(), 7);
     HeadBench used(c);
     used.step(other, 0, last, 0);
@@ -181,7 +183,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     used.step(text, kHeadBlock, last, 2);
     EXPECT_EQ(used.draft_tokens, late.draft_tokens);
 
-    // Again, after the text was read from its beginning.
+    // Repeats this after the text was read from its beginning.
     used.step(text, 0, 9, 0);
     used.step(text, 9, last, 0);
     EXPECT_EQ(used.draft_tokens, whole.draft_tokens);

@@ -56,7 +56,8 @@ void DraftModel::find_computed(Past& past, std::span<const TokenId> text) {
   past.computed = match_.blocks * limits_.block_size;
 }
 
-// Accepted draft tokens are now text. Results of rejected ones are overwritten.
+// Updates the state after a step: accepted draft tokens are now part of the text, and the results of
+// rejected ones will be overwritten.
 void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   for (const TokenId draft_token : past.fed) {
     // The last token is always computed: its logits give the next token.
@@ -71,7 +72,7 @@ void DraftModel::settle(Past& past, std::span<const TokenId> text) {
   past.blocks.leave_window(past.computed);
 }
 
-// Takes blocks for `tokens` tokens, if needed from sequences outside the current call.
+// Gets blocks for `tokens` tokens. If needed, evicts sequences that are not in the current call.
 bool DraftModel::make_room(Past& past, int tokens) {
   while (!past.blocks.reserve(tokens)) {
     const auto oldest =
@@ -96,7 +97,7 @@ void DraftModel::end(std::uint64_t sequence, std::span<const TokenId> text, int)
   forget(sequence);
 }
 
-// Texts with few missing tokens go first, so that no draft token waits for a long prompt.
+// Texts with few missing tokens come first, so that their draft tokens do not wait for a long prompt.
 void DraftModel::plan_texts() {
   plan_.sequences.clear();
   std::ranges::stable_sort(working_, {}, &Working::missing);
@@ -152,7 +153,7 @@ Result<> DraftModel::run() {
   return {};
 }
 
-// Sequences that want another draft token stay in working_. Non-finite logits end the draft.
+// Sequences that need another draft token stay in working_. Non-finite logits end the draft.
 void DraftModel::take_drafts(std::span<const SampledToken> results) {
   CHECK(results.size() == working_.size(), "{} results for {} rows", results.size(), working_.size());
   std::size_t row = 0;

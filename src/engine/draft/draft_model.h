@@ -1,10 +1,10 @@
 // A smaller model that proposes the next tokens (speculative decoding: Leviathan et al., ICML 2023).
 //
-// It has a separate paged KV cache. In each step it first computes a bounded number of unread tokens of all
-// texts. Then it runs one pass for each draft token, with all fully read sequences in one batch. A rejected
-// draft token only moves the sequence's position back. When blocks run out, the sequence without draft tokens
-// for the longest time is evicted, and read again later. Its blocks stay cached until another sequence takes
-// them.
+// It has a separate paged KV cache. In each step it first computes a bounded number of unread tokens of
+// all sequences. Then it runs one pass for each draft token, with all fully read sequences in one batch.
+// After a rejected draft token only the sequence's position moves back. If the cache has no free block, the
+// sequence that got no draft tokens for the longest time is evicted, and read again later. Its blocks stay
+// cached until another sequence takes them.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ struct DraftModelLimits {
   int max_tokens = 0;  // maximum tokens of a pass; at least two for each sequence in propose()
   int max_model_len = 0;
   int vocab_size = 0;
-  // Draft tokens are drawn with the randomness that the answer's own tokens will be drawn with; false: each
-  // draft token is the likeliest token.
+  // true: sample draft tokens with the same random numbers as the output tokens. false: each draft token
+  // is the likeliest token.
   bool drawn = true;
 };
 
 class DraftModel final : public Proposer {
  public:
-  // The executor has its cache, of num_blocks blocks, and is not asynchronous.
+  // The executor must have its cache, of num_blocks blocks, and must not be asynchronous.
   DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimits& limits);
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
@@ -57,14 +57,14 @@ class DraftModel final : public Proposer {
     std::vector<Hash128> keys;  // keys of the computed full blocks
     SequenceBlocks blocks;
     int computed = 0;          // number of tokens with keys and values in the cache
-    std::vector<TokenId> fed;  // draft tokens computed after them
+    std::vector<TokenId> fed;  // draft tokens that were computed after those
     std::uint64_t last_turn = 0;
   };
   // A sequence in the current call of propose().
   struct Working {
     Draft* draft;
     Past* past;
-    int missing;  // number of tokens of the text to compute
+    int missing;  // number of tokens of the text that are not computed yet
   };
 
   void take_up(Draft& draft);
@@ -82,17 +82,16 @@ class DraftModel final : public Proposer {
   DraftModelLimits limits_;
   KvCache cache_;
   PrefixHasher hasher_;
-  std::unordered_map<std::uint64_t, Past> pasts_;  // by sequence
-  std::uint64_t turn_ = 0;                         // calls of propose()
+  std::unordered_map<std::uint64_t, Past> pasts_;  // key: id of the sequence
+  std::uint64_t turn_ = 0;
 
-  // State of the current pass.
-  std::vector<Working> working_;  // those that may get further draft tokens
+  std::vector<Working> working_;  // sequences that may get more draft tokens
   StepPlan plan_;
   Batch batch_;
   std::vector<std::int32_t> row_tokens_;
   std::vector<SampleRow> rows_;
-  PrefixMatch match_;              // scratch
-  std::vector<BlockId> given_up_;  // scratch
+  PrefixMatch match_;              // scratch memory
+  std::vector<BlockId> given_up_;  // scratch memory
 };
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// The draft model's state over the simulated device, whose tokens depend on all its input. A wrong block,
-// position or rollback shows as a wrong draft token.
+// The state of the draft model, on the simulated device: each token depends on all input, so a wrong block,
+// position or rollback causes a wrong draft token.
 #include "engine/draft/draft_model.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(DraftModel, DraftsWhatItsModelSays) {
   EXPECT_GT(bench.model.blocks_used(), 0);
   bench.model.end(1, text, 20);
   EXPECT_EQ(bench.model.blocks_used(), 0);
-  bench.model.end(2, text, 20);  // an unknown sequence
+  bench.model.end(2, text, 20);  // a sequence that the draft model does not know
 }
 
 TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetDrafts) {
@@ -86,7 +86,7 @@ TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
   DraftBench bench(4);
   std::map<std::uint64_t, std::vector<TokenId>> texts;
   for (std::uint64_t i = 1; i <= 3; ++i) texts[i] = some_prompt(static_cast<unsigned>(i), 20);
-  // Returns the sequences that get their draft tokens; each sequence has two blocks.
+  // Returns the sequences that get draft tokens. Each sequence has two blocks.
   const auto drafted = [&](const std::vector<std::uint64_t>& sequences) {
     std::vector<Draft> drafts;
     for (const std::uint64_t i : sequences) drafts.push_back(bench.draft(i, texts[i], 2));
@@ -103,7 +103,7 @@ TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
   using testing::ElementsAre;
   EXPECT_THAT(drafted({1}), ElementsAre(1));
   EXPECT_THAT(drafted({2}), ElementsAre(2));
-  EXPECT_THAT(drafted({3}), ElementsAre(3));  // replaces sequence 1
+  EXPECT_THAT(drafted({3}), ElementsAre(3));  // evicts sequence 1
   EXPECT_THAT(drafted({2, 3}), ElementsAre(2, 3));
   EXPECT_EQ(drafted({1, 2, 3}).size(), 2u);
   bench.model.end(2, texts[2], 20);

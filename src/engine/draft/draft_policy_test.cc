@@ -32,12 +32,12 @@ TEST(DraftPolicy, RangesOfBatchSizesSayHowMany) {
   DraftPolicy policy({.most = 4, .free_tokens = 2, .per_batch_size = {{1, 2, 3}, {5, 8, 0}}});
   Acceptance any;
   EXPECT_EQ(policy.count(2, any), 3);
-  EXPECT_EQ(policy.count(3, any), 4);  // outside all ranges
+  EXPECT_EQ(policy.count(3, any), 4);  // above all ranges
   EXPECT_EQ(policy.count(5, any), 0);
   EXPECT_EQ(policy.count(9, any), 4);
 }
 
-// If draft tokens are always rejected, new sequences do not start with many.
+// If all draft tokens are rejected, new sequences do not begin with many draft tokens.
 TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   DraftPolicy policy({.most = 4, .by_acceptance = true});
   Acceptance first, second, third;
@@ -49,8 +49,8 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   EXPECT_EQ(policy.count(1, first), 0);
 }
 
-// One sequence whose draft tokens are accepted as `comes_true` says, with the given times for steps and the
-// proposer.
+// One sequence. `comes_true` decides which draft tokens are accepted; steps and proposer take the given
+// times.
 struct Timed {
   DraftPolicy policy;
   std::function<std::int64_t(int)> step_ns;
@@ -91,7 +91,7 @@ Timed timed_of(int most, std::int64_t draft_ns, std::int64_t read_ns = 0, int le
           step_ns, draft_ns, read_ns};
 }
 
-// At most 1% of the time, whatever the proposer costs.
+// Draft tokens take at most 1% of the time, whatever the proposer costs.
 TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
   for (const int sequences : {1, 2, 4, 8, 16})
     for (const std::int64_t draft_ns : {0, 1'000, 30'000, 1'000'000})
@@ -104,11 +104,12 @@ TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
         for (int i = 0; i < 40'000; ++i) run.step(sequences, [] { return false; });
         const double alone = static_cast<double>(run.step_ns(sequences)) / sequences;
         EXPECT_LE(static_cast<double>(run.ns) / static_cast<double>(run.tokens), 1.01 * alone);
-        EXPECT_GT(run.drafts, drafts);  // otherwise the policy would never learn again
+        EXPECT_GT(run.drafts, drafts);  // otherwise the policy could never learn again
       }
 }
 
-// Drafting is never slower than no drafting, also if the acceptance rate is near or below break-even.
+// Drafting is never slower than no drafting, even if the acceptance rate is near or below the break-even
+// point.
 TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
   std::mt19937 random(5);
   for (const int sequences : {1, 4, 8})
@@ -125,15 +126,15 @@ TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
       }
 }
 
-// The first pass of a head in a step has a fixed cost, and further draft tokens are cheap. The policy chooses
-// a number close to the best, and zero if no number pays.
+// A head's first pass in a step has a fixed cost, and further draft tokens are cheap. The policy chooses a
+// number close to the best one, and zero if no number saves time.
 TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
   const auto step_ns = [](int rows) { return std::int64_t{90'000} + 10'000 * rows; };
   for (const int sequences : {1, 4})
     for (const std::int64_t first_ns : {20'000, 40'000, 80'000})
       for (const int tenths : {0, 4, 5, 6, 7, 8, 9}) {
         SCOPED_TRACE(fmt::format("{} sequences, {} ns, 0.{}", sequences, first_ns, tenths));
-        double best = 0;  // maximum tokens per ns over all numbers of draft tokens
+        double best = 0;  // maximum number of tokens per ns over all numbers of draft tokens
         for (int count = 0; count <= 6; ++count) {
           double tokens = 1, likely = 1;
           for (int k = 0; k < count; ++k) tokens += likely *= tenths * 0.1;
@@ -153,7 +154,7 @@ TEST(DraftPolicy, AFirstDraftTokenThatIsDearDoesNotMakeTheOthersDear) {
       }
 }
 
-// A text that begins to repeat itself soon gets draft tokens again, and then the maximum number.
+// If a text begins to repeat itself, it soon gets draft tokens again, and then the maximum number.
 TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
   Timed run = timed_of(4, 5'000);
   for (int i = 0; i < 1000; ++i) run.step(1, [] { return false; });
@@ -161,7 +162,7 @@ TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
   EXPECT_EQ(run.policy.count(1, run.record), 4);
 }
 
-// The policy learns the proposer's time, also when it decreases.
+// The policy learns the proposer's time, even when it decreases.
 TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
   Timed run = timed_of(4, 200'000);
   for (int i = 0; i < 5000; ++i) run.step(1, [] { return true; });
@@ -173,7 +174,8 @@ TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
   EXPECT_EQ(run.policy.count(1, run.record), 4);
 }
 
-// True from the step in which an exploratory draft is chosen, so that the proposer has read the text before.
+// may_want() is true from the step in which an exploratory draft is chosen, so that the proposer reads the
+// text before.
 TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
   Timed run = timed_of(4, 1'000, 0, 20);
   Acceptance any;
@@ -186,13 +188,13 @@ TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
       ahead = run.policy.may_want(1, run.record) ? ahead + 1 : 0;
       run.step(1, [] { return false; });
     }
-    if (tries == 0) continue;  // it may have been chosen before
+    if (tries == 0) continue;  // it may have been chosen in an earlier step
     EXPECT_EQ(ahead, 20);
   }
 }
 
-// In every state, the count is within its limits, and neither a higher acceptance rate nor a smaller batch
-// lowers it.
+// In every state, the number is within its limits. A higher acceptance rate or a smaller batch never lowers
+// it.
 TEST(DraftPolicy, FollowsTheRecordAndTheBatch) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {

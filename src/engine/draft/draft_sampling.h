@@ -1,4 +1,5 @@
-// Sampling of draft tokens of one sequence, with the same randomness as the output tokens that they propose.
+// Samples the draft tokens of one sequence, with the same random numbers as the output tokens that they
+// predict.
 #pragma once
 
 #include "engine/draft/proposer.h"
@@ -10,11 +11,11 @@ namespace octavo {
 
 class DraftSampling {
  public:
-  // drawn: if false, take the likeliest token. same_ids: row i of the logits is token i.
+  // drawn: if false, take the likeliest token. same_ids: row i of the logits is for token i.
   DraftSampling(const Draft& draft, bool drawn, int vocab_size, bool same_ids = true);
   DraftSampling(const DraftSampling&) = delete;
 
-  // Sampling parameters for the token after the draft's text and draft tokens.
+  // Sampling parameters of the token after the draft's text and its draft tokens.
   SampleRow row(const Draft& draft) const;
 
  private:

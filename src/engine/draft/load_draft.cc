@@ -14,11 +14,13 @@
 namespace octavo {
 namespace {
 
-// Tokens of a pass. The number bounds the time that a step waits for draft tokens while a prompt is read.
+// Maximum number of tokens in a pass. While the draft model reads a prompt, a step waits at most for one
+// pass of this size.
 constexpr int kTokensOfPass = 256;
 
-// Number of tokens above which a step's time grows in proportion: about the ratio of arithmetic to memory
-// bandwidth, for weights of two bytes. CPUs are measured instead (engine/load/free_tokens.h).
+// Number of tokens above which a step's time grows in proportion to them. This is about the ratio of
+// arithmetic speed to memory bandwidth, for weights of two bytes. CPUs are measured instead
+// (engine/load/free_tokens.h).
 constexpr int kFreeTokensOnDevice = 256;
 
 }  // namespace
@@ -113,7 +115,7 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                             {.max_tokens = draft.max_tokens,
                              .max_sequences = scheduler.max_num_seqs,
                              .asynchronous = false,
-                             // Passes that read the model's rows differ from those that read its own.
+                             // A pass that reads the model's rows differs from one that reads its own rows.
                              .recorded = false}));
   return draft;
 }
@@ -167,7 +169,8 @@ int usual_free_tokens(const Device& device) {
   return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
-// A head resumes a text only at the beginning of a block, and must then read some of it.
+// A head continues a text only at the beginning of a block, and must read part of the text before it
+// proposes.
 DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
                          const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,

@@ -1,5 +1,5 @@
 // Proposes the tokens that followed the same n-gram earlier in the text (prompt lookup decoding: Saxena,
-// 2023). The proposer needs no model, and pays for answers that quote, repeat or edit their prompt.
+// 2023). It needs no model. It saves time for answers that quote, repeat or edit their prompt.
 #pragma once
 
 #include "engine/draft/options.h"
@@ -12,8 +12,8 @@ class NgramProposer final : public Proposer {
   // `options` must be valid.
   explicit NgramProposer(const NgramOptions& options) : options_(options) {}
 
-  // Takes the tokens after the longest match, and after the latest of equal matches. Past the end of the text
-  // the draft tokens repeat. O(text).
+  // Proposes the tokens after the longest match; of equally long matches, the latest. If the match is
+  // near the end of the text, the draft tokens repeat periodically. Time: O(length of the text).
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t, std::span<const TokenId>, int) override {}
 

@@ -13,22 +13,22 @@
 namespace octavo {
 
 struct NgramOptions {
-  int prompt_lookup_min = 5;  // minimum length of the matching n-gram
-  int prompt_lookup_max = 5;  // maximum length of the matching n-gram
+  int prompt_lookup_min = 5;  // length of the matching n-gram
+  int prompt_lookup_max = 5;  // length of the matching n-gram
 };
 
 struct SuffixOptions {
   int max_tree_depth = 24;          // maximum number of tokens to match, and to propose
-  int max_cached_requests = 10000;  // number of past answers to keep; 0: search only the sequence's own text
-  double max_spec_factor = 1.0;     // maximum draft tokens per matching token
-  double min_token_prob = 0.1;      // minimum probability of a draft token
+  int max_cached_requests = 10000;  // number of past answers to keep; 0: none
+  double max_spec_factor = 1.0;     // maximum number of draft tokens per matching token
+  double min_token_prob = 0.1;      // minimum estimated probability of a draft token
 };
 
 struct DraftModelOptions {
   std::string model = {};             // folder or GGUF file of the draft model
-  std::string quantization = "none";  // quantization of its plain matrices, as EngineOptions::quantization
+  std::string quantization = "none";  // see EngineOptions::quantization
   std::optional<int> max_model_len = {};
-  bool drawn = true;  // draft tokens are sampled like output tokens; false: take the likeliest token
+  bool drawn = true;  // true: sample draft tokens like output tokens; false: take the likeliest token
 };
 
 // A head that proposes from the hidden states of the engine's own model.
@@ -39,15 +39,15 @@ struct HeadOptions {
   bool drawn = true;       // see DraftModelOptions
 };
 
-// Heads that read a hidden state of the engine's model: one for each position of a draft.
+// Heads that read a hidden state of the engine's model. There is one head for each position of a draft.
 struct PlaceHeadOptions {
   enum class Kind : std::uint8_t { medusa, mlp_speculator };
   Kind kind = Kind::medusa;
-  std::string model = {};  // folder of the heads
+  std::string model = {};
   bool drawn = true;       // see DraftModelOptions
 };
 
-// Draft tokens of each sequence while from..to sequences are in a step.
+// Number of draft tokens of each sequence in steps with `from` to `to` sequences.
 struct TokensPerBatchSize {
   int from = 1;
   int to = 1;
@@ -57,7 +57,7 @@ struct TokensPerBatchSize {
 struct SpeculativeOptions {
   std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PlaceHeadOptions> method =
       NgramOptions{};
-  int num_speculative_tokens = 5;                       // maximum draft tokens of a sequence in a step
+  int num_speculative_tokens = 5;                       // maximum per sequence and step
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }

@@ -39,8 +39,8 @@ Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
   return {};
 }
 
-// Sequences with the largest `most` come first: position p of the draft is computed for a prefix of the
-// sequences.
+// Sequences with the largest `most` come first, so that each position of the draft is computed for the
+// first sequences only.
 Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
@@ -57,7 +57,7 @@ Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   return first_ns;
 }
 
-// The text may have grown by more than the last step computed; then there is no row to propose from.
+// If the text has grown by more than the last step computed, there is no row to propose from.
 void PlaceDrafter::take_up(Draft& draft) {
   draft.tokens.clear();
   const auto read = std::ranges::find(read_, draft.sequence, &Read::sequence);
@@ -76,7 +76,7 @@ Result<> PlaceDrafter::begin() {
   return {};
 }
 
-// Non-finite logits end a sequence's draft.
+// Proposes position `place` of all drafts. Non-finite logits end a sequence's draft.
 Result<> PlaceDrafter::draft_place(int place) {
   numbers_.clear();
   rows_.clear();
@@ -101,7 +101,7 @@ Result<> PlaceDrafter::draft_place(int place) {
   return {};
 }
 
-// Valid until the memory is reused.
+// The result is valid until `memory` is used again.
 Result<View> PlaceDrafter::upload(StepMemory& memory, std::span<const std::int32_t> numbers) {
   memory.clear();
   const auto part = memory.add<std::int32_t>(numbers.size());

@@ -86,7 +86,7 @@ EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const
   return options;
 }
 
-// A head for a model whose other layers have windows and separate block tables.
+// Options for a model with windows: its head has separate block tables.
 EngineOptions beside_windows() {
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
   options.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
@@ -130,7 +130,8 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
       options.max_num_batched_tokens = v.tokens;
       options.num_blocks = v.blocks;
-      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;  // two cache groups
+      // the cache has two groups
+      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;
       options.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
@@ -188,8 +189,8 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
   }
 }
 
-// A head's proposals do not depend on the chunks of a prompt or on the source of its KV: the number of
-// accepted draft tokens is equal.
+// The proposals of a head depend neither on the chunks of a prompt nor on the source of its KV. So the
+// number of accepted draft tokens is always the same.
 TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   std::vector<std::int64_t> counts;
   for (const int tokens : {256, 16}) {
@@ -206,8 +207,8 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   EXPECT_EQ(counts[1], counts[3]);
 }
 
-// An asynchronous device matches the CPU. One request at a time, so that step times do not change the number
-// of draft tokens.
+// An asynchronous device gives the same results as the CPU. Only one request runs at a time, so that step
+// times do not change the number of draft tokens.
 TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
@@ -229,7 +230,7 @@ TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
 
 TEST(Speculation, OnADeviceAnswersAreThoseWithoutDrafts) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
-  constexpr int kFew = 3;  // an emulated device is slow
+  constexpr int kFew = 3;  // the emulated device is slow
   EngineOptions options = demo();
   options.model_dir = "tests/data/models/llama";
   options.device = "cuda";
@@ -256,7 +257,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   cases[2].speculation = SpeculativeOptions{
       .method = PlaceHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
       .num_speculative_tokens = 3};
-  bool turn = false;  // by default, recorded and eager steps alternate
+  bool turn = false;  // recorded and eager steps alternate
   for (EngineOptions& options : cases) {
     SCOPED_TRACE(options.model_dir);
     turn = !turn;
@@ -276,7 +277,7 @@ TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
   }
 }
 
-// A model that is its own draft model proposes its own output, greedy or sampled.
+// The model is its own draft model, so it proposes its own output, greedy or sampled.
 TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   EngineOptions options = demo();
   options.speculation = with_draft("models/demo");
@@ -284,8 +285,8 @@ TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   answers_of(*engine, kDraftRequests);
   const EngineStats stats = engine->own_stats();
   EXPECT_GT(accepted(*engine), 0);
-  // The two compute the same numbers in batches of different shapes. Draft tokens after an answer's end are
-  // not used.
+  // The two models compute in batches of different sizes, so a few draft tokens may differ. Draft tokens
+  // after the end of an answer are not used.
   EXPECT_GE(accepted(*engine), stats.draft_tokens * 9 / 10);
 }
 

@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kTree = "speculative_token_tree";
 
-// Reads fields by name; null means not set.
+// Reads fields by name. A field with the value null counts as missing.
 class Fields {
  public:
   explicit Fields(const json::object& config) : config_(config) {}
@@ -54,7 +54,7 @@ class Fields {
     return {};
   }
 
-  // Refuses fields that this method does not have.
+  // Error: there is a field that this method does not have.
   Result<> know_only(std::string_view method, std::initializer_list<std::string_view> names) const {
     constexpr std::array<std::string_view, 3> kCommon = {"method", "num_speculative_tokens",
                                                          "num_speculative_tokens_per_batch_size"};
@@ -95,7 +95,7 @@ Result<SuffixOptions> suffix_options(const Fields& fields, std::string_view) {
   return options;
 }
 
-// Common fields of draft models and heads.
+// Reads the common fields of draft models and heads.
 template <class Options>
 Result<> read_model(const Fields& fields, Options& options) {
   TRY_VOID(fields.text("model", options.model));
@@ -148,7 +148,7 @@ Result<Method> method_of(const Fields& fields, std::string_view name) {
 struct MethodRow {
   std::string_view name;
   Result<Method> (*read)(const Fields&, std::string_view method);
-  // Default of num_speculative_tokens. Methods without one require the field.
+  // Default of num_speculative_tokens; null: the field is required.
   int (*tokens)(const Method&) = nullptr;
 };
 
@@ -168,7 +168,7 @@ constexpr MethodRow kMethods[] = {
     {"mlp_speculator", method_of<place_head_options<PlaceHeadOptions::Kind::mlp_speculator>>},
 };
 
-// vLLM has a name for the predictors of each family, besides: deepseek_mtp.
+// vLLM also has a name for each model family's predictor, such as deepseek_mtp.
 Result<const MethodRow*> find_method(std::string_view name) {
   const std::string_view wanted = name.ends_with("_mtp") ? "mtp" : name;
   const auto found = std::ranges::find(kMethods, wanted, &MethodRow::name);
@@ -182,7 +182,7 @@ Result<const MethodRow*> find_method(std::string_view name) {
                  quoted_text(name));
 }
 
-// A chain of `count` draft tokens in Python's syntax: [(0,), (0, 0), ..]
+// Checks that the tree is a chain of `count` draft tokens, in Python's syntax: [(0,), (0, 0), ..]
 Result<> check_tree(const Fields& fields, int count) {
   std::string tree;
   TRY_VOID(fields.text(kTree, tree));
@@ -200,7 +200,7 @@ Result<> check_tree(const Fields& fields, int count) {
                        count, quoted_text(tree));
 }
 
-// [[from, to, tokens], ..]
+// Reads [[from, to, tokens], ..]
 Result<std::vector<TokensPerBatchSize>> tokens_per_batch_size(const Fields& fields) {
   constexpr std::string_view kName = "num_speculative_tokens_per_batch_size";
   std::vector<TokensPerBatchSize> ranges;

@@ -1,4 +1,5 @@
-// Duration of a step by its number of tokens: running means, interpolated in between.
+// Duration of a step as a function of its number of tokens: running means, with interpolation between
+// them.
 #pragma once
 
 #include <array>
@@ -11,12 +12,13 @@ class StepTimes {
  public:
   static constexpr int kTokensMost = 128;  // larger steps are ignored
 
-  // Adds a step of output tokens and draft tokens, without prompt tokens.
+  // Adds the duration of a step with output tokens and draft tokens, but without prompt tokens.
   void note(int tokens, std::int64_t ns);
   bool knows(int tokens) const {
     return tokens > 0 && tokens <= kTokensMost && ns_[static_cast<std::size_t>(tokens)] > 0;
   }
-  // Outside the known range: the nearest value. 0 if no step is known.
+  // Duration of a step with this number of tokens. Outside the measured range: the nearest value. 0: no
+  // measurement yet.
   std::int64_t of(int tokens) const;
 
  private:

@@ -8,7 +8,8 @@ namespace {
 
 constexpr TokenId kEnd = -1;  // follows each kept answer
 
-// Maximum number of positions to compare, the latest first. Positions of other pairs in the chain count too.
+// Maximum number of positions to compare, the latest first. Positions of other pairs in the list also
+// count.
 constexpr std::size_t kMatchesMax = 64;
 constexpr int kPlacesMax = 256;
 
@@ -20,7 +21,7 @@ Result<std::int64_t> SuffixProposer::propose(std::span<Draft> drafts) {
     own.isolated = draft.isolated;
     while (own.text.size() < draft.text.size()) own.text.append(draft.text[own.text.size()]);
     draft.tokens.clear();
-    if (draft.most <= 0) continue;  // avoids a useless search
+    if (draft.most <= 0) continue;  // no search needed
     best_ = 0;
     propose(own.text, draft);
     if (draft.isolated) continue;
@@ -48,7 +49,7 @@ void SuffixProposer::end(std::uint64_t sequence, std::span<const TokenId> text, 
 // Replaces the draft's tokens if this text leads to better ones.
 void SuffixProposer::propose(const SuffixText& known, Draft& draft) {
   find_matches(known, draft.text);
-  // Tries the longest matches, then adds the next shorter ones, and so on.
+  // Tries the longest matches first, then also the matches that are one token shorter, and so on.
   for (std::size_t count = 0; count < matches_.size();) {
     const int alike = matches_[count].alike;
     while (count < matches_.size() && matches_[count].alike == alike) ++count;
@@ -68,7 +69,7 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::uint32_t place = known.last(text[text.size() - 2], text.back());
   for (int i = 0; i < kPlacesMax && matches_.size() < kMatchesMax && place != SuffixText::kNowhere;
        ++i, place = known.before(place)) {
-    if (place + 1 == known.size()) continue;  // no token follows
+    if (place + 1 == known.size()) continue;  // no token follows the match
     std::size_t alike = 0;
     while (alike < depth && alike <= place &&
            known[place - static_cast<std::uint32_t>(alike)] == text[text.size() - 1 - alike])
@@ -78,8 +79,8 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
 
-// Sets draft_tokens_ to the majority continuation of the first `matches` matches; ties go to the longest and
-// latest match. Returns the expected number of accepted draft tokens.
+// Sets draft_tokens_ to the continuation that most of the first `matches` matches have. If two are equally
+// frequent, the longest and latest match decides. Returns the expected number of accepted draft tokens.
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
   draft_tokens_.clear();
   alive_.clear();

@@ -1,7 +1,7 @@
 // Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix
-// decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens for longer matches and for continuations
-// that occurred more often. The proposer needs no model, and pays for answers that repeat themselves or each
-// other, such as those of agents.
+// decoding: Oliaro et al., NeurIPS 2025). It proposes more tokens after longer matches and for
+// continuations that occurred more often. It needs no model. It saves time if answers repeat themselves or
+// each other, as those of agents do.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class SuffixProposer final : public Proposer {
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
-  // Keeps the answer for other requests, unless its request has a cache salt. At max_cached_requests answers,
-  // or kKeptTokensMax tokens of them, the older half is dropped.
+  // Keeps the answer for other requests, unless its request has a cache salt. When there are
+  // max_cached_requests answers, or kKeptTokensMax tokens of answers, the older half is dropped.
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
 
   static constexpr std::uint32_t kKeptTokensMax = 1 << 20;
@@ -31,7 +31,8 @@ class SuffixProposer final : public Proposer {
     SuffixText text;
     bool isolated = false;
   };
-  // A position in a text that matches the end of a sequence, and the number of matching tokens before it.
+  // A position in a text that matches the end of the sequence, and the number of matching tokens before
+  // it.
   struct Match {
     std::uint32_t place = 0;
     int alike = 0;
@@ -42,14 +43,15 @@ class SuffixProposer final : public Proposer {
   double follow(const SuffixText& known, std::size_t matches, int most);
 
   SuffixOptions options_;
-  std::unordered_map<std::uint64_t, Own> own_;  // by sequence
+  std::unordered_map<std::uint64_t, Own> own_;  // key: id of the sequence
   SuffixText young_, old_;                      // kept answers, each followed by kEnd
   int young_answers_ = 0;
 
-  std::vector<Match> matches_;                  // scratch: longest first
-  std::vector<std::uint32_t> alive_;            // scratch: positions that the draft tokens so far follow
-  std::vector<TokenId> draft_tokens_;           // scratch
-  std::vector<std::pair<TokenId, int>> votes_;  // scratch
+  std::vector<Match> matches_;                  // scratch memory, longest matches first
+  std::vector<std::uint32_t> alive_;            // scratch memory: positions that match all draft tokens so
+                                                // far
+  std::vector<TokenId> draft_tokens_;           // scratch memory
+  std::vector<std::pair<TokenId, int>> votes_;  // scratch memory
   double best_ = 0;                             // expected number of accepted tokens of the draft
 };
 

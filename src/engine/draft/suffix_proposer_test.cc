@@ -20,7 +20,7 @@ Text propose(SuffixProposer& proposer, const Text& text, std::uint64_t sequence 
   return draft.tokens;
 }
 
-// A sequence with this output that ends.
+// Ends a sequence with this output.
 void say(SuffixProposer& proposer, const Text& text, int prompt_tokens, bool isolated = false) {
   propose(proposer, text, 1000, 1, isolated);
   proposer.end(1000, text, prompt_tokens);
@@ -43,7 +43,7 @@ TEST(SuffixProposer, DraftsAsManyAsCameBeforeAlike) {
 }
 
 TEST(SuffixProposer, FollowsTheMajorityAsFarAsItIsLikely) {
-  // After 1 2 came 3 twice and 4 once; after 1 2 3 came 5 once and 6 once.
+  // In this text, 3 follows "1 2" twice and 4 follows it once; 5 and 6 each follow "1 2 3" once.
   const Text text = {1, 2, 3, 5, 0, 1, 2, 3, 6, 7, 1, 2, 4, 8, 1, 2};
   SuffixProposer any({.max_spec_factor = 2, .min_token_prob = 0});
   EXPECT_THAT(propose(any, text), ElementsAre(3, 6, 7, 1));
@@ -97,7 +97,8 @@ TEST(SuffixProposer, AnAnswerTooLongToKeepIsLeftOut) {
   EXPECT_THAT(propose(proposer, {-2, 50, 51}), IsEmpty());
 }
 
-// Random texts of few tokens: each proposal followed the same suffix before, in one of the texts.
+// In random texts with few different tokens, each proposal must have followed the same suffix earlier in
+// one of the texts.
 TEST(SuffixProposer, DraftsWhatHasFollowed) {
   std::mt19937 random(4);
   SuffixProposer proposer({.max_cached_requests = 1000, .max_spec_factor = 3});

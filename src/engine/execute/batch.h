@@ -1,4 +1,4 @@
-// The work of one step as flat arrays: pack() makes it from a plan, and an executor runs it.
+// The work of one step as flat arrays. pack() makes them from a plan, and an executor runs them.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 namespace octavo {
 
 struct Batch {
-  // [tokens]
-  std::vector<std::int32_t> ids;  // 0 if pending
+  // Shape of these arrays: [tokens].
+  std::vector<std::int32_t> ids;  // token ids; 0 if the token is in `pending`
   std::vector<std::int32_t> positions;
-  std::vector<std::int32_t> types;  // 1: second text of a prompt
+  std::vector<std::int32_t> types;  // token types; 1: second text of a prompt
   GridPositions
-      axes{};  // positions beside grid images; empty: `positions` on each axis. Not filled by pack()
+      axes{};  // positions on the axes of grid images; empty: `positions`. Not filled by pack()
 
-  // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
-  // this step.
+  // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s. After this step its cache
+  // contains lengths[s] tokens.
   std::vector<std::int32_t> query_starts;  // [sequences + 1]
   std::vector<std::int32_t> lengths;       // [sequences]
   std::vector<SequenceId> sequences;       // [sequences]
-  std::vector<std::int32_t> state_slots;   // [sequences]: slot of the state
+  std::vector<std::int32_t> state_slots;   // [sequences]: slot of the recurrent state
   std::vector<std::int32_t> state_copies;  // [tokens]: StatePlan::copies; empty: none
-  // Copy of one sequence's state between the slots of running sequences and those of saved states.
+  // Copy of one sequence's state, between a slot of a running sequence and a slot of a saved state.
   struct StateCopy {
     std::int32_t from;
     std::int32_t to;
@@ -34,14 +34,14 @@ struct Batch {
   std::vector<StateCopy> saved_states;     // after the step
   std::vector<std::int32_t> adapters;  // [sequences]: slots of LoRA adapters; -1: none. Not filled by pack()
 
-  // Token whose id the step in flight is still sampling.
+  // A token whose id the step in flight is still sampling.
   struct Pending {
     std::int32_t token;
     std::int32_t sequence;
   };
   std::vector<Pending> pending;
 
-  // Tokens for rows [row, row + count) of an encoded image (MediaEncoder::begin_media).
+  // Tokens whose inputs are the rows [row, row + count) of an encoded image (MediaEncoder::begin_media).
   struct Image {
     std::int32_t token;
     std::int32_t count;
@@ -50,8 +50,8 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], for models with cross attention: slot of the sound or prompt (MediaEncoder::begin_media).
-  // Not filled by pack()
+  // [sequences], only for models with cross attention: slot of the sound or prompt
+  // (MediaEncoder::begin_media). Not filled by pack()
   std::vector<std::int32_t> sources;
 
   struct Group {
@@ -67,8 +67,8 @@ struct Batch {
 // Writes the plan into `batch`, whose memory is reused in each step.
 void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch);
 
-// Batch for measurements: new texts with the given numbers of tokens, arbitrary ids, and blocks and states 0,
-// 1, ...
+// Batch for measurements: new sequences with the given numbers of tokens and with arbitrary ids. They
+// use blocks and states 0, 1, ...
 Batch new_texts(std::span<const int> tokens, int group_count, int block_size, int vocab);
 
 }  // namespace octavo

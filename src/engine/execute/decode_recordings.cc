@@ -7,10 +7,11 @@
 namespace octavo {
 namespace {
 
-// Above this number of sequences, a step takes longer than its launches.
+// Steps with more sequences take longer than their launches, so they need no recording.
 constexpr int kMost = 512;
 
-// Matrix products work on 16 or 64 rows at a time, so padding up to a multiple costs little.
+// Next size of a recording. Matrix products work on 16 or 64 rows at a time, so padding to a multiple costs
+// little.
 int after(int size) {
   if (size < 16) return 2 * size;
   return size + (size < 64 ? 16 : 32);

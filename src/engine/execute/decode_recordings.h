@@ -1,6 +1,6 @@
-// Recordings of decoding steps (CUDA graphs): one launch replaces hundreds, which a host cannot enqueue as
-// fast as a device runs them. A few step sizes have a recording; a step with fewer sequences is padded to the
-// next size.
+// Recordings of decoding steps (CUDA graphs): one launch replaces hundreds of launches, which the host
+// enqueues more slowly than the device runs them. A few step sizes have a recording; a step with fewer
+// sequences is padded to the next size.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,18 @@ class DecodeRecordings {
   // most: maximum number of tokens and sequences in a step. 0 disables recordings.
   explicit DecodeRecordings(int most);
 
-  // Ascending.
+  // Sizes that have a recording, ascending.
   const std::vector<int>& sizes() const { return sizes_; }
 
-  // The size to which this step is padded. 0: run it without a recording. This holds for steps that do more
-  // than decode one token per sequence, and for steps above all sizes.
+  // Size to which this step is padded. 0: run the step without a recording, because it does more than
+  // decode one token per sequence, or is above all sizes.
   int size_of(const Batch& batch) const;
 
-  // Runs the work of a step of this size. The first call runs it directly, which loads the kernels. The
-  // second call records it, and later calls replay it.
+  // Runs the work of a step of this size. The first call runs it directly, because this loads the
+  // kernels. The second call records it, and later calls replay the recording.
   void run(Stream& stream, int size, const std::function<void()>& work);
 
-  // Drops all recordings, because memory that they use is freed. No recording may be running.
+  // Drops all recordings, because the memory that they use will be freed. No recording may be running.
   void forget();
 
  private:

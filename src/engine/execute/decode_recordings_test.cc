@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// A stream that records its calls.
+// A stream that lists its calls.
 class FakeStream final : public Stream {
  public:
   void synchronize() override {}
@@ -27,7 +27,6 @@ class FakeStream final : public Stream {
   bool recording_ = false;
 };
 
-// Sequences with the given numbers of tokens.
 Batch batch_of(const std::vector<int>& counts) {
   Batch batch;
   batch.query_starts = {0};
@@ -79,7 +78,7 @@ TEST(DecodeRecordings, ASizeRunsOnceIsRecordedOnceAndReplayedFromThenOn) {
   EXPECT_EQ(stream.launched_in_recording, 1);
   EXPECT_EQ(stream.recorded, 1);
   EXPECT_EQ(stream.replayed, 4);
-  recordings.run(stream, 4, work);  // another size starts anew
+  recordings.run(stream, 4, work);  // another size begins with a direct run
   EXPECT_EQ(stream.launched, 2);
   EXPECT_EQ(stream.replayed, 4);
 }

@@ -1,12 +1,14 @@
-// Interface that runs steps: the forward pass and the sampling of one engine, on one device or several ranks.
+// Interface that runs the steps of one engine, on one device or on several ranks: forward pass and
+// sampling.
 //
 //   forward(batch)   enqueue the forward pass
-//   sample(rows)     enqueue the choice of tokens from its logits
+//   sample(rows)     enqueue the sampling of tokens from its logits
 //   collect()        wait for the oldest sampled step and return its tokens
-//   pool()           in place of both, for models that do not generate: vectors of sequences or tokens
+//   pool()           replaces sample() and collect() for models that do not generate; returns vectors
+//                    of sequences or tokens
 //
-// forward and sample are two calls so that the host can work in between: it commits the step before and fills
-// grammar masks. A host backend does the work inside the calls.
+// forward and sample are two calls so that the host can work between them: it commits the previous step
+// and fills grammar masks. A host backend computes during the calls.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +31,12 @@ namespace octavo {
 // Maximum number of encoded media tokens in memory: the longest prompt, or several conversations.
 inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
 
-// LoRA adapters in memory, each in a slot that Batch::adapters names.
+// LoRA adapters in memory. Each is in a slot; Batch::adapters contains slots.
 class AdapterSlots {
  public:
   // Reads an adapter's folder; any thread. Errors: see AdapterReader.
   virtual Result<AdapterFile> read_adapter(const std::string& directory) const = 0;
-  // Adds to the adapter in a slot. Error: not enough memory.
+  // Adds these matrices to the adapter in a slot. Error: not enough memory.
   virtual Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) = 0;
   virtual void drop_adapter(int slot) = 0;
 
@@ -57,36 +59,35 @@ class MediaEncoder {
   ~MediaEncoder() = default;
 };
 
-// Blocks of the KV cache as bytes, which leave it and enter it.
+// Copies blocks of the KV cache, as bytes, out of the cache and into it.
 class BlockExchange {
  public:
   // Format of exported blocks. Error (unsupported): why blocks cannot leave this engine.
   virtual Result<BlockFormat> block_format() const = 0;
-  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step
-  // writes (export) or uses (import) meanwhile.
+  // Copies a piece in BlockFormat, format.bytes long. Any thread. Meanwhile no step may write the
+  // exported block or state, or use the imported one.
   virtual void export_piece(KvPlace place, std::span<std::byte> out) const = 0;
   virtual void import_piece(KvPlace place, std::span<const std::byte> bytes) = 0;
   // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
   virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
   // True if the cache is in host memory.
   virtual bool in_host_memory() const { return true; }
-  // Blocks in their native layout, for engines with an equal layout.
+  // The blocks in their native layout, for engines with the same layout.
   virtual NativeBlocks native_blocks() { return {}; }
 
  protected:
   ~BlockExchange() = default;
 };
 
-// Steps in lock step with other engines that share experts (model/blocks/expert_exchange.h). While an engine
-// computes a step, the others compute one as well, or assist.
+// Steps at the same time as other engines that share experts (model/blocks/expert_exchange.h). While one
+// engine computes a step, the others compute one as well, or assist it.
 class LockStep {
  public:
-  // Connections to the other engines.
   virtual std::vector<int> engine_sockets() const = 0;
-  // True if another engine has begun a step that this engine has not. False: arms the watch, unless no
-  // further step is possible.
+  // True if another engine has begun a step, and this engine has not. False: `watch` will report such a
+  // step, unless no further step is possible.
   virtual bool is_called(ArrivalWatch& watch) = 0;
-  // Computes this engine's experts in that step. Error: as of Executor::forward().
+  // Computes this engine's experts in that step. Error: as in Executor::forward().
   virtual Result<> assist() = 0;
 
  protected:
@@ -97,27 +98,28 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // True when the next forward may be enqueued before the last step is collected: the tokens it is still
-  // sampling are then listed in Batch::pending.
+  // True if the next forward() may be enqueued before the last step is collected. Batch::pending then
+  // lists the tokens that the last step is still sampling.
   virtual bool asynchronous() const = 0;
-  // Pipeline stages: n forward passes may be enqueued before the first of them is sampled and collected. More
-  // than one: not asynchronous.
+  // Number of pipeline stages: this number of forward passes may be enqueued before the first one is
+  // sampled and collected. If it is above 1, asynchronous() is false.
   virtual int stages() const { return 1; }
   int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
 
-  // Errors of all three: the device failed for good.
+  // Errors of forward(), sample() and collect(): the device failed permanently.
   virtual Result<> forward(const Batch& batch) = 0;
 
   // Row i samples from the logits of the batch's token tokens[i]. The rows' pointers are read during the
-  // call. There may be no rows.
+  // call. `rows` may be empty.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // One entry for each row, in order; valid until the next sample().
+  // Waits for the oldest sampled step. Returns one token per row; valid until the next sample().
   virtual Result<std::span<SampledToken>> collect() = 0;
 
-  // True for a model with a head: forward() gets whole prompts, and pool() replaces sample() and collect().
-  // For each i it returns the output of head heads[i] (ModelSpec::head_at) for the batch's tokens [starts[i],
-  // starts[i + 1]). Valid until the next forward().
+  // True for a model with a head: forward() gets whole prompts, and pool() replaces sample() and
+  // collect().
+  // pool() applies head heads[i] (ModelSpec::head_at) to the batch's tokens [starts[i], starts[i + 1]), for
+  // each i. The result is valid until the next forward().
   virtual bool pools() const { return false; }
   virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
     return failure(ErrorCode::unsupported, "this executor only samples tokens: it cannot pool");
@@ -125,17 +127,17 @@ class Executor {
 
   // Null: LoRA adapters are not supported.
   virtual AdapterSlots* adapters() { return nullptr; }
-  // Null: the model has no images, sound or cross attention.
+  // Null: the model reads no images and no sound, and has no cross attention.
   virtual MediaEncoder* media_encoder() { return nullptr; }
 
-  // Null: KV blocks do not leave this device.
+  // Null: KV blocks cannot leave this device.
   virtual BlockExchange* block_exchange() { return nullptr; }
 
   // Null: the engine's steps do not depend on other engines.
   virtual LockStep* lock_step() { return nullptr; }
 
-  // Frees the cache's memory and contents; nothing may be using it. Later steps allocate it again. Error
-  // (unsupported): this device keeps the memory.
+  // Frees the cache's memory and contents; no step may use them. Later steps allocate the memory again.
+  // Error (unsupported): this device keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device cannot free the memory of its KV cache");
   }

@@ -44,7 +44,7 @@ void ExpertBalancer::before_step() {
     forget();
     steps_ = 0;
   } else if (steps_ == options_.step_interval - options_.window_size) {
-    forget();  // only the last window before a plan counts
+    forget();  // only the last window before a plan is counted
   }
   ++steps_;
   while (moving_ < next_.size()) {
@@ -53,8 +53,8 @@ void ExpertBalancer::before_step() {
   }
 }
 
-// Rank 0 decides, so that rounding differences between ranks do not matter. A layer stays unchanged if the
-// plan does not reduce the load of its heaviest rank.
+// Rank 0 plans for all ranks, so that rounding differences between ranks have no effect. A layer stays
+// unchanged if the plan does not reduce the load of its busiest rank.
 void ExpertBalancer::plan() {
   next_.clear();
   double now = 0, then = 0;

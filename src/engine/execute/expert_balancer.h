@@ -1,5 +1,6 @@
-// Balances experts among the ranks of a stage at run time. A balancer counts tokens, plans, and moves experts
-// between two steps. Each rank has one; all count the same steps, and those of one stage act together.
+// Balances experts among the ranks of a stage at run time. A balancer counts tokens, plans, and moves
+// experts between two steps. Each rank has a balancer. All balancers count the same steps; those of one
+// stage plan and move together.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ namespace octavo {
 
 class ExpertBalancer {
  public:
-  // group: ranks that share the model's layers. Both arguments live longer. Collective. Errors: unsupported,
-  // a layer with experts in several formats; not enough memory for arriving experts.
+  // group: ranks that share the model's layers. model and group must live longer. Collective. Errors:
+  // unsupported, a layer whose experts have several formats; not enough memory for the experts that arrive.
   static Result<std::unique_ptr<ExpertBalancer>> create(const ExpertBalancing& options, const Model& model,
                                                         ProcessGroup& group);
 
-  // Call on all ranks before each forward pass. Moves experts if the plan says so. The group reports
+  // Call on all ranks before each forward pass. Moves experts if the plan says so. `group` reports
   // failures.
   void before_step();
 
@@ -33,9 +34,9 @@ class ExpertBalancer {
   const ExpertBalancing options_;
   ProcessGroup& group_;
   std::vector<ExpertSpread*> layers_;  // layers of this stage
-  std::vector<ExpertPlacement> next_;  // current plan, by layer; layers before moving_ are done
+  std::vector<ExpertPlacement> next_;  // current plan, by layer; layers below moving_ are done
   std::size_t moving_ = 0;
-  std::int64_t steps_ = 0;  // since the last plan
+  std::int64_t steps_ = 0;  // number of steps since the last plan
   Buffer staging_;
 };
 

@@ -1,4 +1,4 @@
-// LoRA adapters in an executor's memory, and those that a step uses.
+// LoRA adapters in an executor's memory, and the adapters that the current step uses.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ class LocalAdapters final : public AdapterSlots {
   Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int slot) override;
 
-  // Indices of tokens or rows with an adapter, sorted by adapter.
+  // Tokens or rows that have an adapter, sorted by adapter.
   struct Sorted {
-    std::vector<const Adapter*> adapters;  // adapters in use
-    // [adapters + 1]: adapters[i] has numbers[starts[i]] to numbers[starts[i + 1] - 1]
+    std::vector<const Adapter*> adapters;
+    // [adapters + 1]: adapters[i] applies to the items numbers[starts[i]] to numbers[starts[i + 1] - 1]
     std::vector<std::int32_t> starts;
     std::vector<std::int32_t> numbers;
   };
-  // Begins a step: sorts its tokens. False: it has no adapter.
+  // Begins a step: sorts its tokens by adapter. False: no token of the step has an adapter.
   bool begin_step(const Batch& batch);
-  const Sorted& tokens() const { return tokens_; }  // tokens of the step
-  // Sorts rows of the step by the tokens that they belong to. Valid until the next call.
+  const Sorted& tokens() const { return tokens_; }
+  // Sorts rows of the step by the adapters of these tokens. Valid until the next call.
   const Sorted& sort_rows(std::span<const std::int32_t> tokens, const StepPlans& plans);
 
  private:
@@ -46,9 +46,9 @@ class LocalAdapters final : public AdapterSlots {
 
   Backend& backend_;
   std::optional<AdapterReader> reader_;
-  std::vector<Adapter> adapters_;             // by slot
-  std::vector<std::int32_t> sequence_slots_;  // of the step's sequences; empty without adapters
-  std::vector<std::int32_t> item_slots_;      // of the items being sorted; -1: no adapter
+  std::vector<Adapter> adapters_;             // index: slot
+  std::vector<std::int32_t> sequence_slots_;  // adapter slot of each sequence; empty: no adapters
+  std::vector<std::int32_t> item_slots_;      // adapter slots of the items being sorted; -1: no adapter
   Sorted tokens_, rows_;
 };
 

@@ -1,4 +1,4 @@
-// The memory of a LocalExecutor: workspaces, the KV cache, and what later steps will allocate.
+// Memory of a LocalExecutor: workspaces, the KV cache, and an estimate of later allocations.
 #include <algorithm>
 
 #include "base/log.h"
@@ -7,8 +7,8 @@
 namespace octavo {
 namespace {
 
-// Minimum number of logit rows computed at a time. More rows need fewer passes over the output matrix and
-// more memory: a row with 256k vocabulary entries takes 1 MiB.
+// Minimum number of logit rows computed at a time. With more rows, the output matrix is read less often,
+// but more memory is needed: with a vocabulary of 256k, a row takes 1 MiB.
 constexpr int kLogitRows = 256;
 
 int logit_rows(const LocalExecutorOptions& options) {
@@ -64,7 +64,7 @@ Result<> LocalExecutor::allocate() {
                                     .states = layout_.state_floats > 0,
                                     .images = media_ && media_->has_rows(),
                                     .adapters = adapters});
-  // Allocates the maximum size, because recordings keep the addresses.
+  // Allocates the maximum size, because recordings contain the addresses.
   const auto tokens = static_cast<std::size_t>(options_.max_tokens);
   const auto sequences = static_cast<std::size_t>(options_.max_sequences);
   TRY_VOID(inputs_->begin(tokens, sequences, backend_));
@@ -75,7 +75,7 @@ Result<> LocalExecutor::allocate() {
   return logit_rows_.reserve(static_cast<std::size_t>(rows), columns, adapters, backend_);
 }
 
-// The KV of padding goes to a separate block that no query reads.
+// Padding tokens write their KV to a separate block that no query reads.
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
   blocks_ = blocks;
   if (options_.expert_balancing.enabled) {
@@ -104,7 +104,7 @@ Result<> LocalExecutor::rehearse() {
   TRY_VOID(rehearse_step(texts));
   TRY_VOID(rehearse_step(decoding));
   const std::int64_t before = available();
-  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // recorded by this run
+  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // the second run records the step
   recording_bytes_ = std::max<std::int64_t>(before - available(), 0);
   recordings_.forget();
   cache_ = {};
@@ -114,7 +114,7 @@ Result<> LocalExecutor::rehearse() {
   return {};
 }
 
-// Uses every sampler feature except penalties, whose memory grows with the text.
+// Uses every feature of the sampler except penalties, whose memory grows with the text.
 Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
   const int vocab = static_cast<int>(model_->spec.vocab);
   const Batch batch = new_texts(texts, static_cast<int>(layout_.groups.size()), layout_.block_size, vocab);
@@ -161,8 +161,8 @@ Result<> LocalExecutor::release_cache() {
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
-  // Estimate without rehearse(), and of the memory that it does not use: code for other numbers of rows,
-  // masks, histories.
+  // Estimates. kRecordingsAndCode: if rehearse() has not run. kRest: for memory that rehearse() does not
+  // use, such as code for other numbers of rows, masks and histories.
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t media = media_ ? media_->later_bytes(model_->max_model_len) : 0;
   const std::int64_t own =

@@ -1,5 +1,5 @@
-// The executor on the CUDA backend beside the one on the CPU: prompt, decoding, and sampling with all data
-// that goes to the device. Builds without CUDA use an emulation, whose device memory the host cannot read.
+// Compares the executor on CUDA with the one on the CPU: prompt, decoding, and sampling with all data that
+// is sent to the device. Builds without CUDA use an emulation whose device memory the host cannot read.
 #include "engine/execute/local_executor.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ SamplingParams params() {
   return p;
 }
 
-// One sequence's tokens [begin, end) as a batch; its blocks are 1, 2, ...
+// Tokens [begin, end) of one sequence as a batch; its blocks are 1, 2, ...
 Batch batch_of(const std::vector<TokenId>& ids, int begin, int groups) {
   const int end = static_cast<int>(ids.size());
   Batch batch;
@@ -49,7 +49,7 @@ Batch batch_of(const std::vector<TokenId>& ids, int begin, int groups) {
   return batch;
 }
 
-// In f32, where the two differ only by their order of sums.
+// Uses f32, so that the two executors differ only in the order of additions.
 std::vector<SampledToken> generate(Backend backend, const std::string& name) {
   auto model =
       Model::load("tests/data/models/" + name, backend, {.dtype = ModelDType::float32, .threads = 2}).value();
@@ -82,8 +82,8 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
 }
 
 #ifdef OCTAVO_CUDA_EMULATED
-// The host enqueues work and waits only for the ids of the previous step. So the device's work is unfinished
-// after every call except collect(), and after collect() the next forward pass is unfinished.
+// The host waits only for the ids of the previous step. So after every call except collect(), work of the
+// device is unfinished. After collect(), the next forward pass is unfinished.
 TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   namespace device = cuda::emulated;
   Backend backend = make_cuda_backend().value();
@@ -106,7 +106,7 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   };
   EXPECT_TRUE(executor->forward(batch_of(ids, 0, 1)));
   sample(kPrompt - 1);
-  for (int step = 1; step < 10; ++step) {  // some run directly, one is recorded, the others are replayed
+  for (int step = 1; step < 10; ++step) {  // direct runs, then a recording, then replays
     ids.push_back(0);
     Batch batch = batch_of(ids, static_cast<int>(ids.size()) - 1, 1);
     batch.pending = {{0, 0}};
@@ -124,8 +124,7 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   }
 }
 
-// Late allocations of steps exist before the cache size is measured. Only recordings come later, and their
-// size is known by then.
+// When the cache size is chosen, all late allocations have happened except recordings, whose size is known.
 TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {
   Backend backend = make_cuda_backend().value();
   auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();

@@ -30,7 +30,7 @@ Result<std::unique_ptr<LocalMedia>> LocalMedia::create(const Model& model, const
   return media;
 }
 
-// Encodes a sound or a prompt at once.
+// Encodes a source (a sound or a prompt for cross attention) at once.
 Result<> LocalMedia::begin_media(int slot, const MediaPart& part) {
   if (sources_) {
     sources_->encode(slot, part);
@@ -49,7 +49,7 @@ bool LocalMedia::advance_media(int rows) {
   return true;
 }
 
-// A step in flight may still read it.
+// A step in flight may still read the rows, so the stream must finish first.
 void LocalMedia::drop_media(int slot) {
   if (sources_) return;
   backend_.stream->synchronize();

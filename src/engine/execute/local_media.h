@@ -1,4 +1,5 @@
-// Encoded images, sounds and prompts in an executor's memory, and those that a step reads.
+// Encoded images, sounds and prompts in an executor's memory, and the part of them that the current step
+// reads.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace octavo {
 
 class LocalMedia final : public MediaEncoder {
  public:
-  // Null: the model has no images, sound or cross attention. Errors: see the encoders.
+  // Null: the model reads no images and no sound, and has no cross attention. Errors: see the encoders.
   static Result<std::unique_ptr<LocalMedia>> create(const Model& model, const CacheLayout& layout,
                                                     Backend& backend, int max_tokens, int max_sequences);
 
@@ -25,14 +26,14 @@ class LocalMedia final : public MediaEncoder {
   bool advance_media(int rows) override;
   void drop_media(int slot) override;
 
-  // Maximum memory of encoded parts, and of workspaces that are not allocated yet.
+  // Maximum memory of encoded parts, and of workspaces that are not allocated yet, in bytes.
   std::int64_t later_bytes(int max_model_len) const;
   // Bytes of the layers' keys and values for one sound or prompt; 0 without cross attention.
   std::int64_t source_bytes() const { return sources_ ? sources_->place_bytes() : 0; }
   Result<> allocate_sources(std::int64_t slots);
 
   bool has_rows() const { return rows_ != nullptr; }
-  // Finds the rows of the step's images, and writes their numbers to the inputs.
+  // Finds the rows of the step's images, and writes their row numbers to the inputs.
   void place(const Batch& batch, StepInputs& inputs);
   std::span<const ImageRows> images() const { return step_; }
   // Plans the step's cross attention, if the model has it.
@@ -43,9 +44,9 @@ class LocalMedia final : public MediaEncoder {
   explicit LocalMedia(Backend& backend) : backend_(backend) {}
 
   Backend& backend_;
-  std::unique_ptr<RowEncoder> rows_;        // models with images or sound in prompts
-  std::unique_ptr<SourceEncoder> sources_;  // models with cross attention
-  std::vector<Buffer> encoded_;             // by slot: rows of a part
+  std::unique_ptr<RowEncoder> rows_;        // null: prompts contain no images or sound
+  std::unique_ptr<SourceEncoder> sources_;  // null: the model has no cross attention
+  std::vector<Buffer> encoded_;             // index: slot
   std::size_t begun_ = 0;                   // slot of the part being encoded
   std::vector<ImageRows> step_;
 };

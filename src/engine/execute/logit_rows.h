@@ -1,5 +1,5 @@
-// The rows of a step's logits, or of a head's outputs, that are computed at a time: their numbers on the
-// device and the memory of their results.
+// The rows for which a step computes logits, or outputs of a head, at the same time: their row numbers
+// on the device, and the memory of the results.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ namespace octavo {
 
 class LogitRows {
  public:
-  // columns: maximum of a row. adapters: slots of LoRA adapters; 0: disabled. Error: not enough memory.
+  // columns: maximum length of a row. adapters: number of slots of LoRA adapters; 0: disabled. Error:
+  // not enough memory.
   Result<> reserve(std::size_t rows, std::size_t columns, std::size_t adapters, Backend& backend);
 
   std::size_t most() const { return most_; }
 
   struct Uploaded {
-    View rows, by_adapter, adapter_starts;  // the latter two as in LocalAdapters::Sorted
+    View rows, by_adapter, adapter_starts;  // by_adapter, adapter_starts: as in LocalAdapters::Sorted
   };
   // Valid until the next call.
   Result<Uploaded> upload(Backend& backend, std::span<const std::int32_t> rows,

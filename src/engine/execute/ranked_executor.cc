@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-// Commands of rank 0 to the other ranks, which run them in order.
+// Commands of rank 0 to the other ranks, which run them in the order of arrival.
 namespace order {
 struct AllocateCache {
   std::int64_t blocks = 0, state_slots = 0;
@@ -54,12 +54,11 @@ using Any = std::variant<AllocateCache, Forward, Assist, Logits, PutAdapter, Dro
                          AdvanceMedia, DropMedia, ReleaseCache, End>;
 }  // namespace order
 
-// Location of a rank's blocks for rank 0.
+// Location of another rank's blocks, as rank 0 needs it to open them.
 struct CacheSegment {
   std::int64_t process = 0, descriptor = 0;
 };
 
-// Collects the segments of all ranks on all ranks.
 std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks) {
   const CacheSegment mine{getpid(), own.cache().segment().fd()};
   std::vector<CacheSegment> all(static_cast<std::size_t>(ranks.layout().size()));
@@ -88,7 +87,8 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   return executor;
 }
 
-// Skips the check during a step, which detects a lost rank by itself and reports it to its requests.
+// During a step there is no check, because the step itself detects a lost rank and reports it to its
+// requests.
 void RankedExecutor::look_on(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
@@ -187,30 +187,30 @@ Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t
   return own_->pool(starts, heads);
 }
 
-// Sends the whole adapter; each rank takes its part.
+// Sends the whole adapter to all ranks; each rank takes its part.
 Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
   TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
   return own_->adapters()->put_adapter(place, changes);
 }
 
 void RankedExecutor::drop_adapter(int place) {
-  (void)or_end(tell<order::DropAdapter>(place));  // otherwise the next step reports the error
+  (void)or_end(tell<order::DropAdapter>(place));  // if this fails, the next step reports the error
   own_->adapters()->drop_adapter(place);
 }
 
-// Every rank encodes it, because every rank's steps use the result.
+// Every rank encodes the part, because every rank's steps use the result.
 Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
   TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
   return own_->media_encoder()->begin_media(place, part);
 }
 
 bool RankedExecutor::advance_media(int rows) {
-  (void)or_end(tell<order::AdvanceMedia>(rows));  // otherwise the next step reports the error
+  (void)or_end(tell<order::AdvanceMedia>(rows));  // if this fails, the next step reports the error
   return own_->media_encoder()->advance_media(rows);
 }
 
 void RankedExecutor::drop_media(int place) {
-  (void)or_end(tell<order::DropMedia>(place));  // otherwise the next step reports the error
+  (void)or_end(tell<order::DropMedia>(place));  // if this fails, the next step reports the error
   own_->media_encoder()->drop_media(place);
 }
 
@@ -221,7 +221,7 @@ Result<> RankedExecutor::release_cache() {
 
 namespace {
 
-// A rank other than 0: follows rank 0's commands until End or an error.
+// A rank other than 0. It runs rank 0's commands until End or an error.
 class Follower {
  public:
   Follower(LocalExecutor& own, Ranks& ranks)
@@ -237,7 +237,7 @@ class Follower {
   }
   Result<> run(order::Forward& forward) {
     if (!last_stage_ || !pipelines_) return own_.forward(forward.batch);
-    waiting_.push_back(std::move(forward.batch));  // until rank 0 computes the batch, too
+    waiting_.push_back(std::move(forward.batch));  // until rank 0 computes the batch
     return {};
   }
   Result<> run(const order::Assist&) { return own_.assist(); }
@@ -269,7 +269,7 @@ class Follower {
   LocalExecutor& own_;
   Ranks& ranks_;
   const bool last_stage_, pipelines_;
-  std::deque<Batch> waiting_;  // same as rank 0's
+  std::deque<Batch> waiting_;  // the same batches as in rank 0's waiting_
 };
 
 }  // namespace

@@ -16,18 +16,18 @@
 namespace octavo {
 namespace {
 
-// Timeouts. The sums of a layer follow each other quickly; a stage, or another engine, may compute a whole
-// prompt before its next message.
+// Timeouts. Within a layer, messages follow each other quickly. A stage or another engine may compute a
+// whole prompt before its next message.
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-// Processes of other engines are started at the same time, or end and restart when this one has.
+// All engines start at the same time; if this one has ended, the others also end and restart.
 constexpr int kMeetEnginesS = 300;
-constexpr int kStagesMax = 16;  // each has a step in flight: SchedulerOptions::max_steps_in_flight
-// Usual maximum output of a stage for one token.
+constexpr int kStagesMax = 16;  // each stage has a step in flight: SchedulerOptions::max_steps_in_flight
+// Usual maximum size of a stage's output for one token.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
-// Result of a rank's start.
+// Result of a rank's start, which the ranks send to each other.
 struct Greeting {
   bool ready = true;
   ErrorCode code = ErrorCode::internal;
@@ -45,7 +45,7 @@ Greeting greeting_of(const Result<>& ready) {
   return greeting;
 }
 
-// No data is expected, so a readable socket means that the peer has closed it.
+// A readable socket means that the peer has closed it, because no data is expected.
 bool is_gone(int socket) {
   pollfd readable{socket, POLLIN, 0};
   return poll(&readable, 1, 0) != 0;
@@ -188,7 +188,6 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
   return ranks;
 }
 
-// Starts ranks 1 to count - 1.
 Result<> Ranks::start_children(int count, const std::vector<std::string>& command,
                                std::span<const int> shared) {
   for (int rank = 1; rank < count; ++rank) {
@@ -208,7 +207,6 @@ HostGroupsOptions Ranks::on_this_host() {
           .handed_on_bytes = handed_on_bytes_};
 }
 
-// Connects to the ranks of other hosts.
 Result<> Ranks::connect(const EngineOptions& options) {
   if (options.mpi) {
     TRY(transport_, open_mpi_transport());
@@ -265,7 +263,8 @@ Result<> Ranks::check() {
   return {};
 }
 
-// Between steps, only rank 0 knows when the next step comes.
+// Between steps, the other ranks wait without a time limit, because only rank 0 knows when the next step
+// begins.
 Result<> Ranks::agree(const Result<>& ready) {
   const Greeting own = greeting_of(ready);
   std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));
@@ -276,7 +275,7 @@ Result<> Ranks::agree(const Result<>& ready) {
     if (!all[rank].ready)
       return std::unexpected(
           Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
-  // No engine begins a step before all are ready.
+  // No engine may begin a step before all engines are ready.
   if (groups_.experts) groups_.experts->barrier();
   TRY_VOID(groups_.status());
   for (ProcessGroup* group : groups_.list())

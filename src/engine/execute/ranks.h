@@ -1,6 +1,6 @@
-// Processes of an engine's ranks and their transport: shared memory if all are children of rank 0 on this
-// host, TCP if nodes are given, MPI under mpirun. Ranks of engines that share experts also have a group with
-// all of these, over TCP: a rank that ends closes its connections, and so ends the others.
+// Processes of an engine's ranks and their transport: shared memory if all ranks are children of rank 0
+// on this host, TCP if nodes are given, MPI under mpirun. If engines share experts, all their ranks also
+// form one group over TCP. A rank that ends closes its connections, and this ends the other ranks.
 #pragma once
 
 #include <memory>
@@ -17,22 +17,22 @@
 
 namespace octavo {
 
-// Checks that an engine can have the ranks of the options. Errors: unsupported features of ranks; invalid,
-// the number of ranks is not a multiple of the hosts.
+// Checks that an engine can run with the number of ranks in the options. Errors: unsupported features of
+// ranks; invalid, the number of ranks is not a multiple of the number of hosts.
 Result<> check_ranks(const EngineOptions& options);
 
-// Properties that all hosts of an engine, or all engines of a server, must share: the model, its partition,
-// its cache and the limits of steps. Errors: the model's files cannot be read.
+// Text of the properties that must be equal on all hosts of an engine, and in all engines of a server:
+// the model, its partition, its cache and the limits of steps. Errors: the model's files cannot be read.
 Result<std::string> hosts_identity(const EngineOptions& options);
 
 class Ranks {
  public:
-  // Rank 0: starts the other ranks of this host (`command` followed by the rank), which end with it, and
-  // waits for those of other hosts. Errors: io; unsupported without a command; see TcpTransport and
-  // open_mpi_transport.
+  // Rank 0: starts the other ranks of this host and waits for the ranks of other hosts. Each rank runs
+  // `command` with its number appended, and ends with this object. Errors: io; unsupported without a
+  // command; see TcpTransport and open_mpi_transport.
   static Result<std::unique_ptr<Ranks>> start(const EngineOptions& options,
                                               const std::vector<std::string>& command);
-  // Other ranks: joins. Errors: as start(); this process is not a rank.
+  // Other ranks: joins the engine. Errors: as start(); this process is not a rank.
   static Result<std::unique_ptr<Ranks>> join(const EngineOptions& options, int rank);
   ~Ranks();
 
@@ -40,17 +40,17 @@ class Ranks {
   const RankLayout& layout() const { return layout_; }
   RankGroups& groups() { return groups_; }
   const RankGroups& groups() const { return groups_; }
-  // True if ranks communicate over shared memory, as children of rank 0.
+  // True if all ranks are children of rank 0 and communicate over shared memory.
   bool on_one_host() const { return transport_ == nullptr; }
   // Checks that the ranks visible to this rank are alive. Any thread.
   Result<> check();
 
-  // The connections to ranks of engines that share experts; null: none do.
+  // Connections to all ranks of the engines that share experts; null: experts are not shared.
   const TcpTransport* engines() const { return engines_.get(); }
 
-  // Reports the result of this rank's start and waits for the others' results. Afterwards the timeout of a
-  // running engine applies. Errors: this rank's own; on rank 0, the first failure of another rank, or its
-  // end.
+  // Reports the result of this rank's start and waits for the results of the others. Afterwards the
+  // timeout of a running engine applies. Errors: this rank's own failure; on rank 0, also the first failure
+  // or end of another rank.
   Result<> agree(const Result<>& own);
 
  private:
@@ -63,9 +63,9 @@ class Ranks {
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
-  std::size_t handed_on_bytes_;  // maximum size of a stage's output in a step
+  std::size_t handed_on_bytes_;  // maximum bytes that a stage sends to the next one in a step
   std::mutex children_mutex_;
-  std::vector<remote::ChildProcess> children_;  // rank 0 only: rank 1 first
+  std::vector<remote::ChildProcess> children_;  // rank 0 only: rank 1 is the first element
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<TcpTransport> engines_;  // null: no engine shares experts with this one

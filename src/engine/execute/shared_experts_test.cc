@@ -1,4 +1,4 @@
-// Engines that share experts, each on a thread here: every answer has the bits of an engine with all experts.
+// Engines (threads) that share experts. Every answer has the same bits as from an engine with all experts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ Engines load_all(EngineOptions options, int count) {
   return engines;
 }
 
-// The engines end as a server's do: one after the other, idle.
+// The engines end as those of a server: one after another, and idle.
 class SharedExperts : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, SharedExperts,
                          testing::Values("qwen3_moe", "deepseek_v3", "gpt_oss", "qwen2_moe", "llama4"),

@@ -1,6 +1,6 @@
-// A device of pure arithmetic. It stores token ids instead of keys and values. The next token of a sequence
-// is a hash of everything that it reads through the block tables. So every error in blocks, tables, slots or
-// pending ids shows as a wrong token, within microseconds and without a model.
+// A device that only hashes. It stores token ids in place of keys and values. The next token of a
+// sequence is a hash of all tokens that it reads through the block tables. So every error in blocks,
+// tables, slots or pending ids causes a wrong token, within microseconds and without a model.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct SimulatedExecutorOptions {
   int vocab_size = 1000;
   int block_size = 16;
   int num_blocks = 0;
-  bool asynchronous = false;  // accept steps before the last one is collected, as a GPU does
+  bool asynchronous = false;  // true: accept a step before the last one is collected, as a GPU does
   int stages = 1;             // number of pipeline stages; a step is computed when it is sampled
 };
 
@@ -40,15 +40,14 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   void export_piece(KvPlace place, std::span<std::byte> out) const override;
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
 
-  // Next token after these tokens.
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);
-  // First allowed token at or after `token`, wrapping at the end of the vocabulary; -1: none. An empty mask
-  // allows all.
+  // Returns the first allowed token from `token` on, wrapping at the end of the vocabulary. -1: no token
+  // is allowed. An empty mask allows all tokens.
   static TokenId allowed_from(TokenId token, std::span<const std::int32_t> mask, int vocab_size);
 
-  // From now on, rows of a sequence whose last token is this one are broken, as from a NaN.
+  // From now on, a row that follows this token has broken logits, as after a NaN.
   void break_after(TokenId token) { broken_after_ = token; }
-  // From now on collect() returns an error: the device failed.
+  // From now on, collect() returns an error, as if the device failed.
   void fail() { failed_ = true; }
 
  private:
@@ -57,13 +56,13 @@ class SimulatedExecutor final : public Executor, public BlockExchange {
   void compute(const Batch& batch);
 
   SimulatedExecutorOptions options_;
-  std::deque<Batch> waiting_;           // batches in the stages, oldest first
+  std::deque<Batch> waiting_;           // batches in the pipeline stages, oldest first
   std::vector<TokenId> slots_;          // stored tokens, by slot of the first cache group
-  std::vector<TokenId> next_;           // next token of each token in the batch
-  std::vector<TokenId> last_of_token_;  // token ids of the batch, pending ones resolved
+  std::vector<TokenId> next_;           // token after each position of the batch
+  std::vector<TokenId> last_of_token_;  // token ids of the batch, with pending ids resolved
   std::vector<SequenceId> owner_;       // sequence of each token in the batch
-  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by sequence
-  std::deque<std::vector<SampledToken>> sampled_;            // not collected yet
+  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // key: id of the sequence
+  std::deque<std::vector<SampledToken>> sampled_;            // results that are not collected yet
   std::vector<SampledToken> collected_;
   TokenId broken_after_ = -1;
   bool failed_ = false;

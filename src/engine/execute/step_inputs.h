@@ -1,5 +1,5 @@
-// The inputs of a step in memory that host and device exchange. Addresses depend only on the number of
-// tokens, so that recordings keep them.
+// The inputs of a step, in memory that host and device exchange. Addresses depend only on the number of
+// tokens, so that recordings stay valid.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,24 @@ namespace octavo {
 
 class StepInputs {
  public:
-  // The inputs that the model reads.
+  // Which inputs the model reads.
   struct Shape {
-    std::size_t groups = 0;    // of the cache
-    bool types = false;        // token types
-    bool axes = false;         // RoPE with axes
-    bool states = false;       // recurrent layers
-    bool images = false;       // rows of encoded images
-    std::size_t adapters = 0;  // slots of LoRA adapters; 0: disabled
+    std::size_t groups = 0;
+    bool types = false;
+    bool axes = false;         // positions on several RoPE axes
+    bool states = false;
+    bool images = false;
+    std::size_t adapters = 0;  // number of slots of LoRA adapters; 0: disabled
   };
 
   explicit StepInputs(const Shape& shape) : shape_(shape) { slots.resize(shape.groups); }
 
-  // Lays out a step of n tokens, of which `pending` are being sampled. Error: not enough memory.
+  // Lays out a step of `tokens` tokens. pending: number of these that the last step is still sampling.
+  // Error: not enough memory.
   Result<> begin(std::size_t tokens, std::size_t pending, Backend& backend);
-  // Writes the batch's arrays. Padding tokens go to the cache slot `padding`.
+  // Writes the batch's arrays. Padding tokens write to the cache slot `padding`.
   void pack(const Batch& batch, std::int64_t padding);
-  // For recurrent layers. query_starts: padding included.
+  // Only for recurrent layers. query_starts: includes the padding.
   void pack_states(const Batch& batch, std::span<const std::int32_t> query_starts);
   void upload(Backend& backend) { memory_.upload(*backend.device, *backend.stream); }
 
@@ -42,13 +43,13 @@ class StepInputs {
   View device(const Part<T>& part) const {
     return memory_.device(part);
   }
-  // Positions on each axis, [axes, tokens]: text tokens have the same position on all.
+  // Positions on each axis, [axes, tokens]. A text token has the same position on all axes.
   View axes_of(const Batch& batch) const;
 
   Part<std::int32_t> ids, positions, types;
   Part<std::int32_t> axes;                                     // [3, tokens]
-  std::vector<Part<std::int64_t>> slots;                       // by cache group
-  Part<std::int32_t> state_slots, state_starts, state_copies;  // recurrent layers
+  std::vector<Part<std::int64_t>> slots;                       // index: cache group
+  Part<std::int32_t> state_slots, state_starts, state_copies;  // arrays for recurrent layers
   Part<std::int32_t> pending_tokens, pending_rows;
   Part<std::int32_t> adapter_tokens, adapter_starts;
   Part<std::int32_t> image_rows;  // rows of the tokens of Batch::images, image after image

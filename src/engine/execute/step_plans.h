@@ -16,22 +16,23 @@ namespace octavo {
 
 class StepPlans {
  public:
-  // Errors: the backend's, for these layers.
+  // Errors: the backend does not support these layers.
   static Result<StepPlans> create(const Model& model, const CacheLayout& layout, Backend& backend,
                                   int max_tokens, int max_sequences);
 
-  // size: number of sequences with padding, which has no query and nothing cached; 0 means no padding.
+  // size: number of sequences including padding sequences, which have no tokens; 0: no padding.
   void plan(const Batch& batch, int size);
-  // Plans each image whose tokens attend to each other as a separate sequence, which ends with the image.
+  // Plans each image whose tokens all attend to each other as a separate sequence that ends with the
+  // image.
   Result<> plan_wholes(const Batch& batch);
 
-  // The cache groups' plans beside their slots in `inputs`. Valid until the next call.
+  // Returns the plan and the slots (from `inputs`) of each cache group. Valid until the next call.
   std::span<const GroupBatch> groups(const StepInputs& inputs);
   std::span<const WholeSpan> wholes() const { return wholes_; }
-  // Padding included.
+  // Includes the padding.
   const std::vector<std::int32_t>& query_starts() const { return query_starts_; }
   std::int64_t sequences() const { return std::ssize(lengths_); }
-  // Index of the token's sequence, and its id.
+  // Index of the sequence that the token belongs to, and the id of this sequence.
   std::size_t sequence_of(std::int32_t token) const;
   SequenceId id_of(std::int32_t token) const { return ids_[sequence_of(token)]; }
 
@@ -45,8 +46,8 @@ class StepPlans {
   const int max_tokens_;
   using Plans = std::vector<std::unique_ptr<AttentionPlan>>;  // one per cache group
   Plans plans_;
-  std::vector<Plans> whole_plans_;  // for one whole image each
-  std::vector<WholeSpan> wholes_;   // spans of the step
+  std::vector<Plans> whole_plans_;  // each element plans one whole image
+  std::vector<WholeSpan> wholes_;
   std::vector<std::int32_t> query_starts_, lengths_;
   std::vector<SequenceId> ids_;
   std::vector<GroupBatch> groups_;

@@ -1,4 +1,4 @@
-// The sampling of a step's tokens, and which of them the host has already.
+// Samples the tokens of a step, and knows which of the results the host has already.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,27 @@ class StepSampling {
 
   Result<> reserve(std::int64_t rows, std::int64_t vocab, int max_sequences);
 
-  // Begins to sample: row i is for tokens[i] of the step.
+  // Begins to sample: row i is for the step's token tokens[i].
   void begin(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows, const StepPlans& plans);
-  // Samples the next rows, after the ones before are collected. logits: see Sampler::launch.
+  // Launches the sampling of the next rows; the rows launched before must be collected. logits: see
+  // Sampler::launch.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
   // Waits for the launched rows. Returns all tokens since begin(); valid until the next begin().
   std::span<SampledToken> collect();
   void forget() { results_.clear(); }
 
-  // Fills in tokens that were still being sampled when the step was planned. Returns the number that are
-  // still being sampled; these are listed in the inputs.
+  // Writes to the inputs the tokens that were still being sampled when the step was planned. Returns the
+  // number of tokens that are still being sampled; the inputs list these.
   std::size_t resolve(const Batch& batch, StepInputs& inputs) const;
   // See Sampler::ids.
   View ids() const { return sampler_.ids(); }
 
  private:
   Sampler sampler_;
-  // Row of each sequence's next token, sorted by sequence.
+  // For each sequence, the row of its next token; sorted by sequence.
   std::vector<std::pair<SequenceId, std::int32_t>> owners_;
-  std::vector<SampledToken> results_;  // tokens that the host has
-  bool sampling_ = false;              // the later rows are being sampled
+  std::vector<SampledToken> results_;  // results that the host has
+  bool sampling_ = false;              // true: later rows are still being sampled
 };
 
 }  // namespace octavo

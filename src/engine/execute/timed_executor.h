@@ -1,5 +1,5 @@
-// A device that takes as long as a model would and computes nothing, for servers that simulate others. Tokens
-// depend on the request's seed, and no answer ends before its maximum length.
+// A device that takes as long as a model would, but computes nothing. For simulated servers. Tokens
+// depend only on the request's seed, and each answer has its maximum length.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace octavo {
 
 class TimedExecutor final : public Executor, public BlockExchange {
  public:
-  // blocks: format of the blocks that leave and enter; their contents are zeros. nullopt: none do.
+  // blocks: format of exported and imported blocks, whose contents are zeros. nullopt: blocks cannot
+  // leave the engine.
   TimedExecutor(const StepTiming& timing, int vocab_size, std::optional<BlockFormat> blocks = {})
       : timing_(timing), vocab_size_(vocab_size), blocks_(std::move(blocks)) {}
 
@@ -38,7 +39,7 @@ class TimedExecutor final : public Executor, public BlockExchange {
   int vocab_size_;
   std::optional<BlockFormat> blocks_;
   std::int64_t ends_us_ = 0;      // end of the last step
-  std::vector<SequenceId> last_;  // its sequences
+  std::vector<SequenceId> last_;  // sequences of the last step
   std::vector<SampledToken> sampled_;
 };
 

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Error: several ranks are requested, or an error of `check` that does not depend on the device.
+// Error: several ranks are requested, or `check` fails for a reason that does not depend on the device.
 Result<Backend> choose_automatically(const EngineOptions& options, const CheckModel& check) {
   const auto on_cpu = [&](std::string_view why) {
     log_info("device: cpu, {}", why);

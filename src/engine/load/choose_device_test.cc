@@ -43,7 +43,7 @@ TEST(ChooseDevice, AutoIsAGpuWhereThereIsOne) {
   EXPECT_EQ(choose_device(options_on("auto"), runs)->name, gpu ? "cuda" : "cpu");
 }
 
-// Tests of builds without CUDA have an emulated GPU.
+// In builds without CUDA, the GPU is emulated.
 TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   EngineOptions ranks = options_on("auto");
@@ -64,8 +64,8 @@ TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
   EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
 }
 
-// Applies only if the GPU cannot run the model. An unsupported option is an error, and so is an unreadable
-// model.
+// The CPU is chosen only if the GPU cannot run the model. An unsupported option is an error; so is a model
+// that cannot be read.
 TEST(ChooseDevice, AutoIsTheCpuForAModelThatTheGpuLacksAPartOf) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   const auto with = [](std::string field, ErrorCode code) {

@@ -1,4 +1,4 @@
-// Describes the engine's model to clients.
+// Fills in the properties of the engine's model that clients can read.
 #pragma once
 
 #include "model/spec.h"
@@ -6,10 +6,10 @@
 
 namespace octavo {
 
-// Fills in the head of a model that returns vectors or scores.
+// Describes the head of a model that returns vectors or scores.
 void describe_head(const ModelSpec& spec, EngineInfo& info);
 
-// Fills in the encoder of images, sound or prompts.
+// Describes the encoder of images, sound or prompts.
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info);
 
 }  // namespace octavo

@@ -1,5 +1,6 @@
-// Measures step times before an engine serves. Reading a matrix from memory costs the same for several tokens
-// as for one. The number of such free tokens depends on the model, the processor and the number of threads.
+// Measures step times before the engine serves. Several tokens cost about as much as one, because a step
+// reads each matrix from memory only once. The number of such free tokens depends on the model, the
+// processor and the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,18 @@
 
 namespace octavo {
 
-// Limits of the number of tokens that a step computes in about the time of one. The lower limit holds even if
-// the measurement is less, because other programs may use the processor.
+// Range of the result. The lower limit also applies if the measurement is less, because other programs
+// may have used the processor.
 inline constexpr int kFreeTokensFewest = 8;
 inline constexpr int kFreeTokensMost = 32;
 
-// Result from kFreeTokensFewest to kFreeTokensMost.
+// Number of tokens that a step computes in about the time of one token, from kFreeTokensFewest to
+// kFreeTokensMost.
 int free_tokens_of(const StepTimes& times);
 
-// Measures steps of 1 to kFreeTokensMost tokens, until they take too long. The executor has its cache, and no
-// step has run yet; the first blocks are overwritten. Errors: those of Executor::forward. now: like now_ns().
+// Measures steps of 1 to kFreeTokensMost tokens, until they take too long. The executor must have its
+// cache, and no step may have run; the first blocks are overwritten. Errors: those of Executor::forward.
+// now: replaces now_ns() in tests.
 Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions& scheduler, int vocab,
                                      const std::function<std::int64_t()>& now = now_ns);
 

@@ -1,4 +1,4 @@
-// Number of free tokens of a step, for executors with given step times.
+// The number of free tokens of a step, for executors with given step times.
 #include "engine/load/free_tokens.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
   Timed by_token([](int tokens) { return 1000 * tokens; });
   EXPECT_EQ(measured(by_token), kFreeTokensFewest);
   Timed between(
-      [](int tokens) { return 900 + 50 * tokens; });  // 12 tokens take 1.58 times as long, 16 tokens 1.79
+      [](int tokens) { return 900 + 50 * tokens; });  // 12 tokens: 1.58 times one token; 16: 1.79 times
   EXPECT_EQ(measured(between), 12);
 }
 

@@ -1,4 +1,4 @@
-// Loads an engine from options: reads the checkpoint, plans the memory, starts the thread.
+// Loads an engine from options: reads the checkpoint, plans the memory and starts the engine's thread.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace octavo {
 
-// Optional hooks of the caller; each may be empty.
+// Optional hooks of the caller. Each may be empty.
 struct LoadHooks {
   // Called with (bytes read, total bytes), from any thread, while the weights load.
   std::function<void(std::size_t, std::size_t)> progress{};
-  // Makes the vocabulary of grammars for a model with this number of logits; empty: requests cannot have a
-  // grammar.
+  // Makes the vocabulary for grammars, for a model with this number of logits. Empty: requests cannot
+  // have a grammar.
   std::function<Result<std::shared_ptr<const grammar::Vocabulary>>(int vocab_size)> vocabulary{};
   std::function<Backend(Backend)> dress{};  // wraps the device's backend
   std::function<void()> after_step{};       // see EngineParts
@@ -33,17 +33,17 @@ struct LoadHooks {
   }
 };
 
-// Device "auto" falls back to the CPU, with a line in the log, if the GPU's backend cannot run the model
-// (choose_device.h). Errors: the checkpoint is invalid or not supported, the device does not exist, memory
-// does not suffice, options contradict each other.
+// If the device is "auto" and the GPU's backend cannot run the model, the engine uses the CPU and logs
+// this (choose_device.h). Errors: the checkpoint is invalid or not supported; the device does not exist;
+// there is not enough memory; options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
-// Checks that this folder or GGUF file can replace the model's weights in load_engine() (weights_dir).
-// Errors: field "weights_path".
+// Checks that this folder or GGUF file can replace the model's weights in load_engine()
+// (EngineOptions::weights_dir). Errors name the field "weights_path".
 Result<> check_weights(const EngineOptions& options, const std::string& path);
 
-// Main function of a rank other than 0, with the options of load_engine. Returns when rank 0's process ends.
-// Errors: its part cannot be loaded; another rank is lost.
+// Main function of a rank other than 0, with the options of load_engine. Returns when rank 0's process
+// ends. Errors: this rank's part of the model cannot be loaded; another rank is lost.
 Result<> run_rank(const EngineOptions& options, int rank);
 
 }  // namespace octavo

@@ -15,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// Checks that a step has room for all tokens of an image beside the running answers.
+// Checks that a step has room for all tokens of an image in addition to the running answers.
 Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   const int tokens = tower.image_tokens();
   const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
@@ -30,7 +30,7 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   return {};
 }
 
-// Rejects unsupported options for models with cross attention.
+// Rejects options that models with cross attention do not support.
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(
@@ -43,11 +43,11 @@ Result<> check_cross(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// Version of the cached values: raise it when the content of a cache changes.
+// Version of the cached values. Raise it when the content of caches changes.
 constexpr int kCacheVersion = 1;
 
-// Identity of the keys and values: models with the same fingerprint compute the same ones for the same
-// tokens. Some RoPE scalings depend on max_model_len (model/rope.h).
+// Identity of the keys and values: models with equal fingerprints compute equal keys and values for the
+// same tokens. Some RoPE scalings depend on max_model_len (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
   TRY(const std::string files, model_fingerprint(options.model_dir, options.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
@@ -68,7 +68,7 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
           .engine = options.shares_experts() ? options.index : 0};
 }
 
-// All stages have the same number of blocks and states, so the stage with the largest layers decides.
+// All stages have the same number of blocks and states, so the stage with the largest layers determines it.
 Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
                             const Ops& ops, ModelPlanFigures& figures) {
   TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
@@ -81,7 +81,7 @@ Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const 
   return {};
 }
 
-// Each rank's part of the cache. spec: rank 0's.
+// The part of the cache on each rank. spec: model part of rank 0.
 Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const RankLayout& layout) {
   const Shard shard = spec.shard;
   spec.shard = {};
@@ -102,7 +102,8 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
   return caches;
 }
 
-// Logs advice: packed checkpoints often keep the output matrix in 16 bits, and each step reads all of it.
+// Logs a hint: quantized checkpoints often keep the output matrix in 16 bits, and each step reads the whole
+// matrix.
 Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   TRY(const std::string_view method, quantization_method(options.model_dir));
   if (method == "none" || method == "gguf") return {};
@@ -115,14 +116,14 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
-// model: rank 0's.
+// model: model part of rank 0.
 void report_quantization(const LoadOptions& load, const Model& model, const Ranks* ranks) {
   if (load.quantization == Encoding::plain) return;
   log_info("weights: {}, {}{} (from {})", name(load.quantization), size_text(model.weight_bytes),
            ranks != nullptr ? " a rank" : "", size_text(model.checkpoint_bytes));
 }
 
-// The heads for speculative decoding that this rank loads. Heads are on rank 0, which has all rows.
+// The heads for speculative decoding that this rank loads. Only rank 0 has heads, because it has all rows.
 struct RankHeads {
   bool one_with_cache = false;
   bool by_place = false;
@@ -168,8 +169,7 @@ ModelPlanFigures figures_of(const Model& model, const CacheOptions& cache, const
           .hash_seed = secret_seed()};
 }
 
-// Texts of a pooling model are read without a cache if the cache has no use, or does not hold the longest
-// one.
+// A pooling model reads texts without a cache if the cache has no use or cannot hold the longest text.
 ModelPlanFigures plan_figures(const EngineOptions& options, const Model& model, const Backend& backend,
                               CacheOptions& cache) {
   ModelPlanFigures figures = figures_of(model, cache, backend);
@@ -190,7 +190,7 @@ LocalExecutorOptions executor_options(const EngineOptions& options, const Schedu
           .max_adapters = options.lora.in_memory(),
           .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
           .sampler = {options.logprobs.processed},
-          // Draft tokens need sampled tokens on the host.
+          // To propose draft tokens, the host needs the sampled tokens of the last step.
           .asynchronous = options.async_scheduling && !options.speculation && !pools,
           .recorded = !options.enforce_eager && !pools,
           .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
@@ -234,7 +234,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
                      .dtype = load.cache_dtype.value_or(model->activation),
                      .window_groups = options.sliding_window_groups};
   LoadedModel loaded{.executor = {}, .figures = plan_figures(options, *model, *backend, cache)};
-  const CacheLayout layout = loaded.figures.layout;  // of this rank's stage
+  const CacheLayout layout = loaded.figures.layout;  // layout of this rank's stage
   if (options.pipeline_parallel_size > 1)
     TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
   LocalExecutorOptions local =
@@ -244,7 +244,7 @@ Result<LoadedModel> load_model(const std::shared_ptr<Backend>& backend, const En
     local.kept_layers = loaded.drafter->model->spec.inputs.hidden->layers;
   }
   if (options.kv_transfer.enabled) {
-    if (is_rank_0) {  // rank 0 defines the block format
+    if (is_rank_0) {  // rank 0 determines the block format
       TRY(local.fingerprint, fingerprint_of(options, *model));
     }
     if (ranks != nullptr) {

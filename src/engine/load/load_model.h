@@ -18,7 +18,7 @@ struct LoadedModel {
   std::unique_ptr<LocalExecutor> executor;
   ModelPlanFigures figures;
   std::optional<Drafter> drafter = {};
-  std::optional<RankCaches> rank_caches = {};  // set if blocks of ranks may leave the engine
+  std::optional<RankCaches> rank_caches = {};  // set if the ranks' blocks may leave the engine
 };
 
 // ranks: null if there is one rank.

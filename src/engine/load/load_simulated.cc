@@ -62,7 +62,8 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.vocab_size = spec.vocab;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.logprobs.max;
-  // For prefill and decode servers: blocks are handed over by the real protocol, with 8 bytes each.
+  // For prefill and decode servers: blocks are transferred with the real protocol, but contain only 8 bytes
+  // each.
   std::optional<BlockFormat> exchanged;
   if (layout.groups.size() == 1 && layout.state_bytes() == 0)
     exchanged = BlockFormat{.fingerprint = "simulated " + spec.architecture,

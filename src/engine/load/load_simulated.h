@@ -1,4 +1,5 @@
-// Engines without a model's weights: the network determines the step times and the size of the cache.
+// Engines without a model's weights. The model's config determines the step times and the size of the
+// cache.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,8 @@
 
 namespace octavo {
 
-// For `executor` values other than "local". Errors: the value, the network or the timing file is invalid.
+// Loads an engine if `executor` is not "local". Errors: the value, the model's config or the timing file
+// is invalid.
 Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, const LoadHooks& hooks);
 
 }  // namespace octavo

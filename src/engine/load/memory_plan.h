@@ -1,4 +1,4 @@
-// Share of a device's memory for the KV cache.
+// The part of a device's memory that the KV cache gets. All sizes are in bytes.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,16 @@ namespace octavo {
 
 struct MemoryPlan {
   std::int64_t asked = 0;      // kv_cache_memory_bytes; 0: automatic
-  std::int64_t useful = 0;     // maximum that the largest step could use
+  std::int64_t useful = 0;     // maximum that the largest step can use
   std::int64_t all = 0;        // total memory of the device
-  std::int64_t available = 0;  // free memory after loading weights and workspaces; 0: unknown
-  std::int64_t reserved = 0;   // for allocations after the cache
+  std::int64_t available = 0;  // free memory after weights and workspaces are allocated; 0: unknown
+  std::int64_t reserved = 0;   // memory for allocations after the cache
   bool shared_with_host = true;
-  double utilization = 0.9;  // share of memory to use, for a device with separate memory
+  double utilization = 0.9;  // share of separate device memory that the engine may use
 };
 
-// Host memory: at most 4 GiB and half of the available memory. Separate device memory: the rest of the
-// utilization after everything else; 0 if nothing is left.
+// Bytes of the KV cache. Host memory: at most 4 GiB and at most half of the available memory. Separate
+// device memory: what `utilization` leaves after everything else; 0: nothing is left.
 inline std::int64_t cache_bytes(const MemoryPlan& plan) {
   if (plan.asked > 0) return plan.asked;
   constexpr std::int64_t kHostDefault = std::int64_t{4} << 30;

@@ -27,7 +27,7 @@ TEST(MemoryPlan, FillsADeviceUpToItsUtilisation) {
                         .utilization = 0.75};
   EXPECT_EQ(cache_bytes(plan), (60 - 20 - 2) * kGiB);
   MemoryPlan full = plan;
-  full.available = 10 * kGiB;  // others use the device
+  full.available = 10 * kGiB;  // other programs use the device
   EXPECT_EQ(cache_bytes(full), 0);
   MemoryPlan small = plan;
   small.useful = 3 * kGiB;

@@ -18,7 +18,8 @@ Result<> check_count(std::string_view field, std::size_t given, int processes) {
 }
 
 int processes_of_host(const EngineOptions& options) {
-  return options.data_parallel_size * std::max(1, options.ranks_of_host());  // 0 is refused later
+  // the value 0 is rejected later
+  return options.data_parallel_size * std::max(1, options.ranks_of_host());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Processors and thread count of each engine process. Memory is on the NUMA node of the thread that touches
-// it first.
+// Processors and number of threads of each engine process. Linux places memory on the NUMA node of the
+// thread that touches it first.
 #pragma once
 
 #include <span>
@@ -12,19 +12,20 @@
 namespace octavo {
 
 struct NumaOptions {
-  bool bind = true;                       // only if several processes share several nodes
-  std::vector<int> nodes{};               // node of each process; empty: processes are spread evenly
-  std::vector<std::string> processors{};  // processor list of each process; empty: those of its nodes
+  bool bind = true;                       // bind processes if several share several nodes
+  std::vector<int> nodes{};               // node of each process; empty: spread the processes evenly
+  std::vector<std::string> processors{};  // list for each process; empty: those of its node
 };
 
-// EngineOptions::processors for this number of processes; nodes: processors of each node
-// (base/processors.h). Errors: invalid_argument, not one entry per process, a malformed list, a node without
-// processors.
+// Returns EngineOptions::processors for this number of processes. nodes: processors of each node
+// (base/processors.h). Errors: invalid_argument, the number of entries is not the number of processes, a
+// list is malformed, or a node has no processors.
 Result<std::string> share_processors(const NumaOptions& options, int processes,
                                      std::span<const std::vector<int>> nodes);
 
-// Options of one process of an engine, with `threads` for this process; binds the calling thread to its
-// processors. rank: within the engine. Errors: invalid_argument, none of its processors may be used.
+// Returns the options of one engine process, with its number of threads, and binds the calling thread to
+// its processors. rank: rank within the engine. Errors: invalid_argument, this process may use none of the
+// processors.
 Result<EngineOptions> placed(EngineOptions options, int rank);
 
 }  // namespace octavo

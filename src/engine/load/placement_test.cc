@@ -66,7 +66,7 @@ TEST(Placement, AProcessRunsOnItsListWithAThreadForEachProcessor) {
   options.data_parallel_size = 2;
   options.processors = first + "|" + last;
   options.index = 1;
-  std::thread([&] {  // it binds itself
+  std::thread([&] {  // in a thread, because placed() binds it
     const auto own = placed(options, 0);
     ASSERT_TRUE(own) << own.error().message;
     EXPECT_EQ(own->threads, 1);

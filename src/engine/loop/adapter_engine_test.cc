@@ -1,4 +1,4 @@
-// Engines with LoRA adapters: with many adapters in one batch, each answer has the same bits as alone.
+// Engines with LoRA adapters: an answer has the same bits in a batch with many adapters as alone.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr int kAdapters = 8;
 constexpr int kAdapterRequests = 16;
 
-// The golden adapter of this model with another lora_alpha, which scales its change.
+// The golden adapter of this model with another lora_alpha, which scales its effect.
 std::string adapter(const ScratchDirectory& in, const std::string& model, int alpha) {
   const fs::path folder = in / fmt::format("a{}", alpha);
   fs::copy("tests/data/adapters/" + model, folder);
@@ -71,10 +71,10 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     const std::vector<Request> all = requests(engine->info().vocab_size);
     std::vector<CollectedAnswer> alone;
     for (const Request& request : all) alone.push_back(answers_to(*engine, {request})[0]);
-    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // base model and adapter differ on the same prompt
+    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // the adapter changes the result
     EXPECT_EQ(answers_to(*engine, all), alone);
 
-    EngineOptions narrow = options;  // small steps, and few blocks so that some answers are preempted
+    EngineOptions narrow = options;  // small steps; few blocks, so that some are preempted
     narrow.max_num_batched_tokens = 24;
     narrow.num_blocks = 12;
     EXPECT_EQ(answers_to(*load(narrow), all), alone);

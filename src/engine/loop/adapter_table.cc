@@ -86,14 +86,14 @@ void AdapterTable::fail(Entry& entry, Error error) {
   entry.state = State::failed;
   const bool was_there = entry.waiting.empty();
   tell(entry, std::unexpected(error));
-  if (!was_there) {  // a client that named it earlier could know it
+  if (!was_there) {  // clients named an adapter that cannot be loaded
     entry.leaving = true;
     error = {ErrorCode::invalid_argument, "the adapter cannot be loaded: " + error.message, "model"};
   }
   entry.error = std::move(error);
 }
 
-// Reads the next queued adapter. One at a time, in the order of the requests.
+// Reads the next queued adapter. Adapters are read one at a time, in the order of the requests.
 void AdapterTable::read_next() {
   const auto busy = [](const Entry& entry) {
     return entry.state == State::reading || entry.state == State::read;
@@ -192,7 +192,7 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
-    const bool is_asked = failed && entry->state == State::failed;  // waiting answers still need the error
+    const bool is_asked = failed && entry->state == State::failed;  // waiting answers still need its error
     if (entry->leaving && entry->state != State::reading && !is_asked &&
         !(in_memory && is_used(entry->place))) {
       leave_place(*entry);

@@ -1,9 +1,9 @@
-// The LoRA adapters that an engine knows by name. Some of them are in memory.
+// The LoRA adapters that an engine knows by name. Some of them are loaded into slots.
 //
-// A separate thread reads an adapter's folder. The engine's thread then copies a few of its matrices to the
-// device between two steps, so that loading delays no request. When all slots are taken, the least recently
-// used adapter without an answer is evicted. It is read again when a request wants it. Only one adapter is
-// read at a time, which bounds the memory of waiting adapters.
+// A separate thread reads an adapter's folder. Between two steps, the engine's thread copies a few of
+// its matrices to the device, so that loading delays no request. When all slots are taken, the least
+// recently used adapter that no answer uses is evicted. It is read again when a request needs it. Only one
+// adapter is read at a time, which bounds the memory of adapters that wait for a slot.
 #pragma once
 
 #include <condition_variable>
@@ -25,26 +25,26 @@ class AdapterTable {
  public:
   // places: maximum number of adapters in memory. wake: called on the reading thread when advance() has work.
   AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
-  // Completes pending loads with the error that the engine stops.
+  // Completes pending loads with an error: the engine stops.
   ~AdapterTable();
 
   // Call all functions below on the engine's thread.
 
-  // Replaces an adapter of that name. Answers that use the old one keep it.
+  // Adds an adapter, or replaces the one with the same name. Answers that use the old one keep it.
   void load(AdapterSource source, AdapterDone done);
   // Removes the name. Answers that use the adapter keep it. Error: unknown name.
   void unload(const std::string& name, const AdapterDone& done);
 
   struct Use {
     int place = -1;
-    Hash128 digest;  // digest of the adapter's files
+    Hash128 digest;
   };
-  // Returns the adapter for a new answer. nullopt: it is loading, so call again when advance() returns true.
-  // Errors: unknown name, or the adapter could not be read.
+  // Returns the adapter for a new answer. nullopt: the adapter is loading; call again when advance()
+  // returns true. Errors: unknown name, or the adapter could not be read.
   Result<std::optional<Use>> use(const std::string& name);
 
-  // Continues loading. is_used(place): whether an answer uses the adapter in this slot. True: at least one
-  // adapter became ready or failed.
+  // Continues loading. is_used(place): true if an answer uses the adapter in this slot. Returns true if
+  // an adapter became ready or failed.
   bool advance(const std::function<bool(int place)>& is_used);
   // True while matrices are being copied to the device.
   bool preparing() const;
@@ -54,7 +54,7 @@ class AdapterTable {
   struct Entry {
     AdapterSource source;
     State state = State::known;
-    bool leaving = false;  // unloaded or replaced
+    bool leaving = false;  // true: unloaded or replaced
     int place = -1;
     std::uint64_t last_used = 0;
     AdapterFile file;
@@ -74,13 +74,13 @@ class AdapterTable {
   void read_next();
   void run();
 
-  AdapterSlots* const slots_;  // null only if there are no slots
+  AdapterSlots* const slots_;  // null if there are no slots
   const std::function<void()> wake_;
-  std::vector<Entry*> places_;  // null: free
+  std::vector<Entry*> places_;  // adapter in each slot; null: free
   std::list<Entry> entries_;
   std::uint64_t uses_ = 0;
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
   std::optional<std::string> to_read_;
   std::optional<Result<AdapterFile>> read_;

@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// Encoded image or sound, shared by all its users. It may be freed once it has no user.
+// An encoded image or sound. All answers that use it share it; when none does, it may be freed.
 struct EncodedMedia {
   int place = -1;  // slot of MediaEncoder::begin_media
 };
@@ -29,17 +29,17 @@ struct Accepted {
   RequestId id = 0;
   Request request;
   std::vector<std::shared_ptr<const EncodedMedia>>
-      encoded{};  // the request's media that are encoded, in order
+      encoded{};  // the request's media that are encoded, in the order of the prompt
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
-  int unfinished = 0;      // number of unfinished answers
-  Hash128 identity;        // identity of its prefixes in the cache; set once its adapter is known
-  bool scheduled = false;  // at least one answer has begun
+  int unfinished = 0;
+  Hash128 identity;        // identity of its prefixes in the cache; valid once its adapter is known
+  bool scheduled = false;  // true: at least one answer has begun
 };
 
 struct Answer {
-  // begun: one of the request's answers_so_far. seed: the answer's seed. context_tokens, vocab_size: limits
-  // of the model.
+  // begun: element of the request's answers_so_far. seed: the answer's seed. context_tokens, vocab_size:
+  // limits of the model.
   Answer(std::shared_ptr<Accepted> whose, const AnswerSoFar& begun, std::uint64_t seed, int context_tokens,
          int vocab_size)
       : accepted(std::move(whose)),
@@ -53,12 +53,12 @@ struct Answer {
       thinking.append(tokens[i]);
       finish.after(tokens.first(i + 1));
     }
-    // The prompt's log-probabilities were delivered with the first token.
+    // The prompt's log-probabilities were sent with the first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
   }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
-  // Grammar of the next token; null: unconstrained.
+  // Grammar of the next token; null: any token is allowed.
   GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
   // Starts the grammar. False: the output so far does not match it.
   bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {
@@ -66,7 +66,7 @@ struct Answer {
     grammar_waits = accepted->request.grammar_after.has_value();
     return std::ranges::all_of(so_far.tokens, [&](TokenId token) { return take(token); });
   }
-  // Advances the grammar by the answer's next token. False: the grammar does not allow it.
+  // Advances the grammar by the answer's next token. False: the grammar does not allow this token.
   bool take(TokenId token) {
     if (!grammar_waits) return !guided || guided->take(token);
     grammar_waits = token != *accepted->request.grammar_after;
@@ -75,21 +75,21 @@ struct Answer {
 
   std::shared_ptr<Accepted> accepted;
   const AnswerSoFar& so_far;  // element of accepted->request.answers_so_far
-  SequenceId sequence{};      // unset while the grammar is compiled
+  SequenceId sequence{};      // not set while the grammar is being compiled
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
-  std::shared_ptr<GuidedText> guided;  // grammar state; it reads the tokens after grammar_after
-  bool grammar_waits = false;          // until grammar_after is sampled
+  std::shared_ptr<GuidedText> guided;  // reads the tokens after grammar_after; null: no grammar
+  bool grammar_waits = false;          // true until grammar_after is sampled
   bool mask_under_way = false;         // the mask worker is using `guided`
-  Acceptance acceptance;               // acceptance rate of draft tokens
+  Acceptance acceptance;
   int adapter = -1;                    // slot of the LoRA adapter; -1: no adapter, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  Output news;                                 // output of the step that is being committed
-  std::vector<TokenLogprobs> prompt_logprobs;  // for positions 1, 2, ...: computed and not delivered yet
-  int prompt_logprobs_count = 0;               // number computed so far, including delivered ones
+  Output news;                                 // output of the current step, not sent yet
+  std::vector<TokenLogprobs> prompt_logprobs;  // prompt positions 1, 2, ..: computed, but not sent yet
+  int prompt_logprobs_count = 0;               // number of positions computed so far
 };
 
 }  // namespace octavo

@@ -54,7 +54,7 @@ bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<con
     fail(index, {ErrorCode::internal, "the grammar cannot follow the text beyond this token", {}}, now_us);
     return true;
   }
-  // Applies under ignore_eos too: no token may follow the grammar's end.
+  // Also applies with ignore_eos, because no token may follow the end of the grammar.
   if (!finish && under_grammar && answer.guided->matcher().is_terminated()) finish.emplace();
   if (!finish) return false;
   answer.news.stop_token = finish->stop_token;

@@ -1,5 +1,5 @@
-// Media of a step: maps rows of encoded images to the tokens of the batch, and sets the positions on an
-// image's grid.
+// Media of a step: finds the rows of encoded images for the tokens of the batch, and sets positions on
+// the grids of images.
 #pragma once
 
 #include "engine/execute/batch.h"

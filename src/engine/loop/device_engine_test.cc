@@ -1,6 +1,6 @@
-// Whole engines on the CUDA backend. Builds without CUDA use an emulated device that works only when a thread
-// waits for it. Answers must have the same bits with and without recordings, with serial and overlapping
-// steps.
+// Whole engines on the CUDA backend. Builds without CUDA use an emulated device, which works only while a
+// thread waits for it. Answers have the same bits with and without recordings, and with serial and
+// overlapping steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class DeviceEngine : public testing::TestWithParam<const char*> {
   EngineOptions options_;
 };
 
-// Runs on a few of the models by default.
+// By default these tests run with only a few models.
 class DeviceEngineParts : public DeviceEngine {};
 
 TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
@@ -48,7 +48,7 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
   EXPECT_EQ(expected[4].tokens.size(), 16u);
   for (const bool eager : {false, true})
     for (const bool overlapping : {false, true}) {
-      if (eager && !overlapping) continue;  // `plain` itself
+      if (eager && !overlapping) continue;  // this is `plain` itself
       if ((eager || !overlapping) && !long_tests()) continue;
       EngineOptions options = options_;
       options.enforce_eager = eager;
@@ -60,7 +60,7 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
     }
 }
 
-// The cache gets the memory that the largest steps leave.
+// The cache gets the memory that remains after the largest steps.
 TEST_P(DeviceEngineParts, MeasuresWhatTheCacheCanHave) {
   const std::vector<CollectedAnswer> expected = answers(options_);
   EngineOptions options = options_;
@@ -80,13 +80,13 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }
 
-// Blocks leave the device during its steps, and return into blocks that steps have just freed.
+// Blocks are stored while steps run, and are loaded into blocks that steps have just freed.
 TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {
   const ScratchDirectory folder;
   expect_back_from({.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
 }
 
-// --kv-offloading-size on a device with separate memory.
+// Option --kv-offloading-size on a device with separate memory.
 TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
   const ScratchDirectory folder;
   const auto stats = expect_back_from({.place = folder / "unused",
@@ -108,7 +108,7 @@ EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
     EXPECT_THAT(engine.error().message, testing::HasSubstr("for models with recurrent layers"));
     return {};
   }
-  // Blocks are stored during the steps: the first rounds may find none.
+  // Repeats, because blocks are stored while steps run and the first rounds may find none.
   EXPECT_TRUE(eventually([&] {
     EXPECT_TRUE(answers_of(**engine, 7) == expected);
     (*engine)->reset_prefix_cache();
@@ -126,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
                                                         : std::vector{"llama", "qwen3_next"}),
                          [](const auto& test) { return std::string(test.param); });
 
-// Features that the CUDA backend refuses run on the CPU by default, and are an error if the user requested
-// CUDA.
+// If the CUDA backend does not support a feature, the default device is the CPU. If the user requested
+// CUDA, this is an error.
 class Refused : public testing::Test {
  protected:
   void SetUp() override {

@@ -52,7 +52,7 @@ void Drafting::note_texts(const StepPlan& plan, const Batch& batch, const RowLis
     const Sequence* sequence = scheduler_.find(s.sequence);
     if (sequence == nullptr) continue;
     if (!s.samples) next = sequence->tokens[static_cast<std::size_t>(s.end())];
-    if (next < 0) continue;  // non-finite logits
+    if (next < 0) continue;  // logits are not finite
     const Answer& answer = answers_[s.tag];
     const auto first = static_cast<std::size_t>(batch.query_starts[i]);
     const auto count = static_cast<std::size_t>(s.count + drafts);
@@ -116,8 +116,8 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
               {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
 }
 
-// Cuts the draft at the first token that the grammar does not allow or cannot check at once, and after a
-// token that changes its masks.
+// Cuts the draft before the first token that the grammar does not allow or cannot check at once, and after
+// a token that changes the grammar's masks.
 void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {
     draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());

@@ -1,5 +1,5 @@
-// Draft tokens of the step loop. After a step's outputs are sent, the proposer reads what the step computed
-// and proposes tokens for the next step.
+// Draft tokens in the step loop. After the outputs of a step are sent, the proposer reads the step and
+// proposes tokens for the next step.
 #pragma once
 
 #include <array>
@@ -23,10 +23,11 @@ class Drafting {
   struct Counters {
     std::int64_t drafts = 0;
     std::int64_t tokens = 0;
-    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // by position in the draft
+    std::array<std::int64_t, kDraftTokensMax> accepted = {};  // index: position in the draft
   };
 
-  // proposer: may be null. proposes: false on an asynchronous executor, because its next step already runs.
+  // proposer: may be null. proposes: false on an asynchronous executor, because the next step is already
+  // running.
   Drafting(Scheduler& scheduler, AnswerTable& answers, Proposer* proposer, DraftPolicy policy, bool proposes)
       : scheduler_(scheduler),
         answers_(answers),
@@ -34,16 +35,17 @@ class Drafting {
         policy_(std::move(policy)),
         proposes_(proposer != nullptr && proposes) {}
 
-  // Records that the step samples after these draft tokens of one sequence.
+  // Notes that the step checks these draft tokens of one sequence.
   void note_planned(std::span<const TokenId> drafts);
-  // Marks the rows after a rejected draft token.
+  // Marks the rows after a rejected draft token, whose results are invalid.
   void drop_rejected(RowList& rows, std::span<const SampledToken> results);
-  // Keeps the texts of the step for the proposer, while the sequences still exist.
+  // Keeps the texts of the step for the proposer, because sequences may end before propose().
   void note_texts(const StepPlan& plan, const Batch& batch, const RowList& rows,
                   std::span<const SampledToken> results);
   // Marks a sequence that may have draft tokens in the next step.
   void want(const RowOwner& owner);
-  // Passes the step to the proposer and requests drafts for all marked sequences. Error: the device failed.
+  // Passes the step to the proposer and gets draft tokens for all marked sequences. Error: the device
+  // failed permanently.
   Result<> propose(int sequences);
   void note_computed(const StepRecord& record);
   void end(const Sequence& sequence, SequenceId id);
@@ -62,8 +64,8 @@ class Drafting {
   DraftPolicy policy_;
   const bool proposes_;
   std::vector<RowOwner> wanting_;
-  std::vector<Draft> drafts_;        // one for each in wanting_; the rest is kept for its memory
-  std::vector<ComputedText> texts_;  // texts of the step
+  std::vector<Draft> drafts_;        // one per sequence in wanting_; the rest is reused memory
+  std::vector<ComputedText> texts_;
   Counters counters_;
 };
 

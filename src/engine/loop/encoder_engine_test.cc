@@ -1,4 +1,4 @@
-// Whole engines of embedding models, on every backend, alone and batched.
+// Whole engines of embedding models: on every backend, alone and in batches.
 #include "engine/testing/encoder_rig.h"
 
 namespace octavo {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace encoder_rig;
 
-// Expected pooling of a model without Sentence Transformers files.
+// Expected pooling type of a model without files of Sentence Transformers.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
   if (name.starts_with("colbert") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "xlm-roberta-classifier"),
                          test_name);
 
-// GGUF files of some cases, made by tools/goldens/gguf_encoders.py.
+// Some cases as GGUF files, made by tools/goldens/gguf_encoders.py.
 class EncoderGgufFile : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
                          testing::Values("bert", "embedding_gemma", "eurobert", "jina_v3", "modernbert",
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
 
 TEST_P(EncoderGgufFile, GivesTheSame) { agree(kRoot + GetParam() + "/model.gguf", made_by(GetParam())); }
 
-// Models that answer "yes" or "no" about a pair with the tokens 7 and 11.
+// Models that classify a pair of texts by the logits of the tokens 7 ("yes") and 11 ("no").
 constexpr const char* kOfWords = R"("classifier_token_ids": [11, 7]})";
 class WordReranker : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, WordReranker,
@@ -63,7 +63,7 @@ TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
   EXPECT_EQ((*engine)->info().task, Task::classify);
   EXPECT_EQ((*engine)->info().pooled_size, 1);
   EXPECT_EQ((*engine)->info().score_activation, ScoreActivation::sigmoid);
-  // Each token is a label.
+  // Each of these tokens is a label.
   options.hf_overrides = fmt::format("{{{}", kOfWords);
   const auto words = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(words.has_value()) << words.error().message;

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineIn
   options.max_steps_in_flight = parts.executor->steps_in_flight();
   options.samples_ahead = parts.executor->stages() == 1;
   info.max_num_seqs = options.max_num_seqs;
-  // Pooling counts as one output token of the prompt.
+  // A pooling request counts as having one output token.
   info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);
   info.num_blocks = options.num_blocks;
   info.block_size = options.block_size;
@@ -90,7 +90,7 @@ Result<> Engine::start_transfers(const KvTransferOptions& options) {
   return {};
 }
 
-// Refuses requests that can never be served, on the caller's thread.
+// On the caller's thread; refuses requests that can never be served.
 Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
   if (!own_stats().healthy) return failure(ErrorCode::unavailable, "the engine has failed");
   TRY_VOID(check_request(request, info_));
@@ -122,7 +122,7 @@ void Engine::wake_up(Done done) {
   done({});
 }
 
-// Length limit of prompt and output together. fits() refuses a prompt that fills the context.
+// Maximum number of prompt and output tokens together. fits() refuses a prompt that fills the context.
 int Engine::max_total_tokens(const Request& request) const {
   if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
   const int context = scheduler_->options().max_model_len;
@@ -132,8 +132,8 @@ int Engine::max_total_tokens(const Request& request) const {
 void Engine::thread_main() {
   watch_.start();
   Mail mail;
-  Result<bool> ran = false;  // error: the device has failed permanently
-  bool gave_way = false, assisted = engines_watch_ != nullptr;  // arms the watch
+  Result<bool> ran = false;  // error: the device failed permanently
+  bool gave_way = false, assisted = engines_watch_ != nullptr;  // the first loop arms the watch
   const auto wait_until = [&] {
     if ((ran.value_or(false) && !mail.frozen) || gave_way || assisted || adapters_.preparing() ||
         media_.encoding())
@@ -151,7 +151,7 @@ void Engine::thread_main() {
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_media();
-    if (transfers_) advance_transfers();  // after every call that may start a request
+    if (transfers_) advance_transfers();  // advance the transfers after every call that may start a request
     if (!mail.frozen && ran) {
       watch_.begin_step();
       const std::int64_t began_us = now_us();
@@ -164,7 +164,7 @@ void Engine::thread_main() {
       }
     }
     assisted = (mail.frozen || !ran.value_or(true)) && assist_engines(ran);
-    // Includes requests that arrived while the last step failed.
+    // Also fails requests that arrived while the last step failed.
     if (!ran) fail_everything(ran.error());
     gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!waiting_.sleeps.empty()) fall_asleep();
@@ -175,9 +175,9 @@ void Engine::thread_main() {
     publish_events();
     if (after_step_) after_step_();
   }
-  // The destructor of the table completes them.
+  // The destructor of AdapterTable completes these commands with an error.
   for (AdapterCommand& command : mail.adapters) take(command);
-  for (Submission& submission : mail.submissions) admit(submission);  // every request receives its end
+  for (Submission& submission : mail.submissions) admit(submission);  // every request must receive its end
   for (SleepDone& done : mail.sleeps) waiting_.sleeps.push_back(std::move(done));
   for (Pause& wanted : mail.pauses) waiting_.pauses.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
@@ -185,11 +185,11 @@ void Engine::thread_main() {
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
-  watch_.stop();  // while this thread and its CPU clock still exist
+  watch_.stop();  // while this thread still exists, because the watch reads its CPU clock
 }
 
-// While this engine has no step: takes part in that of another engine. False: there is none. `ran` gets the
-// error of a failed device.
+// Called while this engine has no step: assists the step of another engine. False: no other engine has
+// begun a step. `ran` gets the error if the device has failed.
 bool Engine::assist_engines(Result<bool>& ran) {
   LockStep* const lock = executor_->lock_step();
   if (lock == nullptr || !ran || !lock->is_called(*engines_watch_)) return false;
@@ -232,7 +232,7 @@ void Engine::admit(Submission& submission) {
   }
 }
 
-// Schedules the answer once its grammar, its images, its adapter and its blocks from another engine are
+// Schedules the answer when its grammar, its images, its adapter and its blocks from other engines are
 // available.
 void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
@@ -245,12 +245,13 @@ void Engine::start(AnswerIndex index) {
     if (!use) return answers_.fail(index, use.error(), now_us());
     if (!*use) return;
     answer.adapter = (*use)->place;
-    // The cached KV depends on the adapter's weights, not on its name.
+    // The cached KV depends on the adapter's weights, so the digest of the files identifies it, not the
+    // name.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sources(identity.digest(), request.media);
-  // Events may carry the adapter's name instead of the digest only if the identity has no tenant and no
-  // media.
+  // Events may report the adapter's name instead of the digest only if the identity has no tenant and the
+  // request has no media.
   if (observers_.events && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
     observers_.events->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
@@ -281,7 +282,7 @@ void Engine::schedule(AnswerIndex index) {
   }
 }
 
-// A request that has ended in the meantime has no open answers.
+// If the request has ended meanwhile, it has no open answers.
 void Engine::start_guided(const GrammarReady& ready) {
   answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
     if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
@@ -318,14 +319,14 @@ void Engine::advance_transfers() {
     answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
 }
 
-// True if no step could run: blocks that are kept for other engines block the waiting requests.
+// True if no step can run because blocks that are kept for other engines block the waiting requests.
 bool Engine::must_give_way() const {
   if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
 
-// Completes the pending sleeps once no request is unfinished and no transfer uses the blocks.
+// Completes pending sleeps when no request is unfinished and no transfer uses the blocks.
 void Engine::fall_asleep() {
   if (!inbox_.asleep())
     return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken up before it slept"));
@@ -347,7 +348,7 @@ void Engine::begin_pause(Pause&& wanted) {
   waiting_.pauses.push_back(std::move(wanted));
 }
 
-// Completes the pending pauses once no step is in flight.
+// Completes pending pauses when no step is in flight.
 void Engine::end_pauses_once_still(bool frozen) {
   if (!inbox_.paused())
     return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
@@ -358,8 +359,9 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(waiting_.pauses, {})) wanted.done(result);
 }
 
-// The rows of a slice are limited to the tokens of a step. While answers are decoding, slices are small and
-// together take at most half the time of the last step. So decoding slows down by at most 1.5x.
+// The number of rows in a slice is at most the number of tokens in a step. While answers are decoding,
+// slices are small and together take at most half the time of the last step. So decoding slows down by at
+// most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
@@ -389,7 +391,6 @@ void Engine::fail_everything(const Error& error) {
   });
 }
 
-// Publishes the events of one step.
 void Engine::publish_events() {
   if (!observers_.events) return;
   scheduler_->tell_all();

@@ -1,5 +1,4 @@
-// In-process engine. One thread plans, runs and commits steps; all other threads send it work through an
-// inbox.
+// The engine. One thread plans, runs and commits steps. All other threads send their work to an inbox.
 #pragma once
 
 #include <functional>
@@ -30,25 +29,24 @@ namespace octavo {
 
 class KvEventPublisher;
 
-// Components of an engine.
 struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null without speculative decoding
   DraftPolicy draft_policy{};
   MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty disables them
-  std::uint64_t seed = 0;              // for requests without a seed
+  std::uint64_t seed = 0;              // seed of requests that have none
   std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
-  double kv_residency_sample = 0;      // share of the blocks for KvResidencyStats; 0: none
-  std::optional<WorkFigures> work_figures{};  // for WorkStats; nullopt: not estimated
+  double kv_residency_sample = 0;      // share of the blocks that KvResidencyStats samples; 0: none
+  std::optional<WorkFigures> work_figures{};  // figures for WorkStats; nullopt: no estimate
   KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache
 };
 
 class Engine final : public EngineClient {
  public:
-  // Starts the thread and fills in the limits of `info` that follow from the options. Errors: the scheduler's
-  // options are invalid, or the executor does not support other options.
+  // Starts the thread and fills in the limits in `info` that follow from the options. Errors: the
+  // scheduler's options are invalid, or the executor does not support an option.
   static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
   // Aborts all unfinished requests, then stops the thread.
   ~Engine() override;
@@ -66,7 +64,7 @@ class Engine final : public EngineClient {
     inbox_.command(
         {.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
   }
-  // Supports level 1 only: the weights belong to the engine.
+  // Supports only level 1: the engine keeps its weights.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override { inbox_.pause({mode, std::move(done)}); }
@@ -112,8 +110,8 @@ class Engine final : public EngineClient {
   std::unique_ptr<Proposer> proposer_;
   struct {
     std::unique_ptr<KvEventPublisher> events;  // null: events are disabled
-    std::optional<KvResidency> residency;      // nullopt: it is not measured
-  } observers_;                                // of the KV cache's blocks
+    std::optional<KvResidency> residency;      // nullopt: not measured
+  } observers_;                                // observers of the KV cache's blocks
   std::unique_ptr<Scheduler> scheduler_;
   Inbox inbox_;
   GrammarCompiler grammars_;
@@ -124,11 +122,11 @@ class Engine final : public EngineClient {
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null without connectors
-  std::int64_t step_us_ = 0;  // duration of the last step; 0 if no step ran since media_ advanced
+  std::int64_t step_us_ = 0;  // duration of the last step; 0: no step ran since media_ advanced
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;
-  } waiting_;  // callers of sleep() and pause()
+  } waiting_;  // callers of sleep() and pause() that wait for the result
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

@@ -57,7 +57,8 @@ void GrammarCompiler::run(const Task& task) {
   }
   done_(task.id, std::move(compiled));
   if (!cache_ || warm_ || !thread_.idle()) return;
-  // The thread is idle: precompute what most grammars share, unless memory runs out.
+  // The thread is idle, so it precomputes the masks that most grammars share. If memory is not sufficient,
+  // it does nothing.
   warm_ = true;
   (void)within_memory([&]() -> Result<> {
     cache_->warm_up();
@@ -74,8 +75,8 @@ CompiledGrammar GrammarCompiler::compile(const grammar::GrammarSource& source) {
     cache_ = std::make_unique<grammar::GrammarCache>(std::move(vocabulary), kCacheBytesMax);
   }
   TRY(auto compiled, cache_->compile(source));
-  // Makes the first mask of the answers, which is cached with the grammar. The answers report an error of it
-  // when they begin.
+  // Computes the first mask of the answers; it is cached with the grammar. If this fails, the answers
+  // report the error when they begin.
   std::vector<std::int32_t> mask(compiled->vocabulary().mask_words());
   (void)grammar::Matcher(compiled).fill_mask(mask);
   return compiled;

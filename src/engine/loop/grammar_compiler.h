@@ -1,5 +1,5 @@
-// Compiles the grammars of requests on a separate thread, so that a large grammar delays neither steps nor
-// requests without one. Requests with the same grammar share the compiled one.
+// Compiles the grammars of requests on a separate thread. So a large grammar delays neither steps nor
+// requests without a grammar. Requests with equal grammars share the compiled grammar.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class GrammarCompiler {
  public:
   using Done = std::function<void(RequestId, CompiledGrammar)>;
 
-  // `done` is called on the compiler's thread, in the order of the posts. The destructor waits for the
-  // grammar being compiled and drops the others.
+  // `done` is called on the compiler's thread, in the order of the post() calls. The destructor waits
+  // for the grammar that is being compiled and drops the others.
   GrammarCompiler(MakeVocabulary vocabulary, Done done);
 
-  // Never waits. Errors passed to `done` are invalid_argument and name the field of the source.
+  // Never waits. Errors passed to `done`: invalid_argument, naming the field of the source.
   void post(RequestId id, grammar::GrammarSource source);
-  // Returns the grammar from the cache. null: call post().
+  // Returns the grammar from the cache. Null: it is not in the cache; call post().
   std::shared_ptr<const grammar::CompiledGrammar> known(const grammar::GrammarSource& source);
   // Drops the request's grammar if its compilation has not begun.
   void cancel(RequestId id);
@@ -50,7 +50,7 @@ class GrammarCompiler {
   const MakeVocabulary make_vocabulary_;
   const Done done_;
 
-  mutable std::mutex mutex_;  // guards cache_, which only the compiler's thread sets, and compile_us_
+  mutable std::mutex mutex_;  // guards compile_us_, and cache_, which only the compiler's thread sets
   std::unique_ptr<grammar::GrammarCache> cache_;
   std::int64_t compile_us_ = 0;
   bool warm_ = false;  // used only on the compiler's thread

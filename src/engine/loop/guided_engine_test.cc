@@ -1,4 +1,4 @@
-// Answers under a grammar, in every mode of the engine.
+// Answers with a grammar, in every mode of the engine.
 #include <future>
 #include <new>
 
@@ -13,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, GuidedEngine, EngineModes::all(), EngineModes::n
 
 constexpr TokenId kEndOfText = 999;
 
-// Tokens of one to three letters; token 999 ends a text.
+// Vocabulary with tokens of one to three letters; token 999 ends a text.
 MakeVocabulary letters(grammar::Vocabulary::Encode encode = {}) {
   return [encode] {
     std::vector<std::string> tokens;
@@ -34,7 +34,7 @@ std::shared_ptr<const grammar::CompiledGrammar> compiled(const grammar::GrammarS
   return grammar::GrammarCache(vocabulary().value(), 1 << 20).compile(source).value();
 }
 
-// Each letter is a token.
+// One token per letter.
 std::vector<TokenId> spelled(std::string_view text) {
   std::vector<TokenId> ids;
   for (const char c : text) ids.push_back(c - 'a');
@@ -49,8 +49,8 @@ Setup tight(Mode mode, MakeVocabulary vocabulary = letters()) {
           .vocabulary = std::move(vocabulary)};
 }
 
-// Tokens that the simulated device outputs under the grammar, with or without jumps. Stops at the end of the
-// text or after `count` tokens.
+// Tokens that the simulated device outputs with the grammar, with or without forced tokens. Stops at the
+// end of the text or after `count` tokens.
 std::vector<TokenId> expected_under(const std::shared_ptr<const grammar::CompiledGrammar>& grammar,
                                     std::vector<TokenId> tokens, int count, bool jumps = false) {
   const std::size_t prompt = tokens.size();
@@ -83,7 +83,7 @@ TEST_P(GuidedEngine, AnswersFollowTheirGrammars) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
     request.eos_ids = {kEndOfText};
     request.grammar = grammars[i % 4];
-    request.sampling.ignore_eos = i % 3 == 0;  // the grammar's end ends the answer in any case
+    request.sampling.ignore_eos = i % 3 == 0;  // the end of the grammar ends the answer in any case
     Expectation e;
     e.tokens = request.grammar ? expected_under(compiled(*request.grammar), request.prompt, 90)
                                : expected(request.prompt, 90);
@@ -113,7 +113,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
   for (unsigned i = 0; i < 16; ++i) {
     Request request = request_for(some_prompt(i, 5 + static_cast<int>(i * 37 % 150)), 90);
     request.sampling.ignore_eos = true;
-    // Unconstrained tokens up to the first occurrence of one token; the last request never has it.
+    // Tokens are unconstrained until a certain token occurs; the last request never has this token.
     std::vector<TokenId> tokens = expected(request.prompt, 90);
     const TokenId mark = i < 15 ? tokens[i * 3] : TokenId{kVocab};
     request.grammar = grammar;
@@ -136,7 +136,7 @@ TEST_P(GuidedEngine, AGrammarMayBeginBehindAToken) {
   rig.expect_empty();
 }
 
-// Before that token the grammar neither bans nor requires the end of the text.
+// Before this token, the grammar neither bans nor requires the end of the text.
 TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
   Rig rig(tight(GetParam()));
   const auto grammar = regex("[a-f0-9]{3,30}z");
@@ -163,7 +163,7 @@ TEST_P(GuidedEngine, TheTextMayEndBeforeItsGrammarBegins) {
       EXPECT_TRUE(std::ranges::equal(std::span(record.tokens).first(static_cast<std::size_t>(count)),
                                      std::span(free).first(static_cast<std::size_t>(count))));
       if (ignore_eos) {
-        EXPECT_GT(std::ssize(record.tokens), count);  // the grammar's text follows
+        EXPECT_GT(std::ssize(record.tokens), count);  // the text of the grammar follows
       } else {
         EXPECT_EQ(std::ssize(record.tokens), count);
         EXPECT_EQ(record.ends[0].finished, FinishReason::stop);
@@ -178,7 +178,7 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   const MakeVocabulary vocabulary = letters(spelled);
   Rig rig(tight(GetParam(), vocabulary));
   const auto grammar = regex("([a-c]longforcedtext[x-z]{2}andmoreofit){1,5}");
-  const bool jumps = GetParam() != Mode::asynchronous;  // with a step in flight, every token is sampled
+  const bool jumps = GetParam() != Mode::asynchronous;  // while a step is in flight, every token is sampled
   std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
   for (unsigned i = 0; i < 24; ++i) {
     const int count = 20 + static_cast<int>(i % 5) * 30;
@@ -206,8 +206,8 @@ TEST_P(GuidedEngine, ForcedTextIsAppendedAtOnce) {
   rig.expect_empty();
 }
 
-// Ambiguous texts, whose masks take longer as they grow, beside other texts. No step waits for them, and the
-// output is the same.
+// Ambiguous texts, whose masks take longer as the text grows, run beside other texts. No step waits for
+// these masks, and the output stays the same.
 TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   const MakeVocabulary vocabulary = letters([](std::string_view text) {
     const bool plain = std::ranges::all_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
@@ -241,7 +241,7 @@ TEST_P(GuidedEngine, MasksThatAreNotReadyHoldUpNobodyElse) {
   rig.expect_empty();
 }
 
-// Also when the client disconnects in the meantime.
+// The client may also disconnect meanwhile.
 TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   Rig rig(tight(GetParam()));
   for (unsigned i = 0; i < 12; ++i) {
@@ -261,7 +261,7 @@ TEST_P(GuidedEngine, AnAnswerMayEndWhileItsMaskIsMade) {
   rig.expect_empty();
 }
 
-// Forced tokens arrive at once and may need more blocks than the sequence has reserved.
+// Forced tokens are appended together and may need more blocks than were promised to the sequence.
 TEST_P(GuidedEngine, ForcedTextWaitsForBlocksThatOthersHold) {
   const MakeVocabulary vocabulary = letters(spelled);
   Rig rig({.num_blocks = 12,
@@ -300,7 +300,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = regex("-");  // no token contains "-"
+  request.grammar = regex("-");  // no token of the vocabulary contains "-"
   request.sampling.logprobs = request.sampling.prompt_logprobs = 1;
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
@@ -311,7 +311,7 @@ TEST_P(GuidedEngine, AFirstMaskThatFailsLeavesNoRowOfThePromptBehind) {
   rig.expect_empty();
 }
 
-// No token can follow the grammar's end, whatever min_tokens is.
+// No token can follow the end of the grammar, whatever min_tokens is.
 TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
   for (const char* text : {"[a-c]", "[a-c]?"}) {
@@ -330,11 +330,11 @@ TEST_P(GuidedEngine, AFinishedGrammarEndsTheAnswerBeforeMinTokens) {
 
 TEST_P(GuidedEngine, WhatExcludesEverythingIsNamed) {
   Rig rig({.mode = GetParam(), .vocabulary = letters()});
-  Request banned = request_for(some_prompt(1, 20), 50);  // banned by the grammar and the allowed tokens
+  Request banned = request_for(some_prompt(1, 20), 50);  // no token is both in the grammar and allowed
   banned.eos_ids = {kEndOfText};
   banned.grammar = regex("[a-c]{2}");
   banned.sampling.allowed_token_ids = {5, kEndOfText};
-  Request ends = request_for(some_prompt(1, 20), 50);  // ended by the allowed tokens and min_tokens
+  Request ends = request_for(some_prompt(1, 20), 50);  // allows only the end, which min_tokens bans
   ends.eos_ids = {kEndOfText};
   ends.sampling.allowed_token_ids = {kEndOfText};
   ends.sampling.min_tokens = 3;
@@ -354,7 +354,7 @@ TEST_P(GuidedEngine, AGrammarWithNothingLeftEndsItsOwnRequestOnly) {
   auto stuck = std::make_shared<Recorder>();
   auto free = std::make_shared<Recorder>();
   Request request = request_for(some_prompt(1, 20), 50);
-  request.grammar = regex("a-b");  // no token contains "-"
+  request.grammar = regex("a-b");  // no token of the vocabulary contains "-"
   ASSERT_TRUE(rig.engine->submit(std::move(request), stuck).has_value());
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 50), free).has_value());
   stuck->wait_ended(1);
@@ -384,7 +384,8 @@ TEST_P(GuidedEngine, AGrammarThatCannotBeCompiledIsTheCallersError) {
   rig.expect_empty();
 }
 
-// Compilation delays neither steps nor requests without a grammar; an abort does not wait for it.
+// While a grammar is compiled, steps and other requests continue. An abort does not wait for the
+// compilation.
 TEST_P(GuidedEngine, MemoryThatRunsOutWhileAGrammarIsCompiledEndsItsRequest) {
   const MakeVocabulary later = [fails = std::make_shared<bool>(true)]() {
     if (std::exchange(*fails, false)) throw std::bad_alloc();
@@ -436,7 +437,7 @@ TEST_P(GuidedEngine, OthersGoOnWhileAGrammarIsCompiled) {
   rig.expect_empty();
 }
 
-// An answer that another engine began continues token for token, wherever it was cut.
+// An answer that another engine began continues with the same tokens, wherever it was cut.
 TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
   const MakeVocabulary vocabulary = letters(spelled);
   const auto grammar = regex("[a-f0-9]{3,9}(verylongforcedtext[x-z]{2}andmore){1,3}z");
@@ -454,7 +455,7 @@ TEST_P(GuidedEngine, AnswersGoOnWhereAnotherEngineLeftThem) {
     const std::vector<TokenId> tokens = whole->record().tokens;
     ASSERT_GT(tokens.size(), 20u);
     Rig rig(tight(GetParam(), vocabulary));
-    // Tokens that arrived together are never cut.
+    // Tokens that were appended together are never cut apart.
     std::size_t cut = 0;
     for (const std::size_t size : whole->record().output_sizes) {
       request.answers_so_far = {

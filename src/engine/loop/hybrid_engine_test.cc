@@ -1,5 +1,5 @@
-// Engines of models with recurrent layers: an answer depends only on its request, whatever happens to the
-// state slots.
+// Engines of models with recurrent layers: an answer depends only on its request, however state slots are
+// used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ std::string hybrid_model_name(const testing::TestParamInfo<const char*>& test) {
   return name;
 }
 
-// Mamba and Mamba2 have no attention layer.
+// Mamba and Mamba2 have no attention layers.
 INSTANTIATE_TEST_SUITE_P(Models, HybridEngine,
                          testing::Values("qwen3_next", "qwen3_5", "lfm2", "granite_moe_hybrid",
                                          "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2",
@@ -52,11 +52,11 @@ TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"preempted", 2, 48, 6, few_blocks()}};
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
   if (!few_blocks()) return;
-  options_.sliding_window_groups = false;  // so that all groups grow
+  options_.sliding_window_groups = false;  // so that the blocks of all groups grow
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
 }
 
-// Answers are the same with kept states, with too few state slots, and without any.
+// Answers are the same with saved states, with too few state slots, and without saved states.
 TEST_P(HybridEngine, PrefixesAreShared) {
   options_.enable_prefix_caching = false;
   const auto without = load_engine(options_).value();
@@ -70,7 +70,7 @@ TEST_P(HybridEngine, PrefixesAreShared) {
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
     const std::int64_t before = engine->own_stats().prefix_hits;
     EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
-    // Each prompt ends after a multiple of the interval, or before the first.
+    // Each prompt ends after a multiple of the interval, or before the first multiple.
     std::int64_t found = 0;
     for (int i = 0; i < kHybridRequests; ++i) {
       const auto length = static_cast<int>(request_of(i, 100).prompt.size());
@@ -95,8 +95,8 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
 }
 
-// States roll back where draft tokens were rejected. Also with cached states after prefixes, with few blocks
-// that force preemption, and with few states.
+// After rejected draft tokens, states return to an earlier value. Also with saved states of prefixes, with
+// few blocks (which cause preemptions), and with few states.
 TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
   const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kHybridRequests);
   struct Variation {
@@ -122,7 +122,7 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
     options_.enable_prefix_caching = v.prefix_caching;
     options_.num_blocks = v.preempts ? few_blocks() : std::nullopt;
     const auto engine = load_engine(options_).value();
-    for (int round = 0; round < 3; ++round)  // past answers serve as drafts
+    for (int round = 0; round < 3; ++round)  // past answers give draft tokens
       EXPECT_EQ(answers_of(*engine, kHybridRequests), plain) << v.name << ", round " << round;
     const EngineStats stats = engine->own_stats();
     const std::int64_t accepted =

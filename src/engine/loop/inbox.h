@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// Deadline in now_us() that never comes.
+// Value of a deadline, in now_us(), that never comes.
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 struct Submission {
@@ -29,23 +29,21 @@ struct Submission {
   std::int64_t arrived_us = 0;
 };
 
-// Result of compiling a request's grammar.
 struct GrammarReady {
   RequestId id = 0;
   CompiledGrammar grammar;
 };
 
-// Command that loads or unloads a LoRA adapter.
 struct AdapterCommand {
   AdapterSource source;
   bool unload = false;
   AdapterDone done;
 };
 
-// Called once with the result of falling asleep.
+// Called once with the result of sleep().
 using SleepDone = std::function<void(Result<>)>;
 
-// Pending EngineClient::pause().
+// An EngineClient::pause() that is not complete.
 struct Pause {
   PauseMode mode = PauseMode::keep;
   EngineClient::Done done;
@@ -55,12 +53,12 @@ struct Pause {
 struct Mail {
   std::vector<Submission> submissions;
   std::vector<GrammarReady> grammars;
-  std::vector<SequenceId> masks;  // sequences whose mask the MaskWorker has made
+  std::vector<SequenceId> masks;  // sequences whose masks the MaskWorker has made
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
   std::vector<Pause> pauses;
-  bool frozen = false;  // PauseMode::keep is in effect: the engine runs no step
+  bool frozen = false;  // true: PauseMode::keep is in effect, so the engine runs no step
   bool woken = false;
   bool reset_prefix_cache = false;
   bool look_at_prefixes = false;
@@ -72,9 +70,9 @@ class Inbox {
   // places: maximum number of unfinished answers. A request takes one place for each of its answers.
   explicit Inbox(int places) : places_(places) {}
 
-  // Any thread. Errors: resource_exhausted when too few places are free, unavailable after close().
+  // Any thread. Errors: resource_exhausted, too few places are free; unavailable, after close().
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Any thread. An abort of an unfinished request is never lost; any other is ignored.
+  // Any thread. If the request has ended, the abort is ignored; otherwise it is never lost.
   void abort(RequestId id);
   void request_reset();
   void look_at_prefixes();
@@ -85,7 +83,7 @@ class Inbox {
   void sleep(SleepDone done);
   void wake_up();
   bool asleep() const;
-  // Holds new requests in the inbox until resume(). An aborted request passes.
+  // Keeps new requests in the inbox until resume(). Aborts are still delivered.
   void pause(Pause wanted);
   void resume();
   bool paused() const;
@@ -94,13 +92,13 @@ class Inbox {
   // Called on the mask worker's thread.
   void mask_ready(SequenceId sequence);
 
-  // Engine's thread. Waits until a message arrives, `until_us` passes or stop() is called. Then empties
-  // `mail` and swaps the messages into it. False after stop().
+  // Only on the engine's thread. Waits until a message arrives, `until_us` passes or stop() is called.
+  // Then replaces the content of `mail` with the messages. False after stop().
   bool take(Mail& mail, std::int64_t until_us);
-  // Engine's thread. All answers of the request have finished.
+  // Only on the engine's thread. Call when all answers of the request have finished.
   void finished(RequestId id);
 
-  void close();       // refuse new requests from now on
+  void close();       // refuses new requests from now on
   void wait_empty();  // waits until no request is unfinished
   void stop();        // makes take() return false
 

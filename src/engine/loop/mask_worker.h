@@ -1,4 +1,4 @@
-// Makes slow masks on a separate thread. The sequence is parked, and no other sequence waits.
+// Makes slow masks on a separate thread. Only the sequence that needs the mask waits; it is parked.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// Task to call text->advance(). No other thread uses the text until it is done.
+// A task that calls text->advance(). Until it is done, no other thread may use the text.
 struct MaskTask {
   SequenceId sequence;
   std::shared_ptr<GuidedText> text;

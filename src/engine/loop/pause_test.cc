@@ -60,8 +60,8 @@ TEST_P(PauseModes, WhatRunsIsFinishedAndWhatComesWaits) {
   rig.expect_empty();
 }
 
-// Asks for the pause at its first output, on the engine's thread: its request runs then, on machines of any
-// speed.
+// Pauses at its first output, on the engine's thread. So its request is running then, however fast the
+// machine is.
 class AbortsAtFirstOutput final : public OutputSink {
  public:
   AbortsAtFirstOutput(EngineClient& engine, std::shared_ptr<Recorder> recorder)
@@ -119,7 +119,7 @@ TEST(Pause, WhoResumesFirstIsHeard) {
   running->wait_outputs(1);
   auto paused = pause(*rig.engine, PauseMode::wait);
   rig.engine->resume();
-  (void)paused.get();  // paused or resumed first: both happen
+  (void)paused.get();  // the pause or the resume may come first
   EXPECT_TRUE(running->wait_ended(1, std::chrono::seconds(60)));
   rig.expect_empty();
 }

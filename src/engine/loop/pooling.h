@@ -1,4 +1,4 @@
-// Steps of models that do not generate. Each prompt is computed whole and ends with the output of a head.
+// Steps of models that do not generate. A step computes whole prompts and applies a head to each.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Pooling {
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
-  std::vector<std::int32_t> starts_;  // this and heads_ are scratch
+  std::vector<std::int32_t> starts_;  // starts_, heads_: scratch
   std::vector<std::uint8_t> heads_;
 };
 

@@ -1,4 +1,4 @@
-// Tree view of the prefix cache, for inspection.
+// The prefix cache as a tree, for inspection.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Returns the `nodes_max` nodes of the cached content that have the most blocks, descendants included. Blocks
-// with the same content count once, also across cache groups. A text whose first blocks were evicted begins
+// Returns the `nodes_max` nodes with the most cached blocks, descendants included. Blocks with equal
+// content count once, also across cache groups. If the first blocks of a text were evicted, the text begins
 // at its first remaining block. O(n log n) in the number of blocks.
 PrefixTree prefix_tree(const BlockPool& pool, std::size_t nodes_max);
 

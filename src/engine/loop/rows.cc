@@ -29,8 +29,8 @@ std::span<const std::int32_t> RowList::next_mask_of(TokenId token, int vocab_siz
   return words;
 }
 
-// The logits of position p belong to the prompt token at p + 1. A preempted sequence computes positions
-// again.
+// The logits at position p give the log-probability of the prompt token at p + 1. A preempted sequence
+// computes positions again; these get no row.
 void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows) {
   Answer& answer = answers_[s.tag];
   const std::vector<TokenId>& prompt = answer.accepted->request.prompt;

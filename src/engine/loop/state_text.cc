@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kAnswersMax = 256;  // lines of unfinished answers
+constexpr int kAnswersMax = 256;
 
 std::string answer_text(const Scheduler& scheduler, const Answer& answer) {
   const Accepted& accepted = *answer.accepted;

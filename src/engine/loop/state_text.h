@@ -1,4 +1,4 @@
-// Text about the state of the engine, for logs. It has numbers and ids, but no text of a request.
+// Text about the state of the engine, for logs. It contains numbers and ids, but no text of requests.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// One line: the tokens of each sequence of a step, and the sequences that lost their blocks.
+// One line: the number of tokens of each sequence in the step, and the preempted sequences.
 std::string plan_text(const StepPlan& plan);
 
-// Several lines: queues and blocks, then a line for each unfinished answer.
+// Several lines: queues and blocks, then one line per unfinished answer.
 std::string state_text(const Scheduler& scheduler, AnswerTable& answers);
 
 }  // namespace octavo

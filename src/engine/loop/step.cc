@@ -24,15 +24,15 @@ Result<bool> StepLoop::run() {
       return true;
     }
   }
-  if (flying_) TRY_VOID(commit());  // step N - 1, while N runs
+  if (flying_) TRY_VOID(commit());  // commits step N - 1 while step N runs
   if (!launched) return true;
   TRY_VOID(sample(*launched));
   if (!executor_.asynchronous()) TRY_VOID(commit());
   return true;
 }
 
-// Launches steps until every stage has one, then completes the oldest. A sequence is in at most one launched
-// step.
+// Launches steps until every stage has one, then completes the oldest step. A sequence is in at most one
+// launched step.
 Result<bool> StepLoop::run_in_stages() {
   scheduler_.plan(plan_);
   if (!plan_.empty()) {
@@ -50,7 +50,6 @@ Result<bool> StepLoop::run_in_stages() {
   return true;
 }
 
-// Starts the forward pass of the plan.
 Result<StepLoop::Flight> StepLoop::launch() {
   const std::int64_t began_us = now_us();
   StepRecord record = StepRecords::of_plan(plan_, answers_);
@@ -86,8 +85,8 @@ Result<> StepLoop::sample(const Flight& flight) {
   return {};
 }
 
-// Leaves out sequences that ended during their forward pass, and sequences whose mask is not ready. The
-// latter compute their last token again in a later step.
+// Adds the rows to sample. Omits sequences that ended during their forward pass, and sequences whose mask
+// is not ready. The latter compute their last token again in a later step.
 void StepLoop::choose_rows() {
   rows_.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
@@ -106,7 +105,7 @@ void StepLoop::choose_rows() {
       drafting_.note_planned(s.drafts);
       continue;
     }
-    rows_.cut(rows_before);  // the rows point into the answer, which ends here
+    rows_.cut(rows_before);  // the rows refer to the answer, which ends here
     finish(s.sequence);
     added ? answers_.stop(s.tag, now_us()) : answers_.fail(s.tag, added.error(), now_us());
   }
@@ -119,7 +118,7 @@ Result<> StepLoop::commit() {
   note_computed(*flying_, now);
   drafting_.drop_rejected(rows_, results);
   drafting_.note_texts(plan_, batch_, rows_, results);
-  // Non-finite logits end their own request, before collect() shares its blocks with other requests.
+  // Non-finite logits end their request before collect(), so that other requests do not share its blocks.
   for (std::size_t i = 0; i < results.size(); ++i)
     if (rows_[i].drafts == 0 && results[i].id < 0) fail_broken(rows_[i], now);
   scheduler_.collect(flying_->step);
@@ -145,7 +144,7 @@ void StepLoop::note_computed(const Flight& flight, std::int64_t now_us) {
 
 void StepLoop::commit_result(std::size_t row, SampledToken&& result, std::int64_t now_us) {
   const RowOwner& owner = rows_[row];
-  if (result.id < 0 && !owner.prompt) {  // the row follows an accepted draft token
+  if (result.id < 0 && !owner.prompt) {  // no token may follow the accepted draft token
     fail_broken(owner, now_us);
   } else if (reports(owner) && result.id >= 0 && !result.logprobs) {
     finish(owner.sequence);
@@ -178,9 +177,9 @@ bool StepLoop::reports(const RowOwner& owner) const {
   return owner.prompt || params.logprobs || !params.logprob_token_ids.empty();
 }
 
-// Appends the tokens that the grammar forces: the next step computes all of them at once. Then has the next
-// mask made. True: the answer has ended. With logprobs, biases or bans, or on an asynchronous executor, every
-// token is sampled.
+// Appends the tokens that the grammar forces; the next step computes all of them at once. Then starts to
+// compute the next mask. With logprobs, biases or bans, or on an asynchronous executor, every token is
+// sampled instead. True: the answer has ended.
 bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
   GuidedText* const rule = answer.rule();
@@ -203,7 +202,7 @@ bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const T
 
 void StepLoop::resume(SequenceId sequence) {
   const Sequence* parked = guidance_.take_back(sequence);
-  if (parked == nullptr) return;  // the sequence has ended in the meantime
+  if (parked == nullptr) return;  // the sequence has ended meanwhile
   const AnswerIndex answer = parked->spec.tag;
   if (append(sequence, answer, answers_[answer].guided->jump(), now_us())) {
     finish(sequence);

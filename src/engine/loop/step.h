@@ -1,4 +1,4 @@
-// One step of the engine: the page to read first.
+// One step of the engine. Read this file first.
 //
 //   plan     choose the sequences of the step and their tokens     schedule/
 //   pack     write the plan into flat arrays                        execute/batch.h
@@ -6,12 +6,12 @@
 //   sample   compute logits of the selected rows, sample tokens     rows.h, sample/
 //   commit   append tokens to sequences, send them to clients     step.cc
 //
-// A grammar reads a token when the step commits it, and makes the mask of the next token (guidance.h).
+// When a step commits a token, the grammar reads it and makes the mask of the next token (guidance.h).
 //
-// With a proposer, a step also computes draft tokens, and samples after each one as if it were accepted
-// (drafting.h). Sampling depends only on the seed and the position. A draft token is accepted when the row
-// before it sampled the same token. The rows after the first rejected draft token are dropped. So the output
-// tokens are exactly the ones without draft tokens.
+// With a proposer, a step also computes draft tokens, and samples a token after each one as if it were
+// accepted (drafting.h). Sampling depends only on the seed and the position. A draft token is accepted if
+// the row before it sampled the same token. The rows after the first rejected draft token are dropped. So
+// the output tokens are exactly the same as without draft tokens.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class StepLoop {
   // Runs one step. False: there was nothing to run. Error: the device failed permanently.
   Result<bool> run();
 
-  // Unparks the sequence: the mask worker has finished its mask.
+  // Call when the mask worker has finished the sequence's mask: unparks the sequence.
   void resume(SequenceId sequence);
 
   // Calls Scheduler::finish and ends the sequence in the proposer.
@@ -60,7 +60,7 @@ class StepLoop {
   // True if a launched step has tokens that use the adapter in this slot.
   bool uses_adapter(int slot) const;
 
-  // The last plan; sequences that have ended since then are still in it.
+  // The last plan. It may contain sequences that have ended since then.
   const StepPlan& last_plan() const { return plan_; }
   const StepRecords& records() const { return records_; }
   const Guidance& guidance() const { return guidance_; }
@@ -72,7 +72,7 @@ class StepLoop {
     StepRecord record;
     std::int64_t began_us = 0;
   };
-  // A step in a pipeline of several executor stages.
+  // A step in the pipeline, if the executor has several stages.
   struct Launched {
     StepPlan plan;
     Batch batch;
@@ -106,8 +106,8 @@ class StepLoop {
   StepPlan plan_;
   Batch batch_;
   RowList rows_;                   // rows of the step in flight
-  std::optional<Flight> flying_;   // step that is sampled and not committed yet
-  std::deque<Launched> launched_;  // steps in the pipeline, oldest first; used only with several stages
+  std::optional<Flight> flying_;   // step whose tokens are sampled but not committed yet
+  std::deque<Launched> launched_;  // steps in the pipeline, oldest first; empty with one stage
 };
 
 }  // namespace octavo

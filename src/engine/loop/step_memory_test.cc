@@ -1,4 +1,5 @@
-// Allocations of a warm engine step, and the requests that fail when memory runs out in a step.
+// Counts the allocations of a warm engine step, and tests which requests fail if memory is not sufficient
+// in a step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr int kTokens = 400;
 constexpr int kVocabulary = 4096;
 constexpr TokenId kEnd = kVocabulary - 1;
 
-// Records the number of allocations at each token. Allocates nothing itself.
+// Stores the number of allocations at each token. It allocates nothing itself.
 class AllocationLog final : public OutputSink {
  public:
   void deliver(Output&& output) noexcept override {
@@ -74,8 +75,8 @@ class StepMemory : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// Allowed allocations once the engine has seen an answer of this length: the list of ids; with
-// log-probabilities, their list and the entries of each item.
+// Allowed allocations, if the engine has seen an answer of this length before: the list of ids; with
+// log-probabilities, also their list and the entries of each element.
 TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   struct Case {
     const char* name;
@@ -92,7 +93,7 @@ TEST_F(StepMemory, AWarmStepAllocatesWhatLeavesWithTheAnswer) {
   for (Case& c : cases) {
     const auto log = std::make_shared<AllocationLog>();
     ASSERT_TRUE(engine_->submit(std::move(c.request), log)) << c.name;
-    // Lists of output tokens double at powers of two.
+    // Lists of output tokens double at powers of two, which these steps do not reach.
     EXPECT_LE(log->most(260, kTokens - 5), c.most) << c.name;
   }
 }
@@ -123,7 +124,7 @@ TEST_F(StepMemory, MemoryThatRunsOutInAStepEndsOneRequest) {
   }
 }
 
-// Memory runs out within or outside a step. The shared grammar can be used again.
+// Memory is not sufficient within or outside a step. The shared grammar can be used again.
 TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   const auto submit = [&](Request request) {
     auto sink = std::make_shared<Collector>();
@@ -132,7 +133,7 @@ TEST_F(StepMemory, MemoryThatRunsOutForAMaskEndsOneRequest) {
   };
   const auto alone = submit(request());
   alone->wait();
-  // A grammar whose number of readings grows.
+  // A grammar that gives more and more ways to read the text.
   Request guided = request();
   guided.grammar = grammar::GrammarSource{.kind = grammar::GrammarKind::ebnf,
                                           .text = "root ::= root root root | root root | [a-z] | [0-9]",

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr double kNewest = 0.2;  // weight of the last step in a running mean
+constexpr double kNewest = 0.2;  // weight of the last step in the running mean
 
 }  // namespace
 

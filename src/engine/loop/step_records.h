@@ -10,33 +10,34 @@
 
 namespace octavo {
 
-// Work of one token and of one step, on one device.
+// Estimated work of one token and of one step, on one device.
 struct WorkFigures {
   double operations_per_token = 0;
-  double operations_per_pair = 0;  // of attention
-  double weight_bytes = 0;         // read in each step
+  double operations_per_pair = 0;  // per (query, key) pair of attention
+  double weight_bytes = 0;         // bytes of weights that each step reads
   double kv_bytes_per_token = 0;
 };
 
 class StepRecords {
  public:
-  // figures: for WorkStats; nullopt: they are not estimated.
+  // figures: for WorkStats; nullopt: no estimates.
   explicit StepRecords(std::optional<WorkFigures> figures) : figures_(figures) {
     work_.enabled = figures.has_value();
   }
 
-  // Describes the plan of a step; times are 0.
+  // Record of a planned step; its times are 0.
   static StepRecord of_plan(const StepPlan& plan, AnswerTable& answers);
 
   void launched(int tokens) { tokens_.observe(tokens); }
-  // The duration counts from the step's launch or the end of the previous step, whichever is later.
+  // Completes the record. The duration begins with the step's launch or the end of the previous step,
+  // whichever is later.
   StepRecord computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us);
 
   const Histogram& tokens() const { return tokens_; }
   const RecentSteps& recent() const { return recent_; }
   const WorkStats& work() const { return work_; }
-  // Running mean of the time for one prompt token, over steps with more prompt tokens than output tokens. 0:
-  // no such step yet.
+  // Seconds for one prompt token: a running mean over steps with more prompt tokens than output tokens.
+  // 0: there was no such step yet.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 
  private:
@@ -44,7 +45,7 @@ class StepRecords {
 
   const std::optional<WorkFigures> figures_;
   WorkStats work_;
-  std::int64_t computed_us_ = 0;  // time when the last step was computed
+  std::int64_t computed_us_ = 0;
   Histogram tokens_ = step_token_histogram();
   RecentSteps recent_ = {};
   double prompt_token_seconds_ = 0;

@@ -11,25 +11,26 @@
 
 namespace octavo {
 
-// A step on the CPU hangs when its thread has used no CPU time for `quiet_us`: it waits for an event that
-// does not come. A slow step uses CPU time, however busy the machine is. On a device, the host thread waits
-// or spins, so CPU time shows nothing. There a step hangs after `device_step_us`, which is far above the
-// longest step.
+// Time limits after which a step counts as hung. On the CPU: the step's thread has used no CPU time for
+// `quiet_us`, so it waits for an event that does not come. A slow step uses CPU time, even on a busy
+// machine. On a device, the host thread waits or spins, so its CPU time shows nothing. There the limit is
+// `device_step_us`, far above the longest step.
 struct StepWatchRule {
   std::int64_t quiet_us = 1'500'000;
   std::int64_t device_step_us = 30'000'000;
 };
 
-// Applies the rule to clock readings, without reading a clock.
+// Applies the rule to given clock readings; it reads no clock.
 class StepProgress {
  public:
   explicit StepProgress(const StepWatchRule& rule, bool device) : rule_(rule), device_(device) {}
 
-  // step: number of the running step, 0 for none. cpu_us: total CPU time of its thread. True: the step hangs.
+  // True if the step hangs. step: number of the running step; 0: no step runs. cpu_us: total CPU time of
+  // its thread.
   bool hangs(std::uint64_t step, std::int64_t now_us, std::int64_t cpu_us);
 
  private:
-  static constexpr std::int64_t kUsedUs = 100;  // less is noise from waking up
+  static constexpr std::int64_t kUsedUs = 100;  // less CPU time is noise from waking up
 
   StepWatchRule rule_;
   bool device_;
@@ -39,8 +40,8 @@ class StepProgress {
   std::int64_t cpu_us_ = 0;
 };
 
-// Checks several times a second on a separate thread. The watched thread marks the beginning and end of each
-// step.
+// Checks the watched thread several times a second, on a separate thread. The watched thread marks the
+// beginning and end of each step.
 class StepWatch {
  public:
   StepWatch(const StepWatchRule& rule, bool device) : rule_(rule), progress_(rule, device) {}

@@ -19,7 +19,7 @@ TEST(StepProgress, AThreadThatWaitsInItsStepHangs) {
   EXPECT_FALSE(progress.hangs(7, 999, 5001));
   EXPECT_TRUE(progress.hangs(7, 1000, 5002));
   EXPECT_TRUE(progress.hangs(7, 5000, 5003));
-  EXPECT_FALSE(progress.hangs(7, 6000, 6000));  // the thread continues
+  EXPECT_FALSE(progress.hangs(7, 6000, 6000));  // the thread makes progress
 }
 
 TEST(StepProgress, AnIdleEngineAndOneStepAfterTheOtherAreHealthy) {
@@ -33,7 +33,7 @@ TEST(StepProgress, ADevicesStepHasALimit) {
   StepProgress progress(kRule, true);
   EXPECT_FALSE(progress.hangs(1, 0, 0));
   EXPECT_FALSE(progress.hangs(1, 9999, 0));
-  EXPECT_TRUE(progress.hangs(1, 10'000, 1'000'000));  // CPU time of a spinning thread is no progress
+  EXPECT_TRUE(progress.hangs(1, 10'000, 1'000'000));  // a spinning thread makes no progress
   EXPECT_FALSE(progress.hangs(2, 10'001, 1'000'000));
 }
 

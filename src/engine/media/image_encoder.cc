@@ -15,8 +15,8 @@ constexpr int kImageBlockSize = 16;
 
 int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
 
-// Maps positions along an axis to the `all` learned positions, in proportion; `seen` of the patches show the
-// image. Computed in f32, as in transformers.
+// For each position along an axis, the index of its learned position; there are `all` of them. The mapping
+// is proportional: only `seen` patches show the image. Computed in f32, as in transformers.
 std::vector<int> stretched_places(int seen, int all) {
   const float step = 1.0F / static_cast<float>(seen);
   const double position = 1.0 / all;
@@ -31,7 +31,7 @@ std::vector<int> stretched_places(int seen, int all) {
 
 }  // namespace
 
-// Gives each sequence separate blocks.
+// Gives each sequence its own blocks.
 void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   *this = Sequences();
   starts = {0};
@@ -46,7 +46,7 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   }
 }
 
-// For one sequence: any rows. For several: whole sequences.
+// One sequence: any range of rows. Several sequences: only whole ones.
 ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
   const auto count = static_cast<std::int32_t>(rows.count);
   Sequences part;
@@ -122,7 +122,7 @@ std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
          blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
-// Orders the patches by window. Returns the number of patches of each window.
+// Orders the patches by window. Returns the number of patches in each window.
 std::vector<std::int32_t> ImageEncoder::order_patches() {
   const int merge = input_.merge;
   const int window = input_.window > 0 ? input_.window : std::max(rows_, columns_);
@@ -151,7 +151,7 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
 
 Result<> ImageEncoder::prepare(int rows, int columns) {
   if (rows == rows_ && columns == columns_) return {};
-  backend_.stream->synchronize();  // the device may still read the last image's data
+  backend_.stream->synchronize();  // the device may still read the data of the last image
   rows_ = rows;
   columns_ = columns;
   const std::vector<std::int32_t> sizes = order_patches();
@@ -167,7 +167,7 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   return {};
 }
 
-// Unseen patches get keys after the seen ones, which no query reads.
+// Patches outside the visible part get keys after the visible ones; no query reads these keys.
 void ImageEncoder::see(int rows, int columns) {
   const int extra = class_tokens();
   whole_.set({static_cast<std::int32_t>(patch_rows_.size()) + extra});
@@ -222,7 +222,7 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   return {};
 }
 
-// Uploads the positions of the rows for this image size.
+// Uploads the row positions for this image size.
 void ImageEncoder::upload_grid() {
   const int across = columns_ * input_.merge, merged = input_.square();
   std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
@@ -266,8 +266,8 @@ void ImageEncoder::upload_grid() {
   stream.synchronize();
 }
 
-// Writes patches in the order of the convolution's weights: channel, frame, row, column. Missing frames
-// repeat the last one.
+// Writes patches in the order of the convolution's weights: channel, frame, row, column. If frames are
+// missing, the last one is repeated.
 void ImageEncoder::fill_patches(const Square& image, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
@@ -347,7 +347,7 @@ Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) 
 void ImageEncoder::start(const Square& picture, int frames) {
   const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
-  stream.synchronize();  // the device may still read the last image's patches
+  stream.synchronize();  // the device may still read the patches of the last image
   fill_patches(picture, frames);
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
@@ -365,7 +365,7 @@ void ImageEncoder::start(const Square& picture, int frames) {
   done_ = {};
 }
 
-// Output of the projectors, in the order of the patches.
+// The projector's output in the order of the patches.
 View ImageEncoder::projected() const {
   return input_.window > 0 ? projected_.view(DType::f32, {std::ssize(token_places_), input_.row_dim()})
                            : rows_of(encoded_);
@@ -374,7 +374,7 @@ View ImageEncoder::projected() const {
 std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  const bool inside = done_.stored || done_.rows > 0;  // a layer has begun
+  const bool inside = done_.stored || done_.rows > 0;  // true: a layer has begun
   if (n > rows || inside) {
     if (done_.layers < layers)
       advance_layer(rows);
@@ -392,7 +392,8 @@ std::optional<Buffer> ImageEncoder::advance(int rows) {
   return std::move(encoded_);
 }
 
-// If the image is one sequence, all keys and values are stored before the first row's output.
+// If the image is one sequence, the keys and values of all rows are stored before the output of the first
+// row is computed.
 void ImageEncoder::advance_layer(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const auto index = static_cast<std::size_t>(layout_.layers[done_.layers].group);
@@ -413,13 +414,14 @@ void ImageEncoder::advance_layer(int rows) {
   if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
-// Number of rows from `row` on: whole squares with at most `rows` rows, but at least one square.
+// Number of rows from `row` on that one call computes: whole squares, at most `rows` rows, but at least one
+// square.
 std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
   const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
   return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
 }
 
-// The same for windows.
+// The same for whole windows.
 std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
   const auto first = std::ranges::lower_bound(windows_.starts, row);
   const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);

@@ -16,18 +16,18 @@ namespace octavo {
 
 // Uses the backend's stream.
 //
-// Patches are ordered by token, so that the patches of one token are adjacent and need no copy. Tokens are
-// ordered by window for layers with windows. For these layers each window is a sequence; for the others the
-// image is one sequence.
+// Patches are ordered by token: the patches of one token are adjacent and need no copy. If the model has
+// layers with windows, tokens are ordered by window. For these layers each window is a sequence; for the
+// other layers the image is one sequence.
 class ImageEncoder final : public RowEncoder {
  public:
-  // tower: Model::tower; it and the backend live longer. If all images have one size, all memory is allocated
-  // here; otherwise it grows with the largest image. Errors: not enough memory, or the backend cannot compute
-  // the heads.
+  // tower: Model::tower; it and the backend must live longer. If all images have the same size, all
+  // memory is allocated here; otherwise it grows with the largest image. Errors: not enough memory, or the
+  // backend cannot compute the heads.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255 instead. seen_rows, seen_columns:
-  // size of the upper left part whose patches are visible to the others; 0: the whole image.
+  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255. seen_rows, seen_columns: size
+  // of the upper left part, in patches; other patches attend only to this part. 0: the whole image.
   struct Square {
     std::string_view bytes = {};
     std::span<const float> numbers = {};
@@ -35,23 +35,25 @@ class ImageEncoder final : public RowEncoder {
   };
 
   Result<> begin(const MediaPart& image) override;
-  // For images of one size: begins another image, whose rows are written to this memory, f32 [tokens,
-  // row_bytes() / 4].
+  // Only if all images have the same size. Begins another image, whose rows are written to `encoded`,
+  // f32 [tokens, row_bytes() / 4].
   void begin_square(const Square& square, Buffer encoded);
-  // Runs the next layers, at most `rows` rows of patches in total. An image with more rows than that
-  // runs `rows` rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
+  // Runs the next layers, at most `rows` rows of patches in total. If an image has more rows, a call
+  // runs `rows` rows of one layer, or one of its windows. The rows of the result have ImageInput::row_dim()
+  // elements.
   std::optional<Buffer> advance(int rows) override;
 
-  // Applies the projector to numbers [n, dim]; returns [n, out_dim]. For images of one size.
+  // Applies the projector to numbers [n, dim]; returns [n, out_dim]. Only if all images have the same
+  // size.
   Result<std::vector<float>> projected(std::span<const float> rows);
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
   std::int64_t later_bytes(int tokens_max) const override;
 
  private:
-  // Sizes that an image needs, or that are allocated.
+  // Sizes that an image needs, or sizes that are allocated.
   struct Room {
-    int rows = 0;  // patches and a class token
+    int rows = 0;  // number of patches, including a class token
     int windows = 0;
     int blocks = 0;  // maximum number of cache blocks that a layer uses
 
@@ -59,7 +61,7 @@ class ImageEncoder final : public RowEncoder {
       return rows >= other.rows && windows >= other.windows && blocks >= other.blocks;
     }
   };
-  // The sequences for a group of layers.
+  // The sequences that a group of layers computes.
   struct Sequences {
     std::vector<std::int32_t> starts, lengths, table;
     std::int64_t table_stride = 0;
@@ -67,7 +69,7 @@ class ImageEncoder final : public RowEncoder {
     int blocks = 0;
 
     void set(const std::vector<std::int32_t>& sizes);
-    // The part of the sequences that attention needs for these rows.
+    // The part of the sequences that attention reads for these rows.
     Sequences part(StepRows rows) const;
   };
 
@@ -93,15 +95,15 @@ class ImageEncoder final : public RowEncoder {
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
-  std::vector<std::byte> numbers_;     // act [3, 256]: normalized value of each channel's byte
+  std::vector<std::byte> numbers_;     // act [3, 256]: normalized value of each byte, by channel
   std::vector<float> position_table_;  // [learned_positions, dim]
 
-  // Figures for the size of the last image.
-  int rows_ = 0, columns_ = 0;            // number of tokens
-  std::vector<std::int32_t> patch_rows_;  // [patches], and columns for each: the patch at each position
+  // Values for the size of the last image.
+  int rows_ = 0, columns_ = 0;            // size of the image in tokens
+  std::vector<std::int32_t> patch_rows_;  // [patches]: patch at each position, and its column
   std::vector<std::int32_t> patch_columns_;
   std::vector<std::int32_t> token_places_;  // [tokens]
-  int seen_rows_ = 0, seen_columns_ = 0;    // number of patches
+  int seen_rows_ = 0, seen_columns_ = 0;    // size of the part that is attended to, in patches
   Sequences whole_, windows_;
 
   Room room_;
@@ -111,17 +113,16 @@ class ImageEncoder final : public RowEncoder {
   std::vector<Buffer> slots_;
   std::vector<std::byte> host_patches_;  // act [rows, patch_values]
   Buffer patches_, positions_, axes_, starts_, token_places_memory_, projected_;
-  Buffer placed_;  // f32 [rows, dim]: interpolated positions
+  Buffer placed_;  // f32 [rows, dim]: interpolated position embeddings
 
-  // State of the current image.
   std::vector<GroupBatch> groups_;
   ForwardBatch batch_;
   Buffer encoded_;
   struct Done {
     std::size_t layers = 0;
     bool stored = false;      // all keys and values of the next layer are stored
-    std::int64_t rows = 0;    // rows with keys and values so far, or rows computed
-    std::int64_t tokens = 0;  // tokens done by the projector
+    std::int64_t rows = 0;    // number of rows whose keys and values are stored, or that are computed
+    std::int64_t tokens = 0;  // number of tokens that the projector has computed
   };
   Done done_;
 };

@@ -1,4 +1,4 @@
-// Whole engines of vision models, on every backend, in chunks, alone and batched.
+// Whole engines of vision models: on every backend, in chunks, alone and in batches.
 #include "engine/testing/image_rig.h"
 
 namespace octavo {
@@ -11,7 +11,7 @@ Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& back
   return ImageEncoder::create(tower, backend);
 }
 
-// Encodes its first layer, then starts again and encodes all of it, layer by layer.
+// Encodes the first layers, then begins again and encodes the whole image in slices.
 Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());
@@ -61,7 +61,7 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     if (auto cuda = make_cuda_backend()) check("cuda", *std::move(cuda));
 }
 
-// Slices of different sizes within one image, as they occur beside steps of different lengths.
+// Uses slices of different sizes in one image, as they occur beside steps of different lengths.
 TEST_P(ImageEngine, RowsDoNotDependOnSlices) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
@@ -121,8 +121,8 @@ TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
   EXPECT_LE(ours, 1.5 * theirs);
 }
 
-// Several conversations at a time, cut by small steps, with and without the prefix cache, and with
-// preemption.
+// Several conversations at the same time, divided by small steps, with and without the prefix cache, and
+// with preemptions.
 TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   const auto alone = image_engine_of(directory_, {.prefix_caching = false});
   ASSERT_TRUE(alone.has_value());
@@ -132,7 +132,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   Request text = conversation_.request();
   text.media.clear();
   std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
-  for (Request& request : requests) request.sampling.max_tokens = 40;  // more blocks than two prompts leave
+  // the answers need more blocks than two prompts leave free
+  for (Request& request : requests) request.sampling.max_tokens = 40;
   const std::vector<CollectedAnswer> expected = answers_one_by_one(**alone, requests);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};

@@ -1,4 +1,4 @@
-// Prompts with images: cached prefixes, adapters, tiers, and those that do not fit.
+// Prompts with images: cached prefixes, adapters, tiers, and prompts that are too long.
 #include "engine/testing/image_rig.h"
 
 namespace octavo {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace image_rig;
 
-// Another image at the same position makes another prefix from its block on. The same image is found.
+// If another image is at the same position, the prefix differs from its block on. The same image is found.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   const Conversation conversation("idefics3");
   const auto engine = image_engine_of(conversation.golden.directory);
@@ -82,8 +82,8 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 
-// Some of an image's tokens may come from the prefix cache. The other tokens still see them and each other,
-// and have their own rows of deep layers.
+// Some tokens of an image may come from the prefix cache. The other tokens still attend to them and to each
+// other, and have their own rows in deep layers.
 class ImagePrefixIn : public testing::TestWithParam<std::string> {};
 
 TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
@@ -103,7 +103,7 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   EXPECT_EQ(record.tokens, conversation.answer);
 }
 
-// Compared with PEFT, and beside the base model with the same images.
+// Compares with PEFT; requests of the base model with the same images run beside it.
 TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   const Conversation conversation("qwen2_vl");
   const std::string folder = conversation.golden.directory + "/adapter";
@@ -143,7 +143,7 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
                          image_test_name);
 
-// Block names depend on the images: the same words about another image do not match.
+// The names of blocks depend on the images, so the same words about another image are not found.
 TEST(ImageModels, PromptsComeBackFromATier) {
   for (const char* name : {"gemma3", "qwen2_5_vl"}) {
     const Conversation conversation(name);
@@ -153,8 +153,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
                            .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
     const auto engine = image_engine_of(conversation.golden.directory, options).value();
     std::int64_t generated = 0;
-    // Returns its answer and the number of loaded tokens. Afterwards no transfer is in flight and the cache
-    // is empty.
+    // Returns the answer and the number of loaded tokens. Then no transfer is in flight, and the cache is
+    // empty.
     const auto ask = [&](Request request) {
       const std::int64_t before = engine->own_stats().kv_transfer.hits;
       const std::vector<TokenId> tokens = run(*engine, std::move(request)).tokens;

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Stores the pixels of each slot.
+// An encoder that stores the pixels of each slot.
 class FakeEncoder final : public MediaEncoder {
  public:
   Result<> begin_media(int place, const MediaPart& part) override {
@@ -32,7 +32,7 @@ class FakeEncoder final : public MediaEncoder {
 
   std::map<int, std::string> places;
   std::pair<int, std::string> begun;
-  int slices = 1, slices_done = 0;  // per image
+  int slices = 1, slices_done = 0;  // number of slices per image
   int encoded = 0;
 };
 
@@ -50,7 +50,7 @@ class MediaTableTest : public testing::Test {
     return accepted;
   }
 
-  // Returns the requests that become ready, until there is no work.
+  // Runs advance() until there is no work. Returns the requests that become ready.
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {
@@ -110,7 +110,7 @@ TEST_F(MediaTableTest, WhatNobodyWaitsForIsGivenUp) {
   EXPECT_EQ(encoder_.encoded, 3);
 }
 
-// An unfinished part continues for any request that waits for it.
+// An unfinished part continues if any request waits for it.
 TEST_F(MediaTableTest, WhatSomebodyElseWaitsForGoesOn) {
   encoder_.slices = 2;
   auto first = request(1, {"a"});
@@ -136,7 +136,7 @@ TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
   advance();
   first.reset();
   advance();
-  request(2, {"a"});  // aborted at once
+  request(2, {"a"});  // is aborted at once
   auto third = request(3, {"a"});
   advance();
   auto fourth = request(4, {"d"});
@@ -154,7 +154,7 @@ TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
   EXPECT_THAT(advance(), ElementsAre(1));
   const auto second = request(2, {"c", "d"});
   auto third = request(3, {"a"});
-  EXPECT_THAT(advance(), ElementsAre());  // the third is not ready either: requests are served in order
+  EXPECT_THAT(advance(), ElementsAre());  // the third request waits for its turn
   EXPECT_FALSE(table_.encoding());
   third.reset();
   EXPECT_THAT(advance(), ElementsAre());

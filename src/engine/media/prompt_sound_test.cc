@@ -1,5 +1,5 @@
-// Whole engines with sound in prompts, compared with transformers (tests/data/sound, made by
-// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and batched.
+// Whole engines with sounds in prompts, compared with transformers (tests/data/sound, made by
+// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and in batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,14 +18,14 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t kSoundVocab = 272;
-constexpr int kRows = 100;  // rows of the encoder
+constexpr int kRows = 100;  // number of encoder rows
 
 struct SoundCase {
   const char* name;
-  TokenId token;                   // placeholder of sound
-  int joined;                      // encoder rows joined into one token
+  TokenId token;                   // placeholder token of sounds
+  int joined;                      // number of encoder rows joined to one token
   std::vector<std::string> parts;  // parts of the golden conversation
-  bool whole = false;              // each window is seen whole
+  bool whole = false;              // true: a window is encoded as a whole
   std::string model() const { return std::string(media::kSoundRoot) + name; }
 };
 
@@ -33,7 +33,7 @@ class PromptSound : public testing::TestWithParam<SoundCase> {
  protected:
   const media::VisionGolden& golden() const { return golden_; }
 
-  // Both sounds of the conversation.
+  // The two sounds of the conversation.
   std::vector<MediaPart> sounds() const {
     const SoundCase& of = GetParam();
     const auto ids = golden().values<TokenId>("ids");
@@ -172,7 +172,7 @@ TEST_P(PromptSound, AnswersDoNotDependOnNeighbours) {
   }
 }
 
-// Another sound at the same position makes another prefix from its block on. The same sound is found.
+// If another sound is at the same position, the prefix differs from its block on. The same sound is found.
 TEST_P(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   const auto engine = engine_of({});
   const auto cached = [&](const Request& request) { return run(*engine, request).ends.at(0).cached_tokens; };

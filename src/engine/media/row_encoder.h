@@ -1,5 +1,4 @@
-// Interface between the executor and the encoders: turns an image or a sound into rows of a language model's
-// input.
+// Interface of the encoders: turns an image or a sound into rows of the language model's input.
 #pragma once
 
 #include <optional>
@@ -10,8 +9,8 @@
 
 namespace octavo {
 
-// Encodes one part at a time, so that its rows do not depend on others. It works in slices, so that steps run
-// in between.
+// Encodes one part at a time, so that its rows do not depend on other parts. It works in slices; steps
+// run between two slices.
 class RowEncoder {
  public:
   virtual ~RowEncoder() = default;

@@ -10,20 +10,20 @@
 
 namespace octavo {
 
-// Runs one sequence at a time, so that its rows do not depend on others. For devices that share the host's
-// memory.
+// Runs one sequence at a time, so that its rows do not depend on other sequences. Only for devices that
+// share the host's memory.
 class SequenceLayers {
  public:
-  // rows: length of the longest sequence. Model and backend live longer. Errors: not enough memory, or the
-  // backend cannot compute the heads.
+  // rows: length of the longest sequence. model and backend must live longer. Errors: not enough memory,
+  // or the backend cannot compute the heads.
   static Result<std::unique_ptr<SequenceLayers>> create(const Model& model, int rows, Backend& backend);
 
-  // input: ids or features of `rows` rows, which see each other; its other fields are empty. Drops an
-  // unfinished sequence.
+  // Begins a sequence and drops an unfinished one. input: ids or features of `rows` rows, which attend
+  // to each other; its other fields are empty.
   void begin(std::int64_t rows, ForwardBatch input);
   // Runs the next layers, at most `rows` rows in total, but at least one layer. True: all layers have run.
   bool advance(int rows);
-  // Decoder with the layers' output, for the next stage.
+  // The decoder, which has the layers' output for the next stage.
   Decoder& decoder() { return *decoder_; }
 
  private:
@@ -35,7 +35,7 @@ class SequenceLayers {
   Backend& backend_;
 
   CacheLayout layout_;
-  KvMemory cache_;  // cache of one sequence
+  KvMemory cache_;
   std::unique_ptr<Decoder> decoder_;
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one per cache group
   std::vector<GroupBatch> groups_;

@@ -1,5 +1,5 @@
 // Whole engines of speech models, compared with transformers (tests/data/sound, made by
-// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and batched.
+// tools/goldens/make_sound_goldens.py): on every backend, in chunks, alone and in batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ Request request_of(std::vector<TokenId> prompt, const std::vector<float>& mel, i
   return request;
 }
 
-// Another sound for each seed.
+// A different sound for each seed.
 std::vector<float> quieter(int seed) {
   std::vector<float> mel = golden().values<float>("mel");
   for (std::size_t i = 0; i < mel.size(); ++i) mel[i] -= 0.02F * static_cast<float>(seed * (i % 7));
@@ -100,7 +100,7 @@ TEST(SoundEngine, ComputesWhatTransformersComputes) {
   EXPECT_LE(distance(*sound_engine_of({.step_tokens = 5, .sequences = 5})), 1e-4);
 }
 
-// Some tokens are suppressed everywhere, others at the beginning.
+// Some tokens are never allowed; others are not allowed as the first token.
 TEST(SoundEngine, SaysWhatTransformersSays) {
   const auto expected = golden().values<TokenId>("greedy");
   const auto ids = golden().values<TokenId>("ids");
@@ -123,7 +123,7 @@ TEST(SoundEngine, BeginSuppressTokensMayComeLater) {
   EXPECT_EQ(run(*engine, std::move(follows)).tokens[0], changed[1]);
 }
 
-// Fewer slots than requests, cut by small steps, twice, and with preemption.
+// There are fewer slots than requests, steps are small, each request runs twice, and some are preempted.
 TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
   std::vector<Request> requests;
   for (int i = 0; i < 6; ++i) {

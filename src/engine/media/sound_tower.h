@@ -8,20 +8,20 @@
 
 namespace octavo {
 
-// Runs one sound at a time, so that its rows do not depend on others. For devices that share the host's
-// memory.
+// Runs one sound at a time, so that its rows do not depend on other sounds. Only for devices that share
+// the host's memory.
 class SoundTower {
  public:
-  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, or the backend cannot
-  // compute the heads.
+  // tower: Model::tower; it and the backend must live longer. Errors: not enough memory, or the backend
+  // cannot compute the heads.
   static Result<std::unique_ptr<SoundTower>> create(const Model& tower, Backend& backend);
 
-  // spectrogram: MediaPart::bytes of a sound. rows: number of leading encoder rows to compute, which see each
-  // other; the others are dropped. Drops an unfinished sound.
+  // Begins a sound and drops an unfinished one. spectrogram: MediaPart::bytes of the sound. rows: number
+  // of leading encoder rows to compute, which attend to each other; the other rows are dropped.
   void begin(std::string_view spectrogram, int rows);
   // Runs the next layers, at most `rows` rows in total, but at least one layer. True: all layers have run.
   bool advance(int rows) { return layers_->advance(rows); }
-  // Decoder with the layers' output, for the next stage.
+  // The decoder, which has the layers' output for the next stage.
   Decoder& decoder() { return layers_->decoder(); }
 
  private:

@@ -1,4 +1,4 @@
-// Encodes sounds or prompts to the keys and values that cross attention in a language model reads.
+// Encodes sounds or prompts to keys and values for the cross attention of a language model.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace octavo {
 
-// Encodes one source at a time, so that its rows do not depend on others. The keys and values stay in a slot
-// until the slot is reused: a sequence never computes them again, even after preemption. For devices that
-// share the host's memory.
+// Encodes one source at a time, so that its rows do not depend on other sources. The keys and values
+// stay in a slot until the slot is reused. So a sequence never computes them again, even after preemption.
+// Only for devices that share the host's memory.
 class SourceEncoder {
  public:
-  // layout: cache layout of the model itself. max_tokens, max_sequences: limits of a step. Model and backend
-  // live longer. Errors: not enough memory, or the backend cannot compute the heads.
+  // layout: cache layout of the language model. max_tokens, max_sequences: limits of a step. model and
+  // backend must live longer. Errors: not enough memory, or the backend cannot compute the heads.
   static Result<std::unique_ptr<SourceEncoder>> create(const Model& model, const CacheLayout& layout,
                                                        Backend& backend, int max_tokens, int max_sequences);
 
@@ -29,7 +29,6 @@ class SourceEncoder {
   // Plans the next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the source in slot
   // places[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);
-  // The planned step.
   CrossBatch batch() const { return {.plan = cross_plan_.get(), .cache = places_.layers()}; }
 
  private:
@@ -40,13 +39,13 @@ class SourceEncoder {
   const Model& model_;
   const int rows_;  // length of the longest source
   Backend& backend_;
-  std::unique_ptr<SoundTower> sound_;     // encoder of sounds, or null
-  std::unique_ptr<SequenceLayers> text_;  // encoder of prompts, or null
+  std::unique_ptr<SoundTower> sound_;     // encoder of sounds; null: sources are prompts
+  std::unique_ptr<SequenceLayers> text_;  // encoder of prompts; null: sources are sounds
 
   CacheLayout cross_layout_;
-  std::int64_t blocks_each_;  // blocks of a slot
+  std::int64_t blocks_each_;  // number of blocks in a slot
   KvMemory places_;
-  std::vector<std::int32_t> lengths_;  // by slot: rows of its source
+  std::vector<std::int32_t> lengths_;  // number of rows of the source, by slot
   std::unique_ptr<AttentionPlan> cross_plan_;
   std::vector<std::int32_t> cross_lengths_, cross_tables_;  // arrays of the step
 

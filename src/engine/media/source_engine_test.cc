@@ -1,5 +1,5 @@
 // Whole engines of encoder-decoder models, compared with transformers (tests/data/source, made by
-// tools/goldens/make_source_goldens.py): on every backend, in chunks, alone and batched.
+// tools/goldens/make_source_goldens.py): on every backend, in chunks, alone and in batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return most;
   }
 
-  std::string file_ = {};  // "/model.gguf", or empty for the folder
+  std::string file_ = {};  // "/model.gguf"; empty: the folder
 
  private:
   std::optional<media::VisionGolden> golden_;
@@ -97,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, SourceEngine, testing::Values("t5", "flan-t5", "
                          });
 
 TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
-  // T5 does not scale its attention scores, so rounding matters more than elsewhere. The double and single
-  // precision results of transformers differ as much.
+  // T5 does not scale attention scores, so rounding has more effect than in other models. In transformers,
+  // results in double and single precision differ by the same amount.
   const double bound = std::string_view(GetParam()).ends_with("bart") ? 1e-4 : 2e-3;
   for (const char* name : {"short", "long"}) {
     EXPECT_LE(distance(*engine_of(), name), bound) << name;
@@ -111,7 +111,8 @@ TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
     }
 }
 
-// GGUF files with their tokenizers, with the numbers of flan-t5, made by tools/goldens/gguf_encoders.py.
+// GGUF files that contain tokenizers, with the parameters of flan-t5, made by
+// tools/goldens/gguf_encoders.py.
 class SourceGgufFile : public SourceEngine {};
 INSTANTIATE_TEST_SUITE_P(Cases, SourceGgufFile, testing::Values("t5-gguf", "flan-t5"), [](const auto& test) {
   std::string name = test.param;
@@ -143,7 +144,8 @@ TEST_P(SourceEngine, SaysWhatTransformersSays) {
   }
 }
 
-// Fewer slots than requests, cut by small steps, in bf16 on one thread and several, and with preemption.
+// There are fewer slots than requests, and steps are small. Runs in bf16 with one thread and with several,
+// with preemptions.
 TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
   const auto all = tokens("source.long");
   for (const char* dtype : {"float32", "bfloat16"}) {

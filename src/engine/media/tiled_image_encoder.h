@@ -1,4 +1,4 @@
-// Encodes the tiles of an image to one grid of rows of the language model's input (ImageInput::tiled).
+// Encodes the tiles of an image to one grid of input rows of the language model (ImageInput::tiled).
 #pragma once
 
 #include <memory>
@@ -39,19 +39,19 @@ class TiledImageEncoder final : public RowEncoder {
   std::unique_ptr<ImageEncoder> encoder_;
   std::size_t row_ = 0;           // number of values in a row
   std::vector<float> newline_;    // [row]
-  std::vector<float> separator_;  // [row], used with ImageInput::whole_last
+  std::vector<float> separator_;  // [row], only used with ImageInput::whole_last
 
   // State of the current image.
   MediaPart::Tiles grid_;
   std::string pixels_;
   std::size_t done_ =
-      0;  // squares: the whole image precedes the tiles, or follows them with ImageInput::whole_last
+      0;  // number of encoded squares: the whole image, then the tiles; whole_last: tiles first
   std::vector<float> tiles_;  // [squares, side * side, row]
   Buffer encoded_;
 };
 
-// Resizes a grid of rows [rows, columns, row] by bilinear interpolation between the four nearest rows, as
-// torch does.
+// Resizes a grid [rows, columns, row] by bilinear interpolation between the four nearest rows, as torch
+// does.
 std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int columns, int out_rows,
                                      int out_columns);
 

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr TokenId kImageToken = 259, kVideoToken = 261;
 constexpr int kUnit = 12;
-constexpr float kStep = 4 * 2 / 5.5F;  // step of the time axis in Qwen2.5-VL
+constexpr float kStep = 4 * 2 / 5.5F;  // step on the time axis of Qwen2.5-VL
 
 class VideoEngine : public testing::TestWithParam<std::string> {
  protected:
@@ -120,12 +120,13 @@ TEST_P(VideoEngine, LogitsAreThoseOfTransformersInAnyChunks) {
       EXPECT_LE(difference(here, expected), 1e-4F) << step_tokens;
       if (whole.empty()) whole = here;
       EXPECT_EQ(here, whole) << step_tokens;
-      EXPECT_EQ(run(**engine, request()).tokens, answer_) << step_tokens;  // from the prefix cache
+      // the second time from the prefix cache
+      EXPECT_EQ(run(**engine, request()).tokens, answer_) << step_tokens;
     }
   }
 }
 
-// The same frames at another frame rate make another prefix.
+// If the same frames have another frame rate, the prefix differs.
 TEST_P(VideoEngine, PrefixesAreSharedAtTheSamePaceAlone) {
   const auto engine = this->engine(2048, kCpuIsas[0]);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
@@ -149,7 +150,7 @@ TEST_P(VideoEngine, PartsThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 3; }), HasSubstr("a part of a video has 3 frames"));
   EXPECT_THAT(error([](auto& parts) { parts[1].time = -1; }), HasSubstr("at time -1"));
   EXPECT_THAT(error([](auto& parts) { parts[1].continues = true; }),
-              HasSubstr("a part of a video"));  // part of the image
+              HasSubstr("a part of a video"));  // the image would have to be split
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 1; }), HasSubstr("bytes of pixels"));
 }
 

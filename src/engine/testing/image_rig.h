@@ -114,7 +114,7 @@ struct Conversation {
   }
 
   static constexpr TokenId kImageToken = 259;
-  int unit;  // for models that take any image size
+  int unit;  // size unit of models that take any image size
   // Tokens of the smallest steps. If steps cannot cut an image, this exceeds its tokens.
   int small_step() const {
     return golden.directory.ends_with("gemma3") ? 25 : golden.directory.ends_with("gemma4-whole") ? 79 : 13;
@@ -123,7 +123,7 @@ struct Conversation {
   std::vector<TokenId> prompt, answer;
   bool any_size, row_breaks, tiled, padded;
   std::vector<MediaPart> images;
-  std::vector<float> logits, bf16_kl;  // for the last positions
+  std::vector<float> logits, bf16_kl;  // values at the last positions
   std::size_t vocab;
 
   Request request() const {

@@ -123,7 +123,7 @@ struct Setup {
 struct Rig {
   SimulatedExecutor* device = nullptr;
   Prompter* prompter = nullptr;    // mode proposing
-  DraftModel* drafting = nullptr;  // mode drafting
+  DraftModel* drafting = nullptr;
   std::unique_ptr<Engine> engine;
 
   explicit Rig(const Setup& setup = {}) {
@@ -218,7 +218,6 @@ inline std::vector<TokenId> expected(std::vector<TokenId> tokens, int count) {
   return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt), tokens.end()};
 }
 
-// Tests for every mode of the engine.
 class EngineModes : public testing::TestWithParam<Mode> {
  public:
   static auto all() {

@@ -41,7 +41,7 @@ struct ScheduledEngine {
     return *id;
   }
 
-  // Tokens planned for each sequence of the next step.
+  // Plans the next step; returns the number of tokens of each sequence.
   std::map<SequenceId, int> plan() {
     scheduler->plan(step);
     scheduler->check();
@@ -60,7 +60,7 @@ struct ScheduledEngine {
     scheduler->check();
   }
 
-  // Plans and completes a step; returns the planned tokens.
+  // Plans and completes a step; returns the number of tokens of each sequence.
   std::map<SequenceId, int> run() {
     auto counts = plan();
     if (!step.empty()) complete(step);

@@ -1,8 +1,10 @@
-// A simulation that tests the scheduler: clients arrive and leave, and a device stores what is written to
-// each block. Drives one scheduler through random operations. After each operation CHECKs that the invariants
-// hold, that every cache read finds the reader's own past, and that everyone is served.
+// A simulation that tests the scheduler: clients arrive and leave, and a simulated device stores what is
+// written to each block. It runs random operations on one scheduler. After each operation it CHECKs that
+// the invariants hold, that every read of the cache finds the content of the reading sequence, and that
+// every client is served.
 //
-// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc share it; they differ in the source of choices.
+// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc use it; they differ in the source of random
+// choices.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +21,7 @@
 
 namespace octavo {
 
-// Returns a number below its argument.
+// Returns a number from 0 to its argument - 1.
 using Choose = std::function<int(int)>;
 
 inline Choose random_choices(std::uint64_t seed) {
@@ -28,7 +30,7 @@ inline Choose random_choices(std::uint64_t seed) {
   };
 }
 
-// Keeps two bits of every hash, so that collisions are the rule.
+// Keeps only two bits of each hash, so that collisions are frequent.
 inline Hash128 colliding_hash(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed) {
   return {hash_bytes(algorithm, bytes, seed).low & 3, 0};
 }
@@ -59,7 +61,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
   if (o.max_draft_tokens > 0) o.draft_states = choose(2) == 0 ? 1 + choose(12) : 0;
-  // States can undo draft tokens if there are slots for them.
+  // Rejected draft tokens can be undone only if there are state slots for them.
   if (o.enable_prefix_caching && (o.max_draft_tokens == 0 || o.draft_states > 0))
     o.saved_states = choose(2) == 0 ? choose(12) : 0;
   if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;  // no state is found there
@@ -81,7 +83,6 @@ class Simulation {
     states_.assign(static_cast<std::size_t>(o.max_num_seqs + o.draft_states + o.saved_states), 0);
   }
 
-  // One random operation.
   void operate() {
     const int what = choose_(100);
     if (what < arrivals_per_cent_ || clients_.empty()) {
@@ -98,7 +99,7 @@ class Simulation {
     verify();
   }
 
-  // No more arrivals: all clients must finish and leave nothing behind.
+  // Adds no more clients: all clients must finish, and no blocks may stay in use.
   void drain() {
     while (!clients_.empty() || !flights_.empty()) {
       step();
@@ -117,23 +118,23 @@ class Simulation {
   std::int64_t steps() const { return steps_; }
 
  private:
-  // A client's whole output is known from the start: each token is a function of all tokens before it, as
+  // A client's whole output is known at the start: each token is a function of all tokens before it, as
   // with a greedy model.
   struct Client {
     SequenceId id{};
     int prompt = 0;
     int ends_at = 0;  // length after its last token
     std::vector<TokenId> tokens;
-    std::vector<std::uint64_t> past;  // [position]: represents the keys and values there
+    std::vector<std::uint64_t> past;  // [position]: represents its keys and values
     std::int64_t work_before = 0;     // see work_
     std::int64_t first_step = 0;
     int max_total = 0;
     Hash128 identity;
-    bool appended = false;  // received tokens that were not sampled
+    bool appended = false;  // true: received tokens that were not sampled
     std::int64_t planned_tokens = 0;
   };
 
-  // A step as the device received it: copies of everything.
+  // A sequence in a step, as the device received it: copies of all arrays.
   struct Row {
     std::shared_ptr<Client> client;
     int first, count;
@@ -158,7 +159,7 @@ class Simulation {
     // Prompts come from a few families with common prefixes of all lengths.
     const int family = choose_(4), salt = choose_(6) == 0 ? 1 : 0;
     const int vocabulary = 1 + choose_(3);
-    // Mostly sizes that fit, sometimes one that does not.
+    // Most lengths fit into the pool; a few do not.
     const int pool = o.num_blocks * o.block_size / static_cast<int>(o.groups.size());
     const int longest = choose_(8) == 0 ? o.max_model_len + 1 : std::max(2, std::min(o.max_model_len, pool));
     client->max_total = 2 + choose_(longest - 1);
@@ -209,7 +210,7 @@ class Simulation {
            o.num_blocks < static_cast<int>(o.groups.size()) * ((c.max_total - 2) / o.block_size + 1);
   }
 
-  // Maximum number of tokens computed for a client, given the limit on preemptions.
+  // Maximum number of tokens that may be computed for a client, given the limit on preemptions.
   std::int64_t most_work(const Client& c) const {
     return std::int64_t{1 + scheduler_->options().max_preemptions} * c.max_total;
   }
@@ -222,8 +223,8 @@ class Simulation {
     clients_.erase(it);
   }
 
-  // Holds the start of a client's prompt: only the cached blocks, or all, with the rest loaded from
-  // elsewhere.
+  // Holds the start of a client's prompt: either only the cached blocks, or all blocks, where the
+  // missing ones are loaded from elsewhere.
   void hold_or_let_go() {
     const auto& o = scheduler_->options();
     if (choose_(2) == 0 && let_go()) return;
@@ -271,7 +272,7 @@ class Simulation {
     CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
   }
 
-  // Launches a step if one may be launched, collects if one must be collected; chooses if both are possible.
+  // Launches a step or collects one; chooses randomly if both are possible.
   void step() {
     const bool full = static_cast<int>(flights_.size()) == scheduler_->options().max_steps_in_flight;
     if (full || (!flights_.empty() && choose_(4) == 0)) {
@@ -333,7 +334,7 @@ class Simulation {
     return row;
   }
 
-  // Whether a step of another client uses the block.
+  // True if a step of another client uses the block.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)
@@ -367,8 +368,8 @@ class Simulation {
     return mix(row.client->past[static_cast<std::size_t>(position)], rejected ? ~group : group);
   }
 
-  // The device runs the oldest step as late as allowed, even for clients that have left: all writes, then all
-  // reads.
+  // Runs the oldest step in flight, as late as allowed and also for clients that have left: first all
+  // writes, then all reads.
   void land() {
     const Flight flight = std::move(flights_.front());
     flights_.pop_front();
@@ -388,7 +389,8 @@ class Simulation {
       if (row.samples) commit(row);
   }
 
-  // A state represents the whole past up to a position. All are restored, then all run, then all are saved.
+  // A state represents all tokens up to a position. First all states are restored, then all sequences
+  // run, then all states are saved.
   void pass_states(const Flight& flight) {
     for (const Row& row : flight.rows)
       if (row.state_from != kNoState) state(row.state_slot) = state(row.state_from);
@@ -406,14 +408,14 @@ class Simulation {
       if (row.state_to != kNoState)
         state(row.state_to) = state(row.drafts.empty() ? row.state_slot : row.draft_states[0]);
   }
-  // Different after a wrong draft token.
+  // Number that represents the past up to a position; different after a wrong draft token.
   static std::uint64_t past(const Row& row, int position) {
     const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
     return position < row.first + row.count + true_drafts(row) ? right : ~right;
   }
   std::uint64_t& state(int slot) { return states_[static_cast<std::size_t>(slot)]; }
 
-  // The sampled token, and one for each accepted draft token.
+  // Commits the sampled token, and one token for each accepted draft token.
   void commit(const Row& row) {
     Client& client = *row.client;
     const Sequence* s = scheduler_->find(client.id);
@@ -426,7 +428,7 @@ class Simulation {
       if (s->sampling == 0) add_drafts(client, *s);
       return;
     }
-    // Each step computed a token for a client, and no client exceeded most_work.
+    // Each step computed a token for some client, and no client exceeded most_work.
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
           steps_ - client.first_step, work_ - client.work_before);
@@ -436,7 +438,6 @@ class Simulation {
     ++finished_;
   }
 
-  // Appends tokens that were not sampled.
   void append(Client& client, const Sequence& s, int count) {
     for (; count > 0 && static_cast<int>(s.tokens.size()) < client.ends_at; --count) {
       scheduler_->append(client.id, client.tokens[s.tokens.size()]);
@@ -444,7 +445,7 @@ class Simulation {
     }
   }
 
-  // Draft tokens; the first ones will be accepted.
+  // Adds draft tokens, of which the first ones will be accepted.
   void add_drafts(const Client& client, const Sequence& s) {
     std::vector<TokenId> drafts(
         static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));
@@ -472,11 +473,11 @@ class Simulation {
   StepPlan plan_;
   std::vector<std::uint64_t> device_;                         // [block, offset]
   std::vector<std::uint64_t> states_;                         // [slot]
-  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // by tag
+  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;  // key: tag
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;
   std::int64_t steps_ = 0;
-  std::int64_t work_ = 0;  // most_work of all clients that ever arrived
+  std::int64_t work_ = 0;  // sum of most_work over all clients that ever arrived
   std::uint64_t arrivals_ = 0;
   int finished_ = 0;
   int refused_ = 0;

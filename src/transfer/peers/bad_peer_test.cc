@@ -12,7 +12,7 @@ namespace {
 
 using namespace peer_rig;
 
-// A peer that follows a script for one connection, then closes it.
+// A peer that runs a script on one connection, then closes it.
 class BadPeer {
  public:
   explicit BadPeer(std::function<void(PeerSocket&)> act) {
@@ -40,7 +40,7 @@ std::vector<std::byte> packed_block(int number, std::int32_t block) {
   return packed;
 }
 
-// Sends `good` blocks of the first piece, then `last` instead of the next one.
+// Sends `good` blocks of the first piece, then sends `last` in place of the next block.
 void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
   (void)receive_message(socket);
   (void)send_message(socket, Ready{.blocks = kBlocks, .shared_memory = false});
@@ -50,7 +50,7 @@ void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> la
   if (!last) return;
   (void)socket.send(*last);
   for (int i = good + 1; i < get.count; ++i) (void)socket.send(packed_block(i, 100 + i));
-  std::byte rest;  // closing with unread data would discard the sent data
+  std::byte rest;  // if unread data remained, closing would discard the sent data
   while (socket.receive(std::span(&rest, 1))) {
   }
 }
@@ -75,11 +75,11 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
   }
 }
 
-// The peer is never silent for long.
+// The peer sends bytes all the time, but never completes its message.
 TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
   BadPeer peer([](PeerSocket& s) {
     (void)receive_message(s);
-    const std::uint32_t size = 60'000;  // size of a message, sent byte by byte
+    const std::uint32_t size = 60'000;  // bytes of a message that is sent byte by byte
     (void)s.send(std::as_bytes(std::span(&size, 1)));
     const std::byte letter{'{'};
     while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -127,7 +127,7 @@ TEST(Transfer, WrongBytesInPlaceAreNotTakenEither) {
   EXPECT_EQ(result.loaded, 0);
 }
 
-// A channel, or null if UCX is not installed.
+// A channel; null: UCX is not installed.
 std::unique_ptr<UcxChannel> ucx_channel() {
   auto channel = open_ucx_channel();
   return channel ? *std::move(channel) : nullptr;
@@ -147,7 +147,7 @@ TEST(Transfer, APeerThatDiesWhileItSendsOverUcxIsNoticed) {
     const BlockHeader header = header_of(kFormat.digest(), some_keys()[0], block);
     for (int i = 0; i < get.count; ++i) (void)s.send(header);
     const std::span<const std::byte> one = block;
-    (void)channel->send(std::span(&one, 1), s.fd());  // only some of the pieces
+    (void)channel->send(std::span(&one, 1), s.fd());  // sends only some of the pieces
   });
   const LoadResult result = Consumer().fetch(task_for(peer.port), way);
   EXPECT_EQ(result.failure, KvTransferFailure::lost);
@@ -174,7 +174,7 @@ TEST(Transfer, AConsumerThatDiesWhileItIsSentToOverUcxIsNoticed) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port()), way).failure, std::nullopt);
 }
 
-// Failure after another engine's response that replaces Ready.
+// Failure of a fetch if the peer calls `answer` in place of sending Ready.
 KvTransferFailure failure_after(const std::function<void(PeerSocket&)>& answer) {
   BadPeer peer([&](PeerSocket& s) {
     (void)receive_message(s);
@@ -198,7 +198,7 @@ TEST(Transfer, NonsenseIsAnError) {
   for (const TransferMessage& message : out_of_range)
     EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }),
               KvTransferFailure::corrupt);
-  // A server gets the same, and continues to work.
+  // A server receives the same bytes and continues to work.
   Producer producer;
   for (const std::uint32_t size : {0u, 3u, 1u << 31}) {
     PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();
@@ -222,7 +222,7 @@ TEST(Transfer, NonsenseIsAnError) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port())).failure, std::nullopt);
 }
 
-// Memory of another process is used only if it contains the secret.
+// The memory of another process is used only if it contains the secret.
 TEST(Transfer, AnotherSegmentThanOfferedIsNotOpened) {
   const TransferSlots slots = TransferSlots::create(4096).value();
   EXPECT_NE(shared_memory_sender(slots.offer()), nullptr);

@@ -41,12 +41,12 @@ void BlockFetcher::post(LoadTask task) {
 }
 
 void BlockFetcher::run(Worker& worker) {
-  lower_priority(kMoves);  // steps have priority, so running streams are not slowed down
+  lower_priority(kMoves);  // steps have priority, so that running streams do not slow down
   std::unique_lock lock(mutex_);
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    // Loads that a request waits for go first. A lease that is not returned expires by itself.
+    // Loads that a request waits for come first. A lease that is not ended expires by itself.
     auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
     if (next == tasks_.end()) next = tasks_.begin();
     const LoadTask task = std::move(*next);
@@ -78,7 +78,7 @@ Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& r
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
                                          : fetch_over(worker, socket, task, result);
   set_socket(worker, nullptr);
-  // The other engine may still write to the offered memory, so that memory is never read again.
+  // The producer may still write to the offered memory, so this memory must not be read again.
   if (!task.blocks.empty() && (!fetched || *task.cancelled)) {
     worker.slots.reset();
     worker.ucx.reset();
@@ -102,7 +102,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
                                      .key = task.keys.back(),
                                      .segment = one_host_ ? worker.slots->offer() : SegmentOffer{},
                                      .ucx = ucx_ ? worker.ucx->address() : ""}));
-  // Receives the next message: the expected type, or an error.
+  // Receives the next message, which must have the expected type.
   const auto expect = [&]<class Message>(Message& out) -> Result<> {
     TRY(TransferMessage message, receive_message(socket));
     if (const auto* refused = std::get_if<Refused>(&message)) {
@@ -146,18 +146,18 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     at += count;
     TRY_VOID(ask(slot));
   }
-  (void)send_message(socket, Done{task.from.remote_request_id});  // otherwise the lease expires by itself
+  (void)send_message(socket, Done{task.from.remote_request_id});  // else the lease expires
   return {};
 }
 
-// Over shared memory, a change of layout is as fast as the copy that it replaces. A change of layout for a
-// socket would be an additional copy.
+// Over shared memory, converting the layout is as fast as the copy that it replaces. Over a socket, it
+// would be an additional copy.
 BlockWay BlockFetcher::way_of(const Ready& ready) const {
   const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
   return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;
 }
 
-// Writes the blocks into the cache, one by one.
+// Copies packed blocks into the cache, one by one.
 Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::byte> packed,
                                    LoadResult& result) {
   for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
@@ -171,8 +171,8 @@ Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::by
   return {};
 }
 
-// Receives directly into the destination blocks. If the contents are invalid, no other request knows these
-// blocks yet.
+// Receives directly into the destination blocks. If the contents are invalid, no harm is done, because no
+// other request knows these blocks yet.
 Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
                                    LoadResult& result) {
   std::vector<BlockHeader> headers(static_cast<std::size_t>(count));

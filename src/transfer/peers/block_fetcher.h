@@ -1,6 +1,6 @@
 // Consumer side: fetches blocks from other engines, on separate threads.
 //
-// The caller of post() keeps the destination blocks of a task reserved until its result arrives.
+// The caller of post() must keep the task's destination blocks reserved until the result arrives.
 #pragma once
 
 #include <array>
@@ -24,18 +24,18 @@ namespace octavo {
 
 class BlockFetcher {
  public:
-  // Writes (block, contents) into the cache. Any thread.
+  // Called with (piece, contents): writes the contents into the cache. Any thread.
   using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: called on a fetching thread, once for each task that has blocks. one_host: false: use TCP even
-  // between processes of one host. ucx: native blocks use UCX if the producer has it.
+  // done: called on a fetching thread, once for each task that has blocks. one_host: if false, use TCP even
+  // between processes of one host. ucx: if true, use UCX for native blocks if the producer supports it.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                OnResult done, const PeerTimes& times = {});
   // Ends running fetches and drops waiting ones without calling `done`.
   ~BlockFetcher();
 
-  void post(LoadTask task);  // never waits; without blocks it returns the lease
+  void post(LoadTask task);  // never waits; a task without blocks only ends the lease
 
  private:
   static constexpr int kThreads = 4;

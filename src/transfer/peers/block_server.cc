@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kConnectionsMax = 64;
 
-// Null: use another transport.
+// Null: UCX cannot be used, so another transport is needed.
 std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   if (address.empty()) return nullptr;
   auto channel = open_ucx_channel();
@@ -30,7 +30,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Keys of the requested pieces in the other engine's format, including pieces that this engine does not hold.
+// Keys of the requested pieces in the other engine's format, including pieces that this engine does not
+// have.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;
@@ -80,7 +81,7 @@ void BlockServer::accept_all() {
       return;
     }
     if (fd < 0) {
-      // No descriptors or memory at the moment: retry later.
+      // No descriptor or memory is available at the moment, so try again later.
       if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
@@ -112,7 +113,7 @@ void BlockServer::drop_ended() {
 
 void BlockServer::serve(PeerSocket& socket) {
   const Result<> served = answer(socket);
-  socket.interrupt();  // the object lives until the next accept()
+  socket.interrupt();  // the object exists until the next accept()
   if (!served && served.error().code != ErrorCode::io) log_warning("KV transfer: {}", served.error().message);
 }
 
@@ -142,7 +143,7 @@ Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
   }
 }
 
-// Reason to refuse the blocks; "": accepted.
+// Reason to refuse the request; "": it is accepted.
 std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
   reason = KvTransferFailure::mismatch;
   if (std::string what = difference(options_.format, pull.format);
@@ -162,7 +163,7 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   Result<> given;
-  // The lease is in use for as long as the blocks may be read.
+  // While the blocks may be read, the lease is in use.
   const bool leased = leases_.use(pull.request_id, now_us(),
                                   [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
   if (!leased)
@@ -171,7 +172,7 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   return given;
 }
 
-// Serves pieces until the other engine is done. Converts blocks of another size.
+// Serves pieces until the other engine is done. Converts the blocks if its block size differs.
 Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease) {
   const BlockFormat& own = options_.format;
   const bool regroups = pull.format.block_size != own.block_size;

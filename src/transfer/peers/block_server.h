@@ -1,7 +1,7 @@
 // Producer side: serves leased blocks to other engines.
 //
-// Each connection has a thread that runs the protocol (messages.h) in sequence. Connections are few and last
-// for one fetch. These threads read the blocks, which are not written while they are leased.
+// Each connection has a thread that runs the protocol (messages.h) step by step. There are few connections,
+// and each lasts for one fetch. These threads read the blocks; no step writes leased blocks.
 #pragma once
 
 #include <functional>
@@ -24,18 +24,18 @@ namespace octavo {
 
 struct BlockServerOptions {
   std::string host{};
-  int port = 0;  // 0: chosen by the system
+  int port = 0;  // 0: chosen by the operating system
   std::string engine_id{};
   BlockFormat format{};
 };
 
 class BlockServer {
  public:
-  // Reads (piece, out): the contents in BlockFormat. Any thread.
+  // Called with (piece, out): writes the piece's contents in BlockFormat to `out`. Any thread.
   using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
 
-  // Starts to listen. on_finished: called on any thread when a lease has been fetched. Errors: the address is
-  // not available.
+  // Starts to listen. on_finished: called on any thread when the blocks of a lease have been fetched.
+  // Errors: the address is not available.
   static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,
                                                     ReadBlock read, NativeBlocks native,
                                                     std::function<void()> on_finished);
@@ -54,7 +54,8 @@ class BlockServer {
   BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
               std::function<void()> on_finished);
 
-  using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;  // reads piece n of the prompt
+  // writes piece n of the prompt to the span
+  using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;
 
   void accept_all();
   void drop_ended();

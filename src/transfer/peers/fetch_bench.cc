@@ -1,6 +1,6 @@
-// Time of a fetch of KV blocks, by step and in total, beside a plain copy and a plain loopback socket with
-// the same number of bytes. Blocks are those of the demo model (12 MB, a prompt of 4,096 tokens) and of a 1B
-// model (134 MB).
+// Measures a fetch of KV blocks: the time of each step and the total time. For comparison, also measures a
+// plain copy and a plain loopback socket with the same number of bytes. The blocks are those of the demo
+// model (12 MB, a prompt of 4,096 tokens) and of a 1B model (134 MB).
 #include <benchmark/benchmark.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{6, 4, 32}, {16, 8, 64}};
 
-// An engine's KV memory for one prompt.
+// KV memory of an engine for one prompt.
 class Cache {
  public:
   explicit Cache(const Shape& shape) {
@@ -109,7 +109,7 @@ void plain_socket(benchmark::State& state) {
   count(state, format);
 }
 
-// Runs one step of a block's transfer for all blocks. Packed blocks use the memory of one slot.
+// Runs one step of the transfer for all blocks. All packed blocks use the memory of one slot.
 template <class Step>
 void each_block(benchmark::State& state, Step step) {
   Cache cache(kShapes[state.range(0)]);

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kMessagesOfALease = 6;  // as in vLLM
+constexpr int kMessagesOfALease = 6;  // number of messages per lease duration, as in vLLM
 
 Result<> tell(const std::string& host, int port, const std::vector<std::string>& leases) {
   TRY(PeerSocket socket, PeerSocket::connect(host, port));

@@ -1,5 +1,5 @@
-// Consumer side: renews leases whose blocks it cannot use yet. It sends messages to their producers several
-// times per lease duration (vLLM's heartbeats).
+// Consumer side: renews the leases of blocks that the consumer cannot use yet. It sends several messages
+// per lease duration to their producers (vLLM's heartbeats).
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@ namespace octavo {
 
 class LeaseKeeper {
  public:
-  // lease: duration of a lease; a message is sent every sixth of it.
+  // lease: duration of a lease; a message is sent six times in this duration.
   explicit LeaseKeeper(std::chrono::milliseconds lease);
   ~LeaseKeeper();
 
-  // Any thread; both return at once.
+  // Any thread; keep() and let_go() return at once.
   void keep(RequestId id, const KvTransferParams& from);
   void let_go(RequestId id);
 

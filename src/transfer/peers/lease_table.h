@@ -1,8 +1,8 @@
-// The blocks of prompts that an engine holds for other engines, each until it is fetched or its lease
-// expires.
+// The blocks of prompts that an engine keeps for other engines. It keeps them until they are fetched or
+// their lease expires.
 //
 // The engine's thread adds leases and takes ended ones. Any thread may read the blocks of an active lease.
-// Time is an argument.
+// The time is an argument.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,10 @@ namespace octavo {
 
 struct Lease {
   std::vector<KvPlace> blocks{};
-  std::vector<Hash128> keys{};  // key of each piece
-  std::uint64_t owner = 0;      // the engine's id of the lease
-  // Fields of the prompt, as in KvPrompt: for engines with another block size, and thus other keys.
+  std::vector<Hash128> keys{};
+  std::uint64_t owner = 0;      // chosen by the engine
+  // Fields of the prompt, as in KvPrompt. Engines with another block size need them, because their keys
+  // differ.
   std::vector<TokenId> text{};
   Hash128 identity{};
 };
@@ -32,19 +33,19 @@ class LeaseTable {
  public:
   explicit LeaseTable(int seconds) : duration_us_(std::int64_t{seconds} * 1'000'000) {}
 
-  // Engine's thread.
+  // Only on the engine's thread.
   void add(std::string id, Lease lease, std::int64_t now_us);
-  // Owners of ended leases, whose blocks are no longer read.
+  // Returns the owners of ended leases whose blocks are not being read.
   std::vector<std::uint64_t> take_ended(std::int64_t now_us);
-  // Ends the lease that would expire first, because the engine needs its blocks. nullopt: all leases are
-  // being read, or none exists.
+  // Ends the lease that would expire first, because the engine needs its blocks. Returns its owner.
+  // nullopt: there is no lease, or all are being read.
   std::optional<std::uint64_t> end_first();
-  // Next time at which take_ended() has a result; INT64_MAX: never.
+  // Time at which take_ended() will have a result; INT64_MAX: never.
   std::int64_t next_end_us() const;
   // Number of leases that expired before they were fetched.
   std::int64_t expired() const;
 
-  // Any thread: calls read(lease) and renews the lease. False: unknown or ended lease.
+  // Any thread. Calls read(lease) and renews the lease. False: the lease is unknown or has ended.
   template <class Read>
   bool use(const std::string& id, std::int64_t now_us, Read&& read) {
     std::unique_lock lock(mutex_);
@@ -59,14 +60,14 @@ class LeaseTable {
     --entry.readers;
     return true;
   }
-  // Ends the lease: its blocks are fetched, or not needed.
+  // Ends the lease, because its blocks are fetched or not needed.
   void finish(const std::string& id);
 
  private:
   struct Entry {
     Lease lease;
-    std::int64_t end_us = 0;  // 0: fetched
-    int readers = 0;          // an entry with readers is not removed
+    std::int64_t end_us = 0;  // time of expiry; 0: the blocks are fetched
+    int readers = 0;          // number of running reads; an entry with readers is not removed
   };
 
   const std::int64_t duration_us_;

@@ -1,4 +1,4 @@
-// Protocol between the engine that decodes (consumer) and the engine that holds the blocks (producer).
+// Protocol between the engine that decodes (consumer) and the engine that has the blocks (producer).
 //
 //   consumer              producer
 //   Pull           ->                 lease id, model, number of blocks
@@ -7,13 +7,14 @@
 //                  <-     Piece       the blocks are written, or follow
 //   Done           ->                 end of the lease
 //
-// A connection may also carry only Done, if no block is needed, or only Keep messages, one for each lease to
-// renew. Packed blocks (block_format.h) go to the slot of the Get, or follow the Piece (transport.h).
-// For native blocks (native_blocks.h), the headers follow the Piece, then the contents, on the connection or
-// over UCX. The lease lasts while the connection is open.
+// A connection may also contain only Done, if no block is needed, or only Keep messages, one for each lease
+// to renew. Packed blocks (block_format.h) are written to the slot that Get names, or follow the Piece
+// (transport.h). If blocks are native (native_blocks.h), their headers follow the Piece. Their contents
+// come next, on the connection or over UCX. The lease lasts while the connection is open.
 //
-// The producer may send Refused at any time, and then closes. A frame is its number of bytes (u32), a hash of
-// the types of all fields below (u64: the version) and a TransferMessage (base/pack.h).
+// The producer may send Refused at any time, and then closes the connection. A frame consists of its number
+// of bytes (u32), a hash of the types of all fields below (u64, the version) and a TransferMessage
+// (base/pack.h).
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,12 @@
 
 namespace octavo {
 
-// Memory of the consumer that a process of the same host can open. If slot_bytes is 0, no memory is offered.
+// Memory of the consumer, which a process of the same host can open. slot_bytes 0: no memory is offered.
 struct SegmentOffer {
   std::int64_t process = 0;
   std::int64_t descriptor = 0;
   std::int64_t slot_bytes = 0;
-  std::string secret{};  // secret at the beginning of the memory
+  std::string secret{};  // text at the beginning of the memory, which identifies it
 };
 
 struct Pull {
@@ -41,15 +42,15 @@ struct Pull {
   std::string engine_id{};
   std::string request_id{};
   int blocks = 0;  // number of leading pieces of the prompt (kv_pieces.h), in this format
-  Hash128 key{};   // key of the last of them
+  Hash128 key{};   // key of the last one of these pieces
   SegmentOffer segment{};
-  std::string ucx{};  // address of the consumer's UCX channel; "": none
+  std::string ucx{};  // address of the consumer's UCX channel; "": UCX is not used
 };
 struct Ready {
-  int blocks = 0;              // number of requested pieces that are available, from the first on
-  bool shared_memory = false;  // packed blocks go to the offered slots
-  std::string layout{};        // layout of native blocks; "": none
-  bool ucx = false;            // contents of native blocks go over UCX, to the offered channel
+  int blocks = 0;              // number of leading pieces, of those requested, that are available
+  bool shared_memory = false;  // true: packed blocks are written to the offered slots
+  std::string layout{};        // layout of native blocks; "": blocks are packed
+  bool ucx = false;            // true: contents of native blocks are sent over UCX, to the offered channel
 };
 enum class BlockWay : std::uint8_t { packed, native };
 inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};

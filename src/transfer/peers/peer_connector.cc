@@ -26,8 +26,8 @@ std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
-// Block ids as vLLM reports them, for each cache group. A block outside the window is block 0 (vLLM's null
-// block).
+// Block ids in the form that vLLM reports, for each cache group. A block outside the window has id 0
+// (vLLM's null block).
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
   std::vector<std::vector<std::int64_t>> ids(format.windows.size());
@@ -83,7 +83,7 @@ Result<> PeerConnector::listen() {
   return {};
 }
 
-// Whether another engine holds blocks for the prompt until this one returns them.
+// True if another engine keeps blocks for the prompt until this engine ends the lease.
 bool PeerConnector::leased(const KvPrompt& prompt) const {
   return fetcher_ != nullptr && prompt.params != nullptr && prompt.params->do_remote_prefill &&
          names_blocks(*prompt.params);
@@ -104,7 +104,7 @@ void PeerConnector::wait(const KvPrompt& prompt) {
 }
 
 void PeerConnector::load(LoadTask task) {
-  keeper_->keep(task.id, task.from);  // until its blocks are loaded
+  keeper_->keep(task.id, task.from);  // renew the lease until its blocks are loaded
   fetcher_->post(std::move(task));
 }
 
@@ -112,8 +112,7 @@ bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) 
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
-// Returns the lease: its blocks will not be fetched. A prompt without a full block of this engine has one,
-// too.
+// Ends the lease, because its blocks will not be fetched. A prompt without a full block also has a lease.
 void PeerConnector::decline(const KvPrompt& prompt) {
   if (!leased(prompt)) return;
   keeper_->let_go(prompt.id);
@@ -152,7 +151,7 @@ std::vector<std::uint64_t> PeerConnector::take_stored(std::int64_t now_us) {
   return owners;
 }
 
-// Ends the oldest lease, which is the least likely to be fetched.
+// Ends the oldest lease, because its blocks are the least likely to be fetched.
 bool PeerConnector::give_way() {
   const auto owner = leases_.end_first();
   if (owner) given_way_.push_back(*owner);

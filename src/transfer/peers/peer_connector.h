@@ -1,6 +1,6 @@
-// Prefill and decode on two engines: keeps blocks of prompts until other engines fetch them, and fetches
-// blocks from other engines. This is vLLM's NixlConnector flow: kv_transfer_params of a request name the
-// engine with its blocks.
+// Prefill and decode on two engines. It keeps blocks of prompts until other engines fetch them, and fetches
+// blocks from other engines. As in vLLM's NixlConnector, the kv_transfer_params of a request name the
+// engine that has its blocks.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace octavo {
 
 class PeerConnector final : public KvConnector {
  public:
-  // Starts to listen if the engine is a producer. engine: its number, which is added to the port. Errors:
-  // invalid options, or the address is in use.
+  // Starts, and listens if the engine is a producer. engine: index of the engine, which is added to the
+  // port. Errors: invalid options, or the address is in use.
   static Result<std::unique_ptr<KvConnector>> start(KvTransferOptions options, BlockFormat format, int engine,
                                                     CacheAccess cache);
 
@@ -45,7 +45,7 @@ class PeerConnector final : public KvConnector {
   const KvTransferOptions options_;
   const BlockFormat format_;
   const CacheAccess cache_;
-  std::vector<std::uint64_t> given_way_;  // owners of ended leases that take_stored() has not returned yet
+  std::vector<std::uint64_t> given_way_;  // owners of ended leases, for take_stored()
 
   mutable std::mutex mutex_;
   KvTransferStats loads_;  // guarded by mutex_; only the histograms are used

@@ -1,4 +1,4 @@
-// Converts blocks of one size to another, for engines with different block sizes.
+// Makes blocks of one size from blocks of another size, for engines with different block sizes.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,29 @@
 
 namespace octavo {
 
-// Maximum ratio of block sizes. can_regroup: true if blocks of `to` can be made from those of `from`, which
-// differ only in their size. False if a cache group has a window or the model keeps states, because these end
-// with a block.
+// kRegroupMost: maximum ratio of the block sizes. can_regroup: true if blocks of `to` can be made from
+// blocks of `from`. The formats may differ only in block_size. False if a cache group has a window or the
+// model has states, because these belong to the end of a block.
 inline constexpr int kRegroupMost = 16;
 bool can_regroup(const BlockFormat& from, const BlockFormat& to);
 
 class BlockRegrouper {
  public:
-  // Reads (block number of `from` in its prompt, out).
+  // Called with (index of a block of `from` in its prompt, out): writes the block's contents to `out`.
   using ReadBlock = std::function<void(std::size_t, std::span<std::byte>)>;
 
-  // Requires can_regroup(from, to); both outlive this object.
+  // Requires can_regroup(from, to). Both formats must outlive this object.
   BlockRegrouper(const BlockFormat& from, const BlockFormat& to, ReadBlock read);
 
-  // Makes the contents of block `number` of `to`; all its tokens must be available.
+  // Makes the contents of block `number` of `to`; all its tokens must be available in blocks of `from`.
   void make(std::size_t number, std::span<std::byte> out);
 
  private:
   const BlockFormat& from_;
   const BlockFormat& to_;
   const ReadBlock read_;
-  std::vector<std::byte> block_;  // contents of the last block read
-  std::size_t number_;            // number of the last block read
+  std::vector<std::byte> block_;  // the last block read
+  std::size_t number_;            // index of the last block read
 };
 
 }  // namespace octavo

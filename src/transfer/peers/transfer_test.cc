@@ -1,4 +1,4 @@
-// A block server and a fetcher, over all transports.
+// Tests a block server and a fetcher over all transports.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -33,7 +33,7 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
     EXPECT_EQ(result.bytes, (kBlocks - first) * kFormat.bytes);
     EXPECT_TRUE(consumer.right);
     EXPECT_EQ(std::ssize(consumer.written), kBlocks - first);
-    // Waits for the end of the lease, and adds another for the next round.
+    // Waits for the end of the lease, and adds another lease for the next round.
     while (producer.finished == 0) std::this_thread::yield();
     EXPECT_EQ(producer.leases.take_ended(now_us()), std::vector<std::uint64_t>{9});
     producer.finished = 0;
@@ -74,7 +74,7 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
 }
 
-// Blocks of 16 tokens here, and of more or fewer at the consumer.
+// The producer's blocks have 16 tokens; those of the consumer have more or fewer.
 TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
   constexpr int kPlanes = 4, kTokenBytes = 1024, kHeld = kBlocks * 16;
   BlockFormat own = kFormat;
@@ -94,7 +94,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
           [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
           [] {})
           .value();
-  std::vector<TokenId> text(kHeld + 70);  // a prompt that is only partly held
+  std::vector<TokenId> text(kHeld + 70);  // prompt that is only partly available
   std::iota(text.begin(), text.end(), 1);
   for (const auto& [size, one_host] :
        {std::pair(32, true), std::pair(8, false), std::pair(48, true), std::pair(256, false)}) {
@@ -109,7 +109,7 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
     task.first = 1;
     task.blocks.clear();
     for (int b = 1; b < std::ssize(task.keys); ++b) task.blocks.push_back({.number = b});
-    std::array<std::promise<LoadResult>, 2> results;  // by the task's id
+    std::array<std::promise<LoadResult>, 2> results;  // index: the task's id
     bool right = true;
     BlockFetcher fetcher(
         other, one_host, false,
@@ -140,7 +140,7 @@ TEST(Transfer, ALeaseLastsWhileSomebodyWants) {
   LeaseKeeper keeper(std::chrono::milliseconds(60));
   KvTransferParams unknown = task_for(producer.server->port()).from;
   unknown.remote_request_id = "another";
-  keeper.keep(1, unknown);  // an unknown lease is ignored
+  keeper.keep(1, unknown);  // the lease is unknown, so this has no effect
   keeper.keep(2, task_for(producer.server->port()).from);
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (producer.leases.next_end_us() == first_end && std::chrono::steady_clock::now() < until)

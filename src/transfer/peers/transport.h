@@ -1,5 +1,6 @@
-// Transports for the bytes of blocks, after two engines have agreed over their connection. Each transport is
-// one file. The consumer owns the memory: a few slots, so that one is filled while another is read.
+// Transports for the bytes of blocks. Two engines first agree on one over their connection. Each transport
+// is one file. The consumer owns the memory. It has a few slots, so that one can be filled while another is
+// read.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,8 @@ namespace octavo {
 
 inline constexpr int kTransferSlots = 4;
 inline constexpr std::size_t kPieceBytes = std::size_t{512}
-                                           << 10;  // fits into a CPU cache; larger if one block is larger
+                                           << 10;  // fits into a CPU cache; more if one block is larger
 
-// Blocks in a transfer, and the bytes of a slot.
 inline int piece_blocks(const BlockFormat& format) {
   return static_cast<int>(std::max<std::size_t>(1, kPieceBytes / format.stride()));
 }
@@ -31,9 +31,9 @@ inline std::size_t slot_bytes(const BlockFormat& format) {
 class BlockSender {
  public:
   virtual ~BlockSender() = default;
-  // Memory for the blocks of a slot.
+  // Memory of slot `number`, for blocks.
   virtual std::span<std::byte> slot(int number, std::size_t bytes) = 0;
-  // The slot is written: sends or announces it. Errors: io.
+  // Sends or announces a slot that was written. Errors: io.
   virtual Result<> send(std::span<const std::byte> slot) = 0;
 };
 
@@ -41,11 +41,11 @@ class BlockSender {
 class BlockReceiver {
  public:
   virtual ~BlockReceiver() = default;
-  // Returns the blocks of a slot that the producer has written. Errors: io.
+  // Returns the blocks that the producer has written to a slot. Errors: io.
   virtual Result<std::span<const std::byte>> receive(int number, std::size_t bytes) = 0;
 };
 
-// The consumer's slots, in shared memory. The producer tries to open it.
+// The consumer's slots, in shared memory that the producer tries to open.
 class TransferSlots {
  public:
   // Errors: io.
@@ -58,7 +58,8 @@ class TransferSlots {
   std::size_t slot_bytes_ = 0;
 };
 
-// Null: this process cannot open the segment, for example on another host or in another container.
+// Null: this process cannot open the memory, for example because it is on another host or in another
+// container.
 std::unique_ptr<BlockSender> shared_memory_sender(const SegmentOffer& offer);
 std::unique_ptr<BlockReceiver> shared_memory_receiver(const TransferSlots& slots);
 

@@ -8,11 +8,12 @@ namespace octavo {
 namespace {
 
 Result<OpenUcxChannel> load() {
-  // UCX reads these variables when it is loaded. It must not handle signals or the system's memory calls.
+  // UCX reads these variables when it is loaded. It must neither handle signals nor intercept the memory
+  // functions of the C library.
   setenv("UCX_HANDLE_ERRORS", "none", 0);
   setenv("UCX_ERROR_SIGNALS", "", 0);
   setenv("UCX_MEM_EVENTS", "no", 0);
-  setenv("UCX_LOG_LEVEL", "error", 0);  // it would warn about data of cancelled fetches
+  setenv("UCX_LOG_LEVEL", "error", 0);  // otherwise UCX warns about data of cancelled fetches
   const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
   if (!function) return failure(function.error().code, "UCX is not available: {}", function.error().message);
   return reinterpret_cast<OpenUcxChannel>(*function);

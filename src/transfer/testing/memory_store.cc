@@ -1,4 +1,4 @@
-// An implementation of octavo_kv_store.h in this process's memory: for tests, and as an example.
+// Implements octavo_kv_store.h in the memory of this process, for tests and as an example.
 #include <cstring>
 #include <map>
 #include <mutex>

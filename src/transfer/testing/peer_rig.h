@@ -14,7 +14,7 @@
 
 namespace octavo::peer_rig {
 
-// Large enough that a prompt takes several pieces.
+// A block is so large that a prompt needs several transfers.
 inline const BlockFormat kFormat{.fingerprint = "m", .dtype = "bf16", .block_size = 16, .bytes = 64 << 10};
 constexpr int kBlocks = 40;
 
@@ -26,8 +26,8 @@ inline std::vector<Hash128> some_keys(int count = kBlocks) {
   return keys;
 }
 
-// Transport. native: both engines have the same layout; native blocks are slightly larger than their
-// contents.
+// Transport under test. native: both engines have the same layout, in which native blocks are slightly
+// larger than their contents.
 struct Way {
   const char* name;
   bool one_host = true;

@@ -22,7 +22,7 @@ class TestRedis {
  public:
   enum class Mood : std::uint8_t {
     good,
-    lying,     // reports every key as stored, and returns other values
+    lying,     // reports every key as stored, but returns wrong values
     full,      // rejects all writes
     silent,    // never responds
     nonsense,  // responds in another protocol
@@ -100,7 +100,7 @@ class TestRedis {
     return parts;
   }
 
-  // Closes connections that are idle for longer than a socket's limit, as every server does.
+  // Closes connections that are idle for longer than the limit, as real servers do.
   void serve(PeerSocket& socket) {
     for (;;) {
       const auto parts = command(socket);

@@ -1,4 +1,4 @@
-// Tests only: a tier connector with a list of numbers as the cache.
+// Tests only: a tier connector with a vector of numbers as the cache.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ struct Tier {
   explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
   ~Tier() { slow = false; }
 
-  // Stores the cache's blocks first, first + 1, ... True: the tier wants some of them.
+  // Stores the cache's blocks first, first + 1, ... False: the tier wants none of them.
   bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.id = ++last_owner, .keys = keys})) return false;
     StoreTask task{.owner = last_owner, .keys = keys};
@@ -102,12 +102,12 @@ struct Tier {
   KvTierStats host_stats() const { return all_stats().kv_host_tier; }
 };
 
-// The result after the tier's lookup.
+// Waits until the tier has looked up the prompt; returns the number of blocks.
 inline int matched(Tier& tier, const KvPrompt& prompt) {
   for (;;)
     if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
 }
-// For a prompt that nobody has looked up.
+// The same for a prompt that has not been looked up before.
 inline int matched(Tier& tier, const std::vector<Hash128>& keys) {
   tier.connector->decline({.id = 99});
   return matched(tier, {.id = 99, .keys = keys});
@@ -117,7 +117,7 @@ inline KvTierOptions on_host(int blocks) {
   return {.host_bytes = blocks * kFormat.bytes, .load_always = true};
 }
 
-// For a tier of 20 blocks.
+// tier: has a capacity of 20 blocks.
 inline void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
   tier.options.eviction = policy;
   tier.open();

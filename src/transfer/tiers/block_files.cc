@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".kv";
 constexpr std::string_view kUnfinished = ".part";
-// An engine reads the folder again when others have changed more than this share of the files.
+// An engine reads the folder again when other engines have changed more than 1/16 of the files.
 constexpr std::size_t kStaleShare = 16;
 
 std::string name_of(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
@@ -48,7 +48,6 @@ std::unexpected<Error> refused(std::string_view what, const fs::path& path) {
 
 int direct_flag(std::size_t alignment) { return alignment == 1 ? 0 : O_DIRECT; }
 
-// Owns a file descriptor.
 class File {
  public:
   File(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
@@ -114,14 +113,14 @@ fs::path BlockFiles::path_of(Hash128 key) const {
   return folder_ / name.substr(0, 2) / (name + std::string(kSuffix));
 }
 
-// A name that no other writer uses.
+// Path with a name that no other writer uses.
 fs::path BlockFiles::unfinished_path(Hash128 key) {
   const std::lock_guard lock(mutex_);
   return fmt::format("{}.{:x}-{:x}{}", path_of(key).string(), writer_, ++writes_, kUnfinished);
 }
 
-// Finds the files of all engines, and puts them in the order of their use. Removes files that nobody
-// completes.
+// Finds the files of all engines and orders them by use. Removes unfinished files that no engine will
+// complete.
 Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   std::vector<std::pair<fs::file_time_type, Hash128>> found;
   std::int64_t unfinished = 0;
@@ -155,7 +154,7 @@ Result<> BlockFiles::read_folder(SharedFolder::Locked& locked) {
   for (const auto& [time, key] : found) {
     const bool is_new = !order_->contains(key);
     if (is_new) order_->add(key);
-    // ARC counts uses, and has counted those of this engine.
+    // ARC counts uses, and this engine's own uses are already counted.
     if (is_new || policy_ == EvictionPolicy::lru) order_->use(key);
   }
   return {};
@@ -171,21 +170,21 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Evicts until the folder has at most `files` files, and returns the number of evicted ones. The last evicted
-// file gets the name `reuse`, if no reader can have it open; null to remove all. The engine's thread calls
-// contains(), so the mutex is not held during file operations.
+// Evicts until the folder has at most `files` files. Returns the number of evicted files. The last evicted
+// file is renamed to `reuse`, unless a reader may have it open; if `reuse` is null, all are removed. The
+// engine's thread calls contains(), so the mutex is not locked during file operations.
 std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t files, const fs::path* reuse) {
   const auto too_many = [&] { return locked.state.files > static_cast<std::int64_t>(files); };
   const std::int64_t others = locked.state.changes - changes_read_ - own_changes_;
   const bool stale = others > static_cast<std::int64_t>(most_ / kStaleShare);
-  // If the folder cannot be read, the order in memory stays.
+  // If the folder cannot be read, the order in memory stays valid.
   if (too_many() && (stale || count() == 0)) (void)read_folder(locked);
   std::int64_t evicted = 0;
   while (too_many()) {
     Hash128 key;
     {
       const std::lock_guard lock(mutex_);
-      if (order_->size() == 0) break;  // all others are being written
+      if (order_->size() == 0) break;  // all other files are being written
       key = order_->evict();
       gone_.push_back(key);
       ++evicted_;
@@ -199,8 +198,9 @@ std::int64_t BlockFiles::make_room(SharedFolder::Locked& locked, std::size_t fil
   return evicted;
 }
 
-// Removes a block's file. True: the number of files falls, also if a program other than an engine removed it.
-// An engine that removed it, and has ended since then, has counted that.
+// Removes a block's file. Returns true if the number of files falls. This is also the case if a program
+// other than an engine removed it. If an engine removed it and has ended since then, that engine has
+// updated the number.
 bool BlockFiles::removes(const SharedFolder::Locked& locked, Hash128 key) const {
   std::error_code stays;
   const bool others = locked.state.changes != changes_read_ + own_changes_;
@@ -231,7 +231,7 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
   }
 }
 
-// True: the file exists.
+// Looks up a file that another engine may have written. True: it exists.
 bool BlockFiles::look_up(Hash128 key) {
   const bool exists = access(path_of(key).c_str(), R_OK) == 0;
   const std::lock_guard lock(mutex_);
@@ -255,14 +255,14 @@ std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   return there;
 }
 
-// Each file's time is later than the one before, so that other engines have the same order.
+// Each file gets a later time than the file before, so that other engines read the same order.
 void BlockFiles::touch(std::span<const Hash128> keys) {
   timespec times[2]{};
   clock_gettime(CLOCK_REALTIME, &times[0]);
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     times[0].tv_nsec = std::min(times[0].tv_nsec + 1, 999'999'999L);
     times[1] = times[0];
-    utimensat(AT_FDCWD, path_of(*key).c_str(), times, 0);  // without it, the order is less exact
+    utimensat(AT_FDCWD, path_of(*key).c_str(), times, 0);  // if this fails, the order is less exact
     const std::lock_guard lock(mutex_);
     order_->use(*key);
   }
@@ -287,7 +287,7 @@ Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
   return good;
 }
 
-// Reads until the block is complete: the padding after it may be missing.
+// Reads until the block is complete. The padding after the block may be missing.
 Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
   const std::span<std::byte> packed = room.first(format_.stride());
@@ -300,7 +300,7 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return refused("read", path);
     done += static_cast<std::size_t>(got);
-    // Only the end of the file is not a multiple of the alignment.
+    // Only the last read of a file can have a size that is not a multiple of the alignment.
     const bool ends = got == 0 || done % alignment_ != 0;
     if (ends && done < packed.size())
       return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
@@ -308,13 +308,13 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   return verify(format_, key, packed);
 }
 
-// A block that another engine has written is not written again.
+// Does not write a block that another engine has written already.
 Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   if (look_up(key)) return {};
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
-  // The buffer contains other files of this thread.
+  // The buffer still contains bytes of an earlier file.
   std::ranges::fill(room.subspan(packed.size()), std::byte{});
   const fs::path path = path_of(key), unfinished = unfinished_path(key);
   std::error_code error;
@@ -333,7 +333,7 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   }
   if (written) written = write_all(file->fd(), room, unfinished);
   SharedFolder::Locked locked(*shared_);
-  const bool exists = access(path.c_str(), F_OK) == 0;  // another engine was faster
+  const bool exists = access(path.c_str(), F_OK) == 0;  // another engine has written the block first
   if (written && rename(unfinished.c_str(), path.c_str()) != 0) written = refused("rename", unfinished);
   if (!written) fs::remove(unfinished, error);
   if (!written || exists) --locked.state.files;

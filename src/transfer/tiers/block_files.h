@@ -1,18 +1,19 @@
-// KV blocks as files of a folder, one file per block, with a maximum total size.
+// KV blocks as files in a folder: one file per block, with a limit on the total size.
 //
 //   FOLDER/<digest of the format>/<first 2 digits of the key>/<key>.kv
 //
-// Several engines and processes may use a folder at once: they find each other's blocks, and the maximum is
-// for all of them together. A file is a packed block (block_format.h). It is written under another name and
-// renamed when it is complete. Key and checksum detect what a crash or a full disk has left.
+// Several engines and processes may use a folder at the same time. They find each other's blocks, and the
+// limit applies to all of them together. A file is a packed block (block_format.h). It is written under
+// another name, and renamed when it is complete. Key and checksum detect files that a crash or a full disk
+// has left incomplete.
 //
-// File times store the order of use, across restarts and engines. An engine has this order in memory;
-// it reads the folder again when it needs room and others have used or written a share of the files. If no
-// other engine has the folder open, the evicted block's file is overwritten, because creating and deleting
-// files costs most of the time of small writes.
+// The times of the files store the order of use, across restarts and engines. Each engine has this order in
+// memory. When an engine needs space, and other engines have used or written a certain share of the files,
+// it reads the folder again. If no other engine has the folder open, the evicted block's file is
+// overwritten. Creating and deleting files would take most of the time of small writes.
 //
-// With direct I/O, a file is padded to the required alignment. Readers ignore the padding, so both modes read
-// each other's files. Any thread.
+// With direct I/O, a file is padded to the required alignment. Readers ignore the padding, so files can be
+// read with and without direct I/O. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ namespace octavo {
 
 class BlockFiles final : public BlockStore {
  public:
-  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Errors: no space for a
-  // single block; a system error; direct_io on a file system without it (field use_odirect, unsupported).
+  // Creates the folder, or reads its contents. direct_io: bypass the page cache. Errors: bytes_max is less
+  // than one block; a system error; the file system has no direct I/O (field use_odirect, unsupported).
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
@@ -47,7 +48,7 @@ class BlockFiles final : public BlockStore {
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
   void touch(std::span<const Hash128> keys) override;
-  // A full disk is also an io error.
+  // A full disk is an io error, too.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
@@ -74,15 +75,15 @@ class BlockFiles final : public BlockStore {
 
   const std::filesystem::path folder_;
   const BlockFormat format_;
-  const std::size_t most_;       // maximum number of files
-  const std::size_t alignment_;  // alignment of direct I/O; 1: page cache
+  const std::size_t most_;
+  const std::size_t alignment_;  // alignment of direct I/O in bytes; 1: the page cache is used
   const EvictionPolicy policy_;
   const std::unique_ptr<SharedFolder> shared_;
-  const std::uint64_t writer_;  // random: part of the names of files that are being written
+  const std::uint64_t writer_;  // random number in the names of files that are being written
 
   // Guarded by the lock of shared_.
   std::int64_t changes_read_ = 0;  // SharedFolder::State::changes when the folder was read
-  std::int64_t own_changes_ = 0;   // changes by this engine since then
+  std::int64_t own_changes_ = 0;   // number of changes by this engine since then
 
   mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<EvictionOrder> order_;

@@ -20,7 +20,6 @@
 namespace octavo {
 namespace {
 
-// Number of leading keys that are known to be stored.
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
   const std::vector<bool> there = store.contains(keys);
   return static_cast<int>(std::ranges::find(there, false) - there.begin());
@@ -39,7 +38,7 @@ std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
   return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
 }
 
-// The packed block, as in a file.
+// The packed block, as it is in the file.
 std::vector<std::byte> block(int i) {
   std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
   seal(kFormat, key(i), packed);
@@ -77,7 +76,6 @@ struct Files {
       if (entry.path().filename() == name) return entry.path();
     return {};
   }
-  // Inode numbers of the files.
   std::set<ino_t> on_disk() const {
     std::set<ino_t> numbers;
     struct stat status;
@@ -89,7 +87,7 @@ struct Files {
   int count_on_disk() const { return static_cast<int>(on_disk().size()); }
 };
 
-// With the page cache and with direct I/O.
+// Runs with the page cache and with direct I/O.
 class BothWays : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -146,7 +144,7 @@ TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
 
 TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
   Files f(4, GetParam());
-  const int turns = GetParam() ? 300 : 3000;  // with direct I/O, every write goes to the disk
+  const int turns = GetParam() ? 300 : 3000;  // with direct I/O every write goes to the disk and is slow
   std::atomic<int> last = 0;
   int seen = 0;
   std::thread reader([&] {
@@ -167,7 +165,7 @@ TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
 TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
   Files f;
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(f.put(i));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times have a coarse resolution
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times are coarse
   const std::vector<Hash128> used{key(0), key(3)};
   f.files->touch(used);
   f.open(2);
@@ -194,10 +192,10 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(1, flip(2000)), ErrorCode::corrupt);
   EXPECT_EQ(spoil(2, flip(0)), ErrorCode::corrupt);
-  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
+  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // the block has another format
   EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
   EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
-  // A system crash: the file has its final name, but part of its data is missing.
+  // After a system crash, a file may have its final name although part of its data is missing.
   const auto half_of_another = [](std::ptrdiff_t begin, std::ptrdiff_t end) {
     return [=](std::fstream& file) {
       const auto other = block(7);
@@ -206,7 +204,7 @@ TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
   };
   EXPECT_EQ(spoil(8, half_of_another(0, 4096)), ErrorCode::invalid_argument);
   EXPECT_EQ(spoil(9, half_of_another(4096, kStride)), ErrorCode::corrupt);
-  // A valid block under another block's name.
+  // The file contains a valid block, but another block's.
   EXPECT_EQ(spoil(6,
                   [&](std::fstream& file) {
                     const auto other = block(7);
@@ -236,7 +234,7 @@ TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
 TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   Files f(100, GetParam());
   ASSERT_TRUE(f.put(1));
-  // Limits the file size: as on a full disk, a write is cut short and the next one fails.
+  // Limits the file size. As on a full disk, one write is cut short, and the next one fails.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -253,7 +251,7 @@ TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
   EXPECT_TRUE(f.get(1));
 }
 
-// Number of a file's pages in the page cache.
+// Number of the file's pages that are in the page cache.
 std::ptrdiff_t pages_in_memory(const fs::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   const std::size_t bytes = fs::file_size(path);
@@ -289,13 +287,13 @@ TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
     f.direct_io = GetParam();
     f.open(8);
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
-    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // overwrites the files of both modes
+    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // overwrites files of both modes
     for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
     EXPECT_EQ(f.count_on_disk(), 8);
   }
 }
 
-// With direct I/O, files are padded to the alignment, and the padding counts.
+// With direct I/O, files are padded to the alignment; the padding counts as used space.
 TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
   Files f(3, GetParam());
   std::uintmax_t bytes = 0;
@@ -332,7 +330,7 @@ TEST(BlockFiles, RoomForABlockInAFolder) {
   EXPECT_EQ(BlockFiles::open(f.folder / "file", kFormat, kStride).error().code, ErrorCode::io);
 }
 
-// Two engines with one folder.
+// Two engines that use one folder.
 struct Shared {
   Files one;
   std::unique_ptr<BlockFiles> other;
@@ -388,7 +386,7 @@ TEST(BlockFiles, TheMaximumIsForAllEnginesAndTheOrderOfUseIsTheirs) {
   EXPECT_TRUE(Shared::finds(*f.one.files, 0)) << "the other engine has used it";
   for (int i = 1; i < 5; ++i) EXPECT_FALSE(Shared::finds(*f.one.files, i)) << i;
   for (int i = 5; i < 12; ++i) EXPECT_TRUE(Shared::finds(*f.one.files, i)) << i;
-  // The first engine learns of the new files when it needs room.
+  // The first engine reads the folder, and finds the new files, when it needs space.
   for (int i = 12; i < 20; ++i) {
     ASSERT_TRUE(f.one.put(i));
     EXPECT_EQ(f.one.count_on_disk(), 8);
@@ -408,7 +406,7 @@ TEST(BlockFiles, AFileThatAnEngineRemovedBeforeItEndedIsCountedOnce) {
 }
 
 TEST(BlockFiles, AFileThatMadeRoomForAFailedWriteIsCountedOnce) {
-  constexpr int kMost = 64;  // as above
+  constexpr int kMost = 64;  // as in the test before
   Files one(kMost);
   for (int i = 0; i < kMost; ++i) ASSERT_TRUE(one.put(i));
   auto other = BlockFiles::open(one.folder.path(), kFormat, kMost * kStride).value();

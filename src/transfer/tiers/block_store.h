@@ -1,6 +1,6 @@
-// Interface of a tier's storage: host memory, files of a folder, or a server on the network. Functions on
-// known state return at once. Functions that copy bytes or send requests may wait; the tier calls them on its
-// own threads.
+// Interface of a tier's storage: host memory, files in a folder, or a server on the network. Functions of
+// the first group return at once. Functions of the second group copy bytes or send requests and may wait;
+// the tier calls them on its own threads.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace octavo {
 
-// Contents of a block, BlockFormat::bytes long: FillBlock writes them, TakeBlock reads them.
+// Both functions get the contents of a block, BlockFormat::bytes long. FillBlock writes them, TakeBlock
+// reads them.
 using FillBlock = std::function<void(std::span<std::byte>)>;
 using TakeBlock = std::function<void(std::span<const std::byte>)>;
 
@@ -23,42 +24,44 @@ class BlockStore {
  public:
   virtual ~BlockStore() = default;
 
-  // --- Any thread; none of these waits ---
+  // --- First group: any thread; these never wait ---
 
-  // For each key, whether the block is known to be stored.
+  // For each key, true if the block is known to be stored.
   virtual std::vector<bool> contains(std::span<const Hash128> keys) const = 0;
   bool contains(Hash128 key) const { return contains(std::span(&key, 1))[0]; }
-  // True if only look_up() finds stored blocks, because other engines also write and remove them.
+  // True if contains() is not enough and look_up() must be called, because other engines also write and
+  // remove blocks.
   virtual bool must_look_up() const { return false; }
-  // False: currently not reachable.
+  // False: the store cannot be reached at the moment.
   virtual bool reachable() const { return true; }
-  virtual std::size_t most() const = 0;  // maximum number of blocks
+  virtual std::size_t most() const = 0;
   // Treats the store as empty.
   virtual void forget_all() = 0;
 
-  // The store in this medium that only this engine uses, or null.
+  // The store in this medium, if only this engine uses it; otherwise null.
   virtual BlockStore* own(KvMedium) { return nullptr; }
-  // For such a store:
+  // For the stores that own() returns:
   virtual std::int64_t count() const { return 0; }
   virtual std::int64_t evicted() const { return 0; }
-  // Blocks removed since the last call.
+  // Returns the keys of blocks removed since the last call.
   virtual std::vector<Hash128> take_gone() { return {}; }
-  // Bytes copied between its stores, and the blocks that arrived in the lower store since the last call.
+  // For two tiers: bytes copied between them, and the keys of blocks copied to the lower one since the last
+  // call.
   virtual KvTierStats moved() const { return {}; }
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
-  // --- Any thread; may wait ---
+  // --- Second group: any thread; these may wait ---
 
-  // Looks up the keys, up to the first missing one.
+  // Looks up the keys, up to the first missing one. look_up_each() looks up all keys.
   virtual void look_up(std::span<const Hash128>) {}
   virtual void look_up_each(std::span<const Hash128>) {}
-  // Marks the blocks as used, as one group: the last blocks of a prompt are evicted before the first ones.
+  // Marks the blocks as used together: the last blocks of a prompt are evicted before the first ones.
   virtual void touch(std::span<const Hash128> keys) = 0;
-  // Calls `take` with a valid block; its argument is valid during the call. Errors: not_found (removed in the
-  // meantime); corrupt, invalid_argument: not the block, it is removed; unavailable: temporary; io:
-  // permanent.
+  // Calls `take` with a valid block; its argument is valid during the call. Errors: not_found, the block
+  // was removed meanwhile; corrupt or invalid_argument, the content is not this block, and it is removed;
+  // unavailable, temporary; io, permanent.
   virtual Result<> read(Hash128 key, const TakeBlock& take) = 0;
-  // Calls `fill` to write all of the contents. Errors: unavailable and io, as above.
+  // Calls `fill`, which must write the whole contents. Errors: unavailable and io, as in read().
   virtual Result<> write(Hash128 key, const FillBlock& fill) = 0;
   virtual void remove(std::span<const Hash128> keys) = 0;
 };

@@ -44,7 +44,7 @@ Number rounded(float x) {
   }
 }
 
-// Converts vectors to a scale and a code for each number. numbers: scratch.
+// Converts each vector to a scale, and each of its numbers to a code. numbers: scratch memory.
 template <class Number, class Code>
 void compress(std::span<const std::byte> plain, std::span<float> numbers, std::span<std::byte> out) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -53,7 +53,7 @@ void compress(std::span<const std::byte> plain, std::span<float> numbers, std::s
     numbers[i] = to_f32(number);
   }
   float scale = kv_scale(std::span<const float>(numbers), Code::kLargest);
-  if (scale < std::numeric_limits<float>::min()) scale = 0;  // the scale itself would have too few bits
+  if (scale < std::numeric_limits<float>::min()) scale = 0;  // a denormal scale is too inexact
   std::memcpy(out.data(), &scale, sizeof scale);
   for (std::size_t i = 0; i < numbers.size(); ++i) out[sizeof scale + i] = Code::code(numbers[i], scale);
 }
@@ -63,7 +63,7 @@ void expand(std::span<const std::byte> packed, std::span<std::byte> out) {
   float scale = 0;
   std::memcpy(&scale, packed.data(), sizeof scale);
   const std::span codes = packed.subspan(sizeof scale);
-  constexpr float kMost = std::numeric_limits<float>::max();  // a scale that was rounded up would exceed it
+  constexpr float kMost = std::numeric_limits<float>::max();  // a scale that was rounded up could exceed it
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto number = rounded<Number>(std::clamp(Code::number(codes[i]) * scale, -kMost, kMost));
     std::memcpy(&out[i * sizeof number], &number, sizeof number);
@@ -81,14 +81,14 @@ constexpr Codec codec{dtype_of<Number>, Code::kBy, compress<Number, Code>, expan
 constexpr std::array kCodecs{codec<float, Int8>, codec<Float16, Int8>, codec<BFloat16, Int8>,
                              codec<float, Fp8>,  codec<Float16, Fp8>,  codec<BFloat16, Fp8>};
 
-// Null: these numbers cannot be compressed.
+// Returns null if these numbers cannot be compressed.
 const Codec* codec_of(const BlockFormat& format, BlockCompression by) {
   const auto found = std::ranges::find_if(
       kCodecs, [&](const Codec& each) { return name(each.dtype) == format.dtype && each.by == by; });
   return found == kCodecs.end() ? nullptr : &*found;
 }
 
-// Positions and sizes of vectors in a plain and a compressed block.
+// Positions and sizes of a vector in a plain block and in a compressed block.
 struct Extent {
   std::size_t begin = 0, bytes = 0;
 };
@@ -106,8 +106,8 @@ void for_each_vector(const BlockFormat& format, std::size_t number_bytes, Do&& a
   }
 }
 
-// Buffer for a plain block. The buffer belongs to the calling thread and is valid until its next call. The
-// other store uses packed_block() meanwhile.
+// Buffer for a plain block. It belongs to the calling thread and is valid until the thread's next call.
+// packed_block() cannot be used here, because the other store uses it at the same time.
 std::span<std::byte> plain_block(const BlockFormat& format) {
   thread_local std::vector<std::byte> room;
   const auto bytes = static_cast<std::size_t>(format.bytes);

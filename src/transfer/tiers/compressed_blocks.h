@@ -1,16 +1,15 @@
-// KV blocks that another store keeps with 8 bits a number: half of bf16, and a little less precise.
+// KV blocks with 8 bits per number in another store: half the size of bf16, with a small loss of precision.
 //
-// The vector of a token and head becomes an f32 scale and one byte for each number; scale times byte gives
-// the number. Formats are int8 (vLLM's int8_per_token_head) and fp8 (e4m3), rounded to nearest. The maximum
-// error is
+// The vector of one token and one head becomes an f32 scale and one byte for each number; number = scale *
+// byte. Formats: int8 (vLLM's int8_per_token_head) and fp8 (e4m3), rounded to nearest. The maximum error is
 //
 //   int8   1/254 of the vector's largest magnitude
 //   fp8    1/16 of the number, or 1/458,752 of the largest magnitude if that is more
 //
-// plus f32 rounding, before rounding to the cache's format; for bf16 and f16 that at most doubles the error.
-// If the largest magnitude is below 5.3e-36 (int8: 1.5e-36), all numbers become 0. A vector with infinity or
-// NaN becomes NaN. Compressed blocks have a separate format, so they are never read as plain ones. Any
-// thread.
+// plus the rounding of f32, before rounding to the cache's format; for bf16 and f16 this at most doubles
+// the error. If the largest magnitude is below 5.3e-36 (int8: 1.5e-36), all numbers become 0. A vector that
+// contains infinity or NaN becomes NaN. Compressed blocks have another BlockFormat, so they are never read
+// as plain blocks. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +28,13 @@ enum class BlockCompression : std::uint8_t { none, int8, fp8 };
 // Names in options; no compression has no name.
 inline constexpr std::string_view kBlockCompressionNames[] = {"none", "int8", "fp8"};
 
-// Format of compressed blocks of `format`. Errors (unsupported): the cache already has 8 bits a number;
-// blocks contain more than vectors of numbers (windows, states, entries for several tokens).
+// Format of the compressed blocks of `format`. Errors (unsupported): the cache already has 8 bits per
+// number; blocks contain more than vectors of numbers (windows, states, entries for several tokens).
 Result<BlockFormat> compressed(const BlockFormat& format, BlockCompression by);
 
 class CompressedBlocks final : public BlockStore {
  public:
-  // store: holds blocks of the format compressed(format, by); not null. by: not none.
+  // store: contains blocks of the format compressed(format, by); not null. by: not `none`.
   CompressedBlocks(BlockFormat format, BlockCompression by, std::unique_ptr<BlockStore> store);
 
   using BlockStore::contains;
@@ -44,7 +43,7 @@ class CompressedBlocks final : public BlockStore {
   bool reachable() const override { return store_->reachable(); }
   std::size_t most() const override { return store_->most(); }
   void forget_all() override { store_->forget_all(); }
-  // For counts and events of its blocks, not for reading.
+  // Only for counts and events, not for reading blocks.
   BlockStore* own(KvMedium medium) override { return store_->own(medium); }
 
   void look_up(std::span<const Hash128> keys) override { store_->look_up(keys); }

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHeadDim = 24, kTokens = 4, kVectors = 3, kLayers = 2;
-constexpr int kAll = kLayers * kVectors * kTokens;  // number of vectors in a block
+constexpr int kAll = kLayers * kVectors * kTokens;  // vectors of a block
 constexpr Hash128 kKey{1, 2};
 
 BlockFormat format_of(DType dtype) {
@@ -37,7 +37,7 @@ BlockFormat format_of(DType dtype) {
           .planes = std::vector<BlockFormat::Planes>(kLayers, {kVectors, bytes})};
 }
 
-// Converts a block's numbers to the cache's format, and back.
+// Converts numbers to a block in the cache's format.
 std::vector<std::byte> block_of(DType dtype, const std::vector<float>& numbers) {
   std::vector<std::byte> block(numbers.size() * size_of(dtype));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
              std::string(kBlockCompressionNames[static_cast<std::size_t>(std::get<1>(each.param))]);
     });
 
-// Vectors of different magnitudes, from the smallest numbers to the largest; some constant, some of mixed
+// Vectors with magnitudes from the smallest to the largest number; some constant, some with mixed
 // magnitudes.
 std::vector<float> some_numbers(DType dtype, unsigned seed) {
   std::mt19937 random(seed);
@@ -236,7 +236,7 @@ TEST_P(CompressedBlocksOf, PlainAndCompressedOnesAreNotTakenForEachOther) {
   ASSERT_TRUE(files->write(Hash128{3, 4}, [](std::span<std::byte>) {}));
   EXPECT_FALSE(c.blocks->contains(Hash128{3, 4}));
 
-  // A block of the same size and name: the header still identifies its format.
+  // A block of the same size and name has another format, which its header shows.
   BlockFormat same = plain;
   same.bytes = small.bytes;
   std::vector<std::byte> packed(small.stride());

@@ -1,4 +1,4 @@
-// Files that bypass the system's page cache (O_DIRECT).
+// Files that bypass the operating system's page cache (O_DIRECT).
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Required alignment of addresses, offsets and sizes for files in that folder: the value of statx, or 4096 if
-// it has none. Errors: no direct I/O (unsupported); a system error (io).
+// Required alignment of addresses, offsets and sizes for files in this folder: the value of statx, or 4096
+// if statx reports none. Errors: unsupported, no direct I/O; io, a system error.
 Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder);
 
 }  // namespace octavo

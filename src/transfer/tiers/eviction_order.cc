@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-using Keys = std::list<Hash128>;  // first: the next to evict
+using Keys = std::list<Hash128>;  // the first key is the next to evict
 
 // Evicts the least recently used block.
 class Lru final : public EvictionOrder {
@@ -42,9 +42,9 @@ class Lru final : public EvictionOrder {
   std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
 };
 
-// ARC (Megiddo and Modha, FAST 2003). ARC separates blocks used by one prompt from blocks used by several.
-// For each part it also remembers the same number of evicted keys. If an evicted key returns, its part was
-// too small and grows. So prompts that occur once do not evict common prefixes.
+// ARC (Megiddo and Modha, FAST 2003). ARC separates blocks that one prompt used from blocks that several
+// prompts used. For each part it also remembers the same number of evicted keys. If an evicted key returns,
+// its part was too small and grows. So prompts that occur once do not evict common prefixes.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
@@ -97,7 +97,7 @@ class Arc final : public EvictionOrder {
   enum List : std::uint8_t { kOnce, kOften, kOnceGone, kOftenGone };
   struct Place {
     List list;
-    bool used = false;  // by the prompt that it was written for
+    bool used = false;  // true: the prompt that it was written for has used it
     Keys::iterator at{};
   };
 
@@ -118,7 +118,7 @@ class Arc final : public EvictionOrder {
   }
 
   const std::size_t most_;
-  std::size_t share_once_ = 0;  // target size of the part used once, at most most_
+  std::size_t share_once_ = 0;  // target size of the part with one use, at most most_
   std::array<Keys, 4> keys_;
   std::unordered_map<Hash128, Place, HashOfHash> places_;
 };

@@ -1,4 +1,4 @@
-// Eviction policies: they choose the block that makes room for the next one.
+// Eviction policies: they choose the block that is evicted next.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class EvictionOrder {
 
   // Adds a new, unused block.
   virtual void add(Hash128 key) = 0;
-  // Marks the block as used by the prompt that it was written or loaded for. Unknown blocks are ignored.
+  // Call when a prompt that the block was written or loaded for uses it. Unknown blocks are ignored.
   virtual void use(Hash128 key) = 0;
-  // Removes and returns the block to evict. Must not be empty.
+  // Removes and returns the block to evict. There must be a block.
   virtual Hash128 evict() = 0;
   // False: unknown block.
   virtual bool remove(Hash128 key) = 0;
@@ -32,7 +32,6 @@ class EvictionOrder {
   virtual std::vector<Hash128> keys() const = 0;
 };
 
-// most: maximum number of blocks.
 std::unique_ptr<EvictionOrder> make_eviction_order(EvictionPolicy policy, std::size_t most);
 
 }  // namespace octavo

@@ -12,7 +12,7 @@ Hash128 key(std::uint64_t i) { return {.low = i, .high = i * 0x9E3779B97F4A7C15}
 
 class EvictionOrders : public testing::TestWithParam<EvictionPolicy> {};
 
-// Compares with a set: no block is lost, returned twice or made up.
+// Compares with a set: every block is returned once, and no other block.
 TEST_P(EvictionOrders, NameEachBlockThatIsThereOnce) {
   constexpr std::size_t kMost = 20;
   const auto order = make_eviction_order(GetParam(), kMost);
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, EvictionOrders, testing::Values(EvictionPolicy::lr
                            return std::string(kEvictionPolicyNames[static_cast<std::size_t>(param.param)]);
                          });
 
-// Counts the cached blocks of each prompt.
+// A cache that counts the blocks of each prompt that it finds.
 struct Tier {
   static constexpr std::size_t kMost = 100;
   std::unique_ptr<EvictionOrder> order;

@@ -1,4 +1,5 @@
-// The end of a writer of KV blocks: it writes what is pending first, but only for a limited time.
+// Time limit for the end of a thread that writes KV blocks: it first writes the pending blocks, until the
+// limit.
 #pragma once
 
 #include <atomic>
@@ -10,11 +11,11 @@ namespace octavo {
 
 class FlushLimit {
  public:
-  static constexpr std::int64_t kUs = 4'000'000;  // a client kills an engine that needs 5 s to end
+  static constexpr std::int64_t kUs = 4'000'000;  // clients kill an engine that needs 5 s to end
 
   void begin() { until_us_ = now_us() + kUs; }
   bool begun() const { return until_us_ != 0; }
-  // True: nothing more is to be written.
+  // True: write nothing more.
   bool is_over() const {
     const std::int64_t until = until_us_;
     return until != 0 && now_us() > until;

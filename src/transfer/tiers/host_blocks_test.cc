@@ -108,7 +108,7 @@ TEST(HostBlocks, WhatIsRemovedMakesRoom) {
   EXPECT_TRUE(host.get(4));
 }
 
-// The writer needs the block's place meanwhile.
+// A writer needs the place of the block while it is read.
 TEST(HostBlocks, ABlockThatIsEvictedWhileItIsReadStaysWhatItIs) {
   Host host(2 * kBytes);
   host.put(1);
@@ -153,7 +153,7 @@ TEST(HostBlocks, WhereAllIsBeingWrittenAWriterWaitsForTheFirst) {
   go_on.set_value();
   one.join();
   EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  host.blocks->forget_all();  // frees a place that the writer may wait for
+  host.blocks->forget_all();  // frees places, because the writer may wait for one
   other.wait();
   EXPECT_EQ(host.blocks->evicted(), 1);
 }

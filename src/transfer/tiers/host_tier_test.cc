@@ -1,4 +1,4 @@
-// The tier connector with host memory, alone and above a disk or a store.
+// The tier connector with host memory: alone, and above a disk or a store.
 #include <gtest/gtest.h>
 
 #include "base/test_eventually.h"
@@ -62,7 +62,7 @@ TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
   EXPECT_EQ(tier.host_stats().evicted_blocks, 10);
   EXPECT_EQ(tier.connector->held(KvMedium::storage, first), std::vector<bool>(10, true));
   EXPECT_EQ(tier.connector->take_written_below().size(), 20u);
-  for (int from : {0, 1}) {  // from the disk, then from host memory
+  for (int from : {0, 1}) {  // first from the disk, then from host memory
     EXPECT_EQ(matched(tier, first), 10);
     EXPECT_EQ(tier.load(first, 0, 500).loaded, 10);
     for (int i = 0; i < 10; ++i)
@@ -92,7 +92,7 @@ TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
   redis.hang_up();
 }
 
-// Host memory is used even if the disk is slower than computing.
+// Blocks in host memory are loaded even if loading from the disk is slower than computing.
 TEST(TierConnector, RatesOfHostMemoryAndOfTheDiskAreKeptApart) {
   Tier tier;
   tier.options.host_bytes = 10 * kFormat.bytes;

@@ -1,4 +1,4 @@
-// A store in a shared library (octavo_kv_store.h), loaded at run time.
+// A store in a shared library (octavo_kv_store.h) that is loaded at run time.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@
 
 namespace octavo {
 
-// library:PATH#CONFIG
 std::string library_url(std::string_view path, std::string_view config);
 bool is_library_url(std::string_view text);
 
-// Errors (invalid_argument): the library cannot be loaded, or has another version of the interface.
+// Errors (invalid_argument): the library cannot be loaded, or its interface has another version.
 Result<ConnectStore> library_store_at(std::string_view url);
 
 }  // namespace octavo

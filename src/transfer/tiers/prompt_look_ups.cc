@@ -52,7 +52,7 @@ std::int64_t PromptLookUps::wake_at_us() const {
   return first;
 }
 
-// Looks up prompts, the oldest first, and skips prompts that no longer wait.
+// Looks up prompts, the oldest first. Skips prompts that no longer wait.
 void PromptLookUps::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {

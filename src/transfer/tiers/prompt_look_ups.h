@@ -16,15 +16,15 @@ namespace octavo {
 
 class PromptLookUps {
  public:
-  // look_up: asks the store for these block keys; called on the thread. wake: called after each lookup.
+  // look_up: looks up these block keys in the store; called on the thread. wake: called after each lookup.
   PromptLookUps(std::function<void(std::span<const Hash128>)> look_up, std::function<void()> wake);
   ~PromptLookUps();
 
-  // True: the prompt has been looked up, or its time is over. Starts the lookup of a new prompt.
+  // Starts the lookup of a new prompt. True: the prompt has been looked up, or its time limit is over.
   bool done(const KvPrompt& prompt);
-  // The prompt waits no more.
+  // Call when the prompt no longer waits.
   void forget(RequestId id);
-  // When done() changes without a call of wake.
+  // Time at which done() changes without a call of wake.
   std::int64_t wake_at_us() const;
 
  private:
@@ -41,7 +41,7 @@ class PromptLookUps {
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
-  std::map<RequestId, LookUp> look_ups_;  // of prompts that wait for a result or for free blocks
+  std::map<RequestId, LookUp> look_ups_;  // lookups of prompts that wait for a result or for free blocks
   bool stopping_ = false;
 
   std::thread thread_;

@@ -1,5 +1,5 @@
 // A blocking connection to a server with the Redis protocol (Redis, Valkey and others). It implements the
-// part of RESP2 that values of a known size need.
+// part of RESP2 that is needed for values of a known size.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct RedisAddress {
   int port = 6379;
   std::string user{}, password{};  // "": none
   int database = 0;
-  int silence_ms = 5'000;  // maximum silence of the server before an error
+  int silence_ms = 5'000;  // maximum time without a byte from the server before an error
 };
 
-// redis://[[user]:password@]host[:port][/database], or valkey:// with the same form. Errors explain what is
-// invalid.
+// Parses redis://[[user]:password@]host[:port][/database], or the same with valkey://. Errors explain what
+// is invalid.
 Result<RedisAddress> parse_redis_url(std::string_view url);
 // True if the text has the scheme of such a URL.
 bool is_redis_url(std::string_view text);
@@ -50,7 +50,7 @@ class RedisClient final : public StoreClient {
   Result<> expect_ok();
 
   PeerSocket socket_;
-  std::string line_{};  // last line, without its end
+  std::string line_{};  // last line received, without its line end
 };
 
 }  // namespace octavo

@@ -16,7 +16,7 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"http://", "https://"};
-constexpr std::int64_t kHungUpUs = 1'000'000;  // a later failure is not retried
+constexpr std::int64_t kHungUpUs = 1'000'000;  // after this time, a failed request is not retried
 constexpr std::size_t kErrorBytesMax = 64 << 10;
 
 Result<http::Client> connected(const S3Address& address) {
@@ -26,7 +26,6 @@ Result<http::Client> connected(const S3Address& address) {
   return client;
 }
 
-// Error for an unexpected status.
 std::unexpected<Error> refused(int status, std::string_view body) {
   if (status < 400) return failure(ErrorCode::corrupt, "the store sent an invalid reply: {}", status);
   std::string_view code = body;
@@ -66,8 +65,8 @@ Result<std::unique_ptr<StoreClient>> S3Client::connect(const S3Address& address,
   return std::unique_ptr<StoreClient>(new S3Client(address, keys, std::move(client)));
 }
 
-// Sends a request and reads the response's head. If the server has closed an idle connection, retries on a
-// new one.
+// Sends a request and reads the head of the response. If the server has closed the idle connection, tries
+// again with a new one.
 Result<http::Response> S3Client::open(std::string_view method, std::string_view key,
                                       std::span<const std::byte> body) {
   std::string path = address_.folder + std::string(key);
@@ -89,7 +88,7 @@ Result<http::Response> S3Client::open(std::string_view method, std::string_view 
   return failure(ErrorCode::io, "{}", head.error().message);
 }
 
-// Reads the remaining body of a response without a value.
+// Reads the rest of a response's body that is not a value.
 Result<std::string> S3Client::rest() {
   std::string body;
   for (;;) {

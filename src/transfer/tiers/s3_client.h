@@ -1,5 +1,5 @@
-// A connection to an S3-style store over HTTP, for objects of a bucket under a prefix. It implements HEAD,
-// GET, PUT and DELETE for values of a known size, with the bucket in the path.
+// A connection to an S3-style store over HTTP. It reads and writes the objects of a bucket under a prefix.
+// It implements HEAD, GET, PUT and DELETE for values of a known size; the bucket is part of the path.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@ struct S3Address {
   std::uint16_t port = 80;
   bool tls = false;
   std::string folder{};    // "/bucket/prefix/"
-  int silence_ms = 5'000;  // maximum silence of the server before an error
+  int silence_ms = 5'000;  // maximum time without a byte from the server before an error
 };
 
-// http://host[:port]/bucket[/prefix], or https. Errors explain what is invalid.
+// Parses http://host[:port]/bucket[/prefix], or https://. Errors explain what is invalid.
 Result<S3Address> parse_s3_url(std::string_view url);
 // True if the text has the scheme of such a URL.
 bool is_s3_url(std::string_view text);
 
-// Colons of a key become slashes in the object's name.
+// In the object's name, the colons of a key become slashes.
 class S3Client final : public StoreClient {
  public:
   // Errors: those of StoreClient.
@@ -48,7 +48,7 @@ class S3Client final : public StoreClient {
   const S3Address address_;
   const StoreKeys keys_;
   http::Client client_;
-  bool used_ = false;  // a reused connection, which the server may have closed
+  bool used_ = false;  // true: the connection is reused, so the server may have closed it
 };
 
 }  // namespace octavo

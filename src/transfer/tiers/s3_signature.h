@@ -1,5 +1,5 @@
 // AWS Signature Version 4 for requests to an S3-style store (docs.aws.amazon.com, "Authenticating Requests:
-// Authorization Header"). The whole body is signed.
+// Authorization Header"). The signature covers the whole body.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace octavo {
 struct S3Request {
   std::string_view method{};
   std::string_view host{};   // as in the Host header
-  std::string_view path{};   // as sent
-  std::string_view query{};  // as sent: sorted by name, each with '='
+  std::string_view path{};   // as it is sent
+  std::string_view query{};  // as it is sent: sorted by name, each parameter with '='
   std::span<const std::byte> body{};
 };
 
-// Headers to send in addition to Host. `now`: the store refuses times far from its own clock.
+// Headers to send in addition to Host. now: current time; the store refuses times far from its own clock.
 http::Headers s3_headers(const S3Request& request, const StoreKeys& keys, std::time_t now);
 
 }  // namespace octavo

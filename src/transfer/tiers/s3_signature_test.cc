@@ -1,4 +1,4 @@
-// The signatures of the examples in AWS's documentation of Signature Version 4 for S3.
+// Checks the signatures of the examples in AWS's documentation of Signature Version 4 for S3.
 #include "transfer/tiers/s3_signature.h"
 
 #include <gtest/gtest.h>

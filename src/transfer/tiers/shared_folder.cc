@@ -25,7 +25,7 @@ Result<std::unique_ptr<SharedFolder>> SharedFolder::open(const std::filesystem::
   std::unique_ptr<SharedFolder> shared(new SharedFolder(state, users));
   if (state < 0 || users < 0)
     return failure(ErrorCode::io, "cannot open files in {}: {}", folder.string(), std::strerror(errno));
-  const Locked locked(*shared);  // alone() never sees this engine half open
+  const Locked locked(*shared);  // so that alone() never finds this engine between its two steps
   lock_file(users, LOCK_SH);
   return shared;
 }
@@ -41,7 +41,7 @@ SharedFolder::Locked::Locked(SharedFolder& folder) : folder_(folder), lock_(fold
 }
 
 SharedFolder::Locked::~Locked() {
-  // A write that fails leaves an older number of files, which the next scan of the folder corrects.
+  // If the write fails, the number of files is outdated until the next scan of the folder.
   [[maybe_unused]] const ssize_t written = pwrite(folder_.state_, &state, sizeof state, 0);
   lock_file(folder_.state_, LOCK_UN);
 }

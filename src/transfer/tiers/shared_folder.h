@@ -1,5 +1,5 @@
-// The common state of engines that use one folder of files: the number of its files, and how often its
-// files changed. A file `state` has both, and a lock between all threads and processes guards them.
+// State that the engines of one folder share: the number of files, and the number of changes to files. Both
+// are in a file named `state`; its lock excludes all other threads and processes.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace octavo {
 class SharedFolder {
  public:
   struct State {
-    std::int64_t files = 0;    // those being written included
-    std::int64_t changes = 0;  // files that any engine has written, used or removed, since it exists
+    std::int64_t files = 0;    // number of files, including those being written
+    std::int64_t changes = 0;  // number of files written, used or removed so far, by all engines
   };
 
-  // Creates the file if it is missing. Errors: io.
+  // Creates the file `state` if it is missing. Errors: io.
   static Result<std::unique_ptr<SharedFolder>> open(const std::filesystem::path& folder);
   ~SharedFolder();
   SharedFolder(const SharedFolder&) = delete;
   SharedFolder& operator=(const SharedFolder&) = delete;
 
-  // Holds the lock. The destructor stores `state` and releases the lock.
+  // Holds the lock. The destructor writes `state` and releases the lock.
   class Locked {
    public:
     explicit Locked(SharedFolder& folder);
@@ -32,21 +32,21 @@ class SharedFolder {
     Locked(const Locked&) = delete;
     Locked& operator=(const Locked&) = delete;
 
-    // True: no other engine has opened the folder.
+    // True: no other engine has the folder open.
     bool alone() const;
 
     State state{};
 
    private:
     SharedFolder& folder_;
-    const std::lock_guard<std::mutex> lock_;  // between threads; the lock of the file is one for all of them
+    const std::lock_guard<std::mutex> lock_;  // excludes threads of this process, which share the file's lock
   };
 
  private:
   SharedFolder(int state, int users) : state_(state), users_(users) {}
 
   const int state_;  // descriptor of the locked file of 16 bytes
-  const int users_;  // descriptor of a file that each engine locks as one of several while it is open
+  const int users_;  // descriptor of a file on which each engine has a shared lock while it is open
   std::mutex mutex_;
 };
 

@@ -12,8 +12,8 @@ namespace octavo {
 namespace {
 
 constexpr std::int64_t kAwayUs = 10'000'000;
-constexpr std::int64_t kIdleUs = 60'000'000;  // an older connection may have been closed
-constexpr std::size_t kAtOnce = 128;          // maximum keys per lookup
+constexpr std::int64_t kIdleUs = 60'000'000;  // the server may have closed an older connection
+constexpr std::size_t kAtOnce = 128;          // maximum number of keys per lookup
 
 std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
@@ -23,7 +23,7 @@ Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, co
                                                       BlockFormat format, int silence_ms) {
   TRY(ConnectStore connect, store_at(url, keys, silence_ms));
   std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
-  blocks->look_up({});  // logs a warning if the store is not reachable; it may come later
+  blocks->look_up({});  // logs a warning if the store cannot be reached; it is tried again later
   return blocks;
 }
 
@@ -77,8 +77,8 @@ Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
   return connect_();
 }
 
-// Runs `act` on a connection that no other thread uses. An invalid response closes the connection. Other
-// failures do not depend on the block and become `unavailable`.
+// Runs `act` with a connection that no other thread uses. If a response is invalid, the connection is
+// closed. Other failures do not depend on the block and are returned as `unavailable`.
 template <class Do>
 auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
   if (!reachable())
@@ -88,7 +88,7 @@ auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient
   const std::lock_guard lock(mutex_);
   if (done) idle_.push_back({*std::move(client), now_us()});
   if (done || done.error().code == ErrorCode::corrupt) return done;
-  idle_.clear();  // drops the idle connections, which are broken too
+  idle_.clear();  // the idle connections are broken, too
   if (reachable()) log_warning("KV blocks in a store: {}", done.error().message);
   away_until_us_ = now_us() + kAwayUs;
   return failure(ErrorCode::unavailable, "{}", done.error().message);
@@ -149,7 +149,7 @@ Result<> StoreBlocks::write(Hash128 key, const FillBlock& fill) {
   return {};
 }
 
-// Also removes the blocks from the store, so that they are written again.
+// Also removes the blocks from the store, so that they will be written again.
 void StoreBlocks::remove(std::span<const Hash128> keys) {
   {
     const std::lock_guard lock(mutex_);

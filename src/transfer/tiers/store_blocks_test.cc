@@ -13,7 +13,6 @@
 namespace octavo {
 namespace {
 
-// Number of leading keys that are known to be stored.
 int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
   const std::vector<bool> there = store.contains(keys);
   return static_cast<int>(std::ranges::find(there, false) - there.begin());
@@ -145,7 +144,8 @@ TYPED_TEST(StoreBlocksOf, WhatIsNotTheBlockIsRemoved) {
   const std::vector<Hash128> keys = some_keys(3);
   store.write(keys);
   store.server.spoil(
-      [](std::string& value) { value[64] = static_cast<char>(value[64] + 1); });  // after the header
+      // changes a byte after the header
+      [](std::string& value) { value[64] = static_cast<char>(value[64] + 1); });
   EXPECT_EQ(store.failure(keys[0]), ErrorCode::corrupt);
   store.server.spoil([](std::string& value) { value.resize(3); });
   EXPECT_EQ(store.failure(keys[1]), ErrorCode::corrupt);
@@ -188,7 +188,7 @@ TEST(StoreBlocks, NobodyIsThereYet) {
   EXPECT_FALSE(blocks->reachable());
 }
 
-// In the folder of the test program, or above it.
+// The library is in the folder of the test program, or in a folder above it.
 std::string memory_store() {
   std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   while (!std::filesystem::exists(folder / "libkv_memory_store.so") && folder.has_relative_path())

@@ -1,4 +1,4 @@
-// Writes stores of KV blocks in the background, one after the other.
+// Writes KV blocks to a tier in the background, one StoreTask after another.
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,18 @@ namespace octavo {
 
 class StoreWriter {
  public:
-  // write: writes a store's blocks until gives_up(); called on the writer's thread. blocks_max: maximum
-  // number of blocks that wait, except for a single store. wake: called after each store.
+  // write: writes the task's blocks until gives_up() is true; called on the writer's thread. blocks_max:
+  // maximum number of waiting blocks; a single task may have more. wake: called after each task.
   StoreWriter(std::size_t blocks_max, std::function<void(const StoreTask&)> write,
               std::function<void()> wake);
-  // Writes the pending stores first, for at most FlushLimit::kUs.
+  // First writes the pending tasks, for at most FlushLimit::kUs.
   ~StoreWriter();
 
-  // False: too many blocks wait, and the store is completed without a write.
+  // False: too many blocks wait; the task is completed without being written.
   bool post(StoreTask task);
-  // Owners of completed stores.
   std::vector<std::uint64_t> take_stored();
-  // Completes the stores that wait, and ends the one being written after its next block. False: none waits.
+  // Completes the waiting tasks without writing them, and ends the running task after its next block.
+  // False: no task waits or runs.
   bool give_way();
   bool gives_up() const { return give_up_ || flush_.is_over(); }
 
@@ -38,14 +38,14 @@ class StoreWriter {
   const std::size_t blocks_max_;
   const std::function<void(const StoreTask&)> write_;
   const std::function<void()> wake_;
-  std::atomic<bool> give_up_ = false;  // cancels the store being written
+  std::atomic<bool> give_up_ = false;  // true: the running task must end
   FlushLimit flush_;
 
   std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
   std::deque<StoreTask> stores_;
-  std::size_t blocks_waiting_ = 0;     // blocks of stores_ and of the store being written
-  std::vector<std::uint64_t> stored_;  // owners of completed stores
+  std::size_t blocks_waiting_ = 0;     // number of blocks in stores_ and in the running task
+  std::vector<std::uint64_t> stored_;  // owners of completed tasks
 
   std::thread thread_;
 };

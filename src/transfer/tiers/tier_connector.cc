@@ -18,11 +18,10 @@ namespace {
 
 constexpr double kNewest = 0.2;  // weight of the last load in the running mean
 constexpr int kProbeEvery =
-    32;  // every n-th load that is not worth it runs anyway, to measure its time again
-// A load that takes longer is given up, and the prompt is computed.
+    32;  // every 32nd load that is not worth its time runs anyway, to measure the time again
+// A load that takes longer is given up, and the engine computes the prompt.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
-// format: of the stored blocks.
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format) {
   if (is_store_url(options.place))
     return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
@@ -42,7 +41,7 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 
-// Fills in the gauges of a tier. own: null if other engines also write to it.
+// Sets the gauges of a tier. own: null if other engines also write to it.
 void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_bytes, KvTierStats& tier) {
   tier.enabled = true;
   tier.block_bytes = block_bytes;
@@ -121,8 +120,8 @@ void TierConnector::decline(const KvPrompt& prompt) {
   if (look_ups_) look_ups_->forget(prompt.id);
 }
 
-// Cache groups without a window need all blocks. Windows and states only need the last ones, so every
-// position is looked up.
+// Cache groups without a window need all blocks. Windows and states only need the last blocks of a prefix,
+// so every position must be looked up.
 void TierConnector::look_up(std::span<const Hash128> keys) {
   std::vector<KvPiece> whole, ends;
   for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
@@ -140,7 +139,8 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
-  if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);  // a reader may hang by then
+  // a reader may be hung by then
+  if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);
   return first;
 }
 
@@ -149,7 +149,7 @@ bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   return since != 0 && now_us - since > options_.stuck_us;
 }
 
-// If all readers hang, the waiting loads are given up too.
+// If all readers hang, the waiting loads are also given up.
 std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
   std::vector<RequestId> stuck;
   std::deque<Load> waiting;
@@ -232,13 +232,13 @@ void TierConnector::read_loop(Reader& me) {
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
     cache_.loaded(std::move(result));
-    store_->touch(std::span(task.keys).first(there));  // after the result, so that no request waits for it
+    store_->touch(std::span(task.keys).first(there));  // after the result: no request waits for it
     lock.lock();
   }
 }
 
-// After an invalid block, the following ones are removed too: they may also be invalid. The prompt is
-// computed now and stored whole again.
+// After an invalid block, also removes the following blocks, because they may be invalid, too. The engine
+// then computes the prompt, and all its blocks are stored again.
 void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
       std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
@@ -269,12 +269,12 @@ void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, L
   }
 }
 
-// Number of leading keys that include all pieces to store.
+// Number of leading keys that contain all pieces to store.
 std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
   const auto is_used = [&](const Hash128& key) {
     return options_.store_threshold <= 1 || uses_.of(key) >= options_.store_threshold;
   };
-  std::size_t count = std::min(keys.size(), store_->most());  // a longer prompt would evict its own beginning
+  std::size_t count = std::min(keys.size(), store_->most());  // more would evict the prompt's first blocks
   const std::vector<bool> there = store_->contains(keys.first(count));
   while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
   return count;
@@ -294,7 +294,7 @@ std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask 
   task.keys.resize(count);
   task.blocks.resize(count);
   const std::int64_t blocks = std::ssize(task.blocks);
-  if (!writer_->post(std::move(task))) {  // the tier writes more slowly than blocks arrive
+  if (!writer_->post(std::move(task))) {  // blocks arrive faster than the tier writes them
     const std::lock_guard lock(mutex_);
     stats_.dropped_stores += blocks;
   }
@@ -336,7 +336,7 @@ std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
   return own == nullptr ? std::vector<Hash128>() : own->take_gone();
 }
 
-// Counts the copies between the cache and the nearest tier; the store counts the rest.
+// Counts the copies between the cache and the nearest tier. The store itself counts the others.
 void TierConnector::add_stats(EngineStats& stats) const {
   const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
   {

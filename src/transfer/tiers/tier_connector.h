@@ -1,10 +1,10 @@
-// Tiers of the KV cache in host memory, on a disk, or in a store that engines share. Blocks of computed
-// prompts are written in the background. They are loaded when a later prompt begins with them and the cache
-// has evicted them.
+// Tiers of the KV cache in host memory, on a disk, or in a store that several engines share. Blocks of
+// computed prompts are written in the background. They are loaded when a later prompt begins with them and
+// the cache has evicted them.
 //
-// The duration of loads is measured, separately for host memory. If computing is faster, nothing is loaded. A
-// system error turns a disk off; an invalid block affects only itself. Other engines also write to a folder
-// or a store: a separate thread looks up each prompt first, with a short time limit.
+// The duration of loads is measured, separately for host memory. If computing is faster, nothing is loaded.
+// A system error disables a disk; an invalid block is only ignored. Other engines also write to a folder or
+// a store. So a separate thread looks up each prompt first, with a short time limit.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ namespace octavo {
 
 class TierConnector final : public KvConnector {
  public:
-  // cache_blocks: number of blocks in the engine's cache; pending writes hold at most an eighth of them.
+  // cache_blocks: number of blocks in the engine's cache; pending writes reserve at most an eighth of them.
   // Errors: see HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
                                                    int cache_blocks, CacheAccess cache);
@@ -63,16 +63,16 @@ class TierConnector final : public KvConnector {
   };
   struct Reader {
     std::thread thread;
-    std::atomic<std::int64_t> since_us = 0;  // start of the read of a piece; 0 while idle
-    RequestId id = 0;                        // its request; this and `told` are guarded by mutex_
-    bool told = false;                       // take_stuck() has returned it
+    std::atomic<std::int64_t> since_us = 0;  // time at which the read of a piece began; 0: idle
+    RequestId id = 0;                        // request of that piece; this and `told` are guarded by mutex_
+    bool told = false;                       // true: take_stuck() has returned the request
   };
-  // Pieces of a load that came from the same tier.
+  // Pieces of a load that came from one tier.
   struct Loaded {
     int pieces = 0;
     double seconds = 0;
   };
-  using LoadedFrom = std::array<Loaded, 2>;  // [1]: host memory, [0]: the tier below
+  using LoadedFrom = std::array<Loaded, 2>;  // index 1: host memory; index 0: the tier below
 
   TierConnector(const KvTierOptions& options, BlockFormat format, std::unique_ptr<BlockStore> store,
                 std::size_t below_stride, int cache_blocks, CacheAccess cache);
@@ -90,26 +90,26 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;    // part of store_; null without host memory
-  const std::size_t below_stride_;  // bytes of a block below host memory
+  const BlockStore* const host_;    // part of store_; null: no host memory
+  const std::size_t below_stride_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
 
-  // Engine's thread.
+  // Used only on the engine's thread.
   UseCounts uses_;
   int skipped_in_a_row_ = 0;
-  bool all_stuck_ = false;  // all readers hang: nothing is loaded
+  bool all_stuck_ = false;  // true: all readers hang, so nothing is loaded
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable load_came_;
   std::deque<Load> loads_;
-  // Running mean of a piece's load time, as in LoadedFrom; 0: unknown.
+  // Seconds to load a piece, a running mean; indices as in LoadedFrom; 0: unknown.
   std::array<double, 2> piece_seconds_{};
   KvTierStats stats_;
   bool stopping_ = false;
 
   std::array<Reader, kReaders> readers_;
-  std::unique_ptr<PromptLookUps> look_ups_;  // null if the store needs no lookups
+  std::unique_ptr<PromptLookUps> look_ups_;  // null: the store needs no lookups
   std::unique_ptr<StoreWriter> writer_;
 };
 

@@ -1,4 +1,4 @@
-// The tier connector, with a list of numbers as the cache.
+// The tier connector, with a vector of numbers as the cache.
 #include "transfer/tiers/tier_connector.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
 }
 
-// A block has two bf16 numbers; host memory stores them unchanged.
+// A block has two bf16 numbers. Host memory stores them unchanged; the disk compresses them.
 TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   Tier tier;
   tier.format = {.fingerprint = "model", .dtype = "bf16", .block_size = 1, .bytes = 4, .planes = {{1, 4}}};
@@ -43,7 +43,8 @@ TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   tier.options.compression = BlockCompression::int8;
   tier.open();
   const auto keys = some_keys(4), others = some_keys(4, 6);
-  constexpr std::int32_t kBlock = 0x3f803dcd, kExpanded = 0x3f803dd2;  // 1 and 0.1001; 1 and 13/127
+  // the numbers are 1 and 0.1001; expanded: 1 and 13/127
+  constexpr std::int32_t kBlock = 0x3f803dcd, kExpanded = 0x3f803dd2;
   tier.cache[100] = kBlock;
   EXPECT_TRUE(tier.store(keys, 100));
   EXPECT_EQ(tier.load(keys, 0, 500).loaded, 4);
@@ -169,7 +170,7 @@ TEST(TierConnector, BehindABlockThatIsGoneNothingIsRead) {
 TEST(TierConnector, AnErrorOfTheSystemTurnsItOff) {
   Tier tier;
   tier.store(some_keys(4), 100);
-  // Puts a file in the place of a folder.
+  // Replaces each folder with a file.
   for (const auto& entry : std::filesystem::directory_iterator(tier.folder.path()))
     std::ofstream(entry.path() / "01") << "";
   std::vector<Hash128> keys = some_keys(4);
@@ -230,7 +231,7 @@ TEST(TierConnector, ADiskThatIsTooSlowIsGivenNoMore) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(60, 1), 0));
-  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));  // at most 100 of 800 blocks may wait
+  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));  // at most 100 of the 800 blocks may wait
   EXPECT_EQ(tier.connector->take_stored(0), (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(tier.stats().dropped_stores, 50);
   tier.slow = false;
@@ -242,7 +243,7 @@ TEST(TierConnector, WhatWaitsGivesWay) {
   Tier tier;
   tier.slow = true;
   ASSERT_TRUE(tier.post(some_keys(20, 1), 0));
-  // The first store has begun when only the second one can end.
+  // Waits until the first store has begun, which is when only the second one can be ended.
   ASSERT_TRUE(tier.post(some_keys(20, 2), 0));
   EXPECT_TRUE(tier.connector->give_way());
   EXPECT_FALSE(tier.connector->give_way());

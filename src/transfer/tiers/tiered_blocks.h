@@ -1,9 +1,10 @@
-// Two tiers as one store: host memory, and below it a disk or a store that engines share.
+// Two tiers as one store: host memory, and below it a disk or a store that several engines share.
 //
-// Blocks are written to host memory. A separate thread copies them to the tier below. So the cache waits only
-// for memory, a block that host memory evicts is not lost, and a restart finds the blocks on the disk. A
-// block that is evicted before it is copied is lost. A block that only the tier below has is put into host
-// memory when it is read. The tiers of vLLM's TieringOffloadingSpec work the same way.
+// Blocks are written to host memory, and a separate thread copies them to the tier below. This has three
+// effects. The cache waits only for memory. A block that host memory evicts is still in the tier below, if
+// it was copied before. After a restart, the blocks are still on the disk. A block that is only in the tier
+// below is put into host memory when it is read. The tiers of vLLM's TieringOffloadingSpec work in the same
+// way.
 #pragma once
 
 #include <atomic>
@@ -25,16 +26,16 @@ namespace octavo {
 
 class TieredBlocks final : public BlockStore {
  public:
-  // block_bytes: size of a block's contents. wake: called on any thread when take_written_below() has a
+  // block_bytes: bytes of a block's contents. wake: called on any thread when take_written_below() has a
   // result.
   TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host, std::unique_ptr<BlockStore> below,
                std::function<void()> wake);
-  // Copies the waiting blocks to the tier below first, for at most kFlushUs.
+  // First copies the waiting blocks to the tier below, for at most kFlushUs.
   ~TieredBlocks() override;
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return !off_ && below_->must_look_up(); }
-  std::size_t most() const override { return host_->most(); }  // every block passes through it
+  std::size_t most() const override { return host_->most(); }  // every block is first in host memory
   void forget_all() override;
   BlockStore* own(KvMedium medium) override {
     return medium == KvMedium::host ? host_.get() : below_->own(medium);
@@ -45,7 +46,7 @@ class TieredBlocks final : public BlockStore {
   void look_up(std::span<const Hash128> keys) override { below_->look_up(only_below(keys)); }
   void look_up_each(std::span<const Hash128> keys) override { below_->look_up_each(only_below(keys)); }
   void touch(std::span<const Hash128> keys) override;
-  // Errors of the tier below become `unavailable`; an io error turns it off.
+  // Errors of the tier below are returned as `unavailable`. After an io error, that tier is disabled.
   Result<> read(Hash128 key, const TakeBlock& take) override;
   Result<> write(Hash128 key, const FillBlock& fill) override { return host_->write(key, fill); }
   void remove(std::span<const Hash128> keys) override;
@@ -60,14 +61,14 @@ class TieredBlocks final : public BlockStore {
   const std::int64_t block_bytes_;
   const std::unique_ptr<BlockStore> host_, below_;
   const std::function<void()> wake_;
-  std::atomic<bool> off_ = false;  // the tier below is off
+  std::atomic<bool> off_ = false;  // true: the tier below is disabled
   FlushLimit flush_;
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
-  // Prompts whose blocks are copied to the tier below if they are missing there.
+  // Prompts whose blocks will be copied to the tier below, unless they are there already.
   std::deque<std::vector<Hash128>> waiting_;
-  std::unordered_set<Hash128, HashOfHash> to_write_;  // blocks of waiting_
+  std::unordered_set<Hash128, HashOfHash> to_write_;  // all blocks in waiting_
   KvTierStats moved_;
   std::vector<Hash128> written_;
 

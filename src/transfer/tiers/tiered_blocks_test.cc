@@ -33,7 +33,7 @@ std::vector<Hash128> keys(int first, int count) {
   return all;
 }
 
-// A disk that writes only when allowed, and whose reads fail.
+// A disk that writes only when the test allows it, and whose reads fail.
 class BadDisk final : public BlockStore {
  public:
   using BlockStore::contains;
@@ -150,7 +150,7 @@ TEST(TieredBlocks, ARestartFindsAllOfIt) {
   EXPECT_EQ(tiers.host().count(), 10);
 }
 
-// A store that hangs: its queue is limited, and host memory continues to work.
+// The store below hangs. Its queue is limited, and host memory continues to work.
 TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   TestRedis redis;
   redis.mood = TestRedis::Mood::silent;
@@ -163,7 +163,7 @@ TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   EXPECT_EQ(tiers.get(0).error().code, ErrorCode::unavailable);
 }
 
-// Repeated prompts, queued or stored, add nothing to the queue.
+// If a prompt is repeated while it is queued or stored, nothing is added to the queue.
 TEST(TieredBlocks, PromptsThatComeAgainDriveNoneOutThatWait) {
   auto below = std::make_unique<BadDisk>();
   BadDisk& disk = *below;
@@ -211,7 +211,7 @@ TEST(TieredBlocks, AnErrorOfTheDiskLeavesHostMemory) {
   EXPECT_TRUE(tiers.written_below(4));
   tiers.put(4, 4);
   EXPECT_TRUE(tiers.written_below(8));
-  // Replaces the files by folders.
+  // Replaces each file with a folder.
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(tiers.folder.path()))
     if (entry.path().extension() == ".kv") files.push_back(entry.path());

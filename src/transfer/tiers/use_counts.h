@@ -1,4 +1,4 @@
-// The number of prompts that had each of the latest blocks.
+// For each of the latest blocks, the number of prompts that contained it.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace octavo {
 
 class UseCounts {
  public:
-  // most: maximum number of blocks with a count; the oldest counts are dropped.
+  // most: maximum number of blocks that have a count; the oldest counts are dropped.
   explicit UseCounts(std::size_t most) : most_(most) {}
 
-  // The answers of one request count once; if another request with the block is counted between two of them,
-  // twice.
+  // Counts a use of these blocks. Several answers of a request count once, unless another request with the
+  // block is counted in between.
   void count(RequestId request, std::span<const Hash128> keys) {
     for (const Hash128& key : keys) {
       const auto [place, is_new] = counts_.try_emplace(key);
@@ -39,7 +39,7 @@ class UseCounts {
  private:
   struct Uses {
     int count = 0;
-    RequestId last = 0;  // request that was counted last
+    RequestId last = 0;  // id of the request that was counted last
   };
 
   std::size_t most_;

@@ -1,7 +1,7 @@
-// Channels over UCX: a separate library, which the program loads on first use (ucx_plugin.h).
+// Channels over UCX. This is a separate library, which the program loads at first use (ucx_plugin.h).
 //
-// All messages have one tag, and UCX keeps their order. The socket shows whether the other end is alive. So
-// UCX may choose transports that cannot detect it (shared memory).
+// All messages have the same tag, and UCX keeps their order. The socket shows whether the other end is
+// alive. So UCX may also choose transports that cannot detect this (shared memory).
 #include <poll.h>
 #include <ucp/api/ucp.h>
 
@@ -14,13 +14,13 @@ namespace octavo {
 namespace {
 
 constexpr ucp_tag_t kTag = 1;
-constexpr int kSpins = 500;  // polls before the thread sleeps
+constexpr int kSpins = 500;  // number of polls before the thread sleeps
 constexpr int kSilenceMs = 5'000;
-constexpr int kGoneMs = 200;  // time for data that the other end sent before it went
+constexpr int kGoneMs = 200;  // time to wait for data that the other end sent before it ended
 
 Result<> said(ucs_status_t status) { return failure(ErrorCode::io, "UCX: {}", ucs_status_string(status)); }
 
-// One context for the process; each worker belongs to one thread.
+// The process has one context; each worker belongs to one thread.
 ucs_status_t context(ucp_context_h& out) {
   static ucp_context_h made = nullptr;
   static const ucs_status_t status = [] {
@@ -99,7 +99,7 @@ class Channel final : public UcxChannel {
   }
 
  private:
-  // Makes progress until all sends are complete. UCX's replies to received data may also need this thread.
+  // Polls until all sends are complete. UCX may also need this thread to reply to received data.
   Result<> flush(int beside) {
     ucp_request_param_t plain{};
     void* request = ucp_worker_flush_nbx(worker_, &plain);
