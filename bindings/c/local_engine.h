@@ -47,7 +47,7 @@ class LocalEngine {
   // Loads a LoRA adapter. Requests use it by naming it as their model. Replaces an adapter with the same
   // name.
   Result<> load_adapter(const std::string& name, const std::string& path);
-  // Returns all outputs until now. If there are none, waits at most timeout_ms for the first.
+  // Returns all outputs until now. Without any, waits at most timeout_ms for the first one.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
   // sleep() and wake_up() return when the change is complete.

@@ -18,7 +18,7 @@ inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATO
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  // Bytes of the matrices used since the last embedding lookup. Of experts, only those with tokens count.
+  // Bytes of the matrices used since the last embedding lookup. Experts without tokens do not count.
   std::atomic<std::int64_t> weight_bytes{0};
 };
 

@@ -1,4 +1,4 @@
-// Orientation of the camera, from the image's EXIF data or, if there is none, from its XMP data.
+// Orientation of the camera, from the image's EXIF data or, without these, from its XMP data.
 #pragma once
 
 #include <string>

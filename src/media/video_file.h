@@ -31,7 +31,7 @@ Result<> decode_video(std::span<const std::byte> file,
 class VideoSink {
  public:
   virtual ~VideoSink() = default;
-  // Returns the selected frames. If there are none, decoding stops.
+  // Returns the selected frames. Decoding stops if the list is empty.
   virtual std::vector<int> begin(const VideoHead& head) = 0;
   virtual void frame(Image image) = 0;
 };
