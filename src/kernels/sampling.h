@@ -1,4 +1,4 @@
-// Arguments and outputs of one row of the sample operator, in host memory, shared by the backends.
+// Arguments and outputs of the sample operator for one row, in host memory; used by several backends.
 // sampling_math.h has the arithmetic.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace octavo::sampling {
 struct Row : DrawRule {
   std::span<const std::int32_t> history, history_counts, bias, reported;
   std::span<const float> bias_values;
-  const std::uint32_t* mask = nullptr;  // bits by token id; null if all tokens are allowed
+  const std::uint32_t* mask = nullptr;  // one bit per token id; null: all tokens are allowed
 
   Row(const SampleArgs& args, std::int64_t r);
 
@@ -31,7 +31,7 @@ struct RowOutput {
   float* top_logprobs;
 
   RowOutput(const SampleArgs& args, std::int64_t r);
-  // Reports that no token could be chosen.
+  // Writes the outputs of a row without a token.
   void reject(const Row& row) const;
 };
 

@@ -31,8 +31,8 @@ enum class QkNorm : std::uint8_t {
 
 // Relative position bias: each head adds to a score a learned number, selected by the distance between query
 // and key (AttentionArgs::distance_bias). All layers share one table [buckets, heads]. If tokens also see
-// later tokens, each direction has half of the buckets. The first half of a direction's buckets stand for one
-// distance each; the rest are growing ranges, up to `furthest`.
+// later tokens, each direction has half of the buckets. The first half of a direction's buckets are for
+// single distances; the others are for growing ranges, up to `furthest`.
 struct DistanceBias {
   int buckets = 0;  // 0: no distance bias
   int furthest = 0;
