@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The same for all ranks.
+// The spec of the whole network, without the rank's part.
 ModelSpec whole_of(ModelSpec spec) {
   spec.shard = {};
   spec.stage = {};
@@ -43,7 +43,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
         kStages, ErrorCode::unsupported,
         "must be 1 for models whose layers share matrices, keys, values, residuals or choices of tokens, or have several "
         "residuals or inputs of their own");
-  std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // numbers in front of each layer
+  std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // for each layer, the number of
+                                                                     // parameters before it
   begins[0] = static_cast<double>(spec.vocab) * spec.dim;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     ParameterList list;
@@ -55,8 +56,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   std::vector<Stage> found;
   int first = 0;
   for (int i = 0; i < stages; ++i) {
-    // A stage ends at the layer boundary nearest to its share of the cost; every stage has at least one
-    // layer.
+    // A stage ends at the layer boundary that is nearest to its share of the cost. Every stage has at least
+    // one layer.
     const double wanted = all * (i + 1) / stages;
     int end = first + 1;
     while (end < layers - (stages - 1 - i) &&
