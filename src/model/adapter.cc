@@ -61,7 +61,7 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
 // them.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
-// nullptr: the tensor is not part of a change.
+// Returns null if the tensor is not part of a change.
 const Suffix* suffix_of(std::string_view tensor) {
   const auto found =
       std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return tensor.ends_with(one.text); });

@@ -70,7 +70,7 @@ TEST(TorchFile, WhatIsNoDictionaryOfTensorsIsRefusedByName) {
   EXPECT_THAT(refusal("complex"), HasSubstr("unknown storage torch.ComplexFloatStorage"));
 }
 
-// A truncated file is neither read beyond its end nor accepted.
+// A truncated file must give an error, and must not be read beyond its end.
 TEST(TorchFile, EveryTruncationIsAnError) {
   for (const char* name : {"formats.bin", "formats-old.bin"}) {
     const std::string file = whole(kRoot + name);
