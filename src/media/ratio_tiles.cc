@@ -6,7 +6,7 @@
 
 namespace octavo::media {
 
-// Of grids with equally near aspect ratios, the one with the fewest tiles is selected; a larger one is
+// Among grids with equally near aspect ratios, the one with the fewest tiles is selected; a larger one is
 // selected only if the image has more than half of its pixels.
 PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule) {
   struct Grid {

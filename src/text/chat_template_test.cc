@@ -307,7 +307,7 @@ TEST(ChatTemplate, NeedsLittleStackToRender) {
   pthread_attr_destroy(&attributes);
 }
 
-// Fuel grows with the input, so long conversations are rendered.
+// Fuel grows with the input, so that even long conversations are rendered.
 TEST(ChatTemplate, RendersLongConversations) {
   std::string messages = "[";
   for (int i = 0; i < 20'000; ++i)

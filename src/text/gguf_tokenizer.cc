@@ -102,7 +102,7 @@ json::array added_tokens(const GgufVocabulary& v) {
 Result<std::string> listed_merges(const GgufVocabulary& v) {
   MergesText merges;
   for (const std::string_view merge : v.merges) {
-    // A byte-level token and a SentencePiece token never contain a space.
+    // The first character is skipped: a space there belongs to the token.
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge))
       return failure(ErrorCode::corrupt, "tokenizer.ggml.merges: \"{}\" is not a pair of tokens", merge);

@@ -45,8 +45,8 @@ struct QuantJoinArgs {
 
 // Vector code around the tiles, for products of one quantised format; bit-identical to quant_body.h.
 struct QuantParts {
-  // Writes the codes of consecutive groups as bytes, 32 columns per group. nullptr: the codes are already
-  // bytes in this order.
+  // Writes the codes of consecutive groups as bytes, 32 columns per group. It is nullptr if codes
+  // are already bytes in this order.
   void (*codes)(const std::byte* group, std::int64_t groups, std::byte* bytes);
   void (*join)(const QuantJoinArgs& args);
 };

@@ -35,7 +35,7 @@ __device__ inline void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], 
 }
 
 // Loads four matrices of 8 x 8 numbers from shared memory. Lane i passes the address of row i % 8 of matrix i
-// / 8 (16 bytes). Of each matrix it receives the numbers 2t and 2t + 1 of row g.
+// / 8 (16 bytes). It receives the numbers 2t and 2t + 1 of row g of each matrix.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -57,7 +57,7 @@ class OnDevice {
   explicit OnDevice(Backend& backend)
       : backend_(backend), host_(dynamic_cast<HostDevice*>(backend.device.get()) != nullptr) {}
 
-  // Of several views at the same address, only the first is copied; the others must be inside it.
+  // If several views begin at one address, only the first is copied; the others must be inside it.
   View operator()(const View& host) {
     if (host_ || !host) return host;
     View device = host;

@@ -99,7 +99,7 @@ inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t
   return p;
 }
 
-// A random part with any encoding. cols are rounded up to what the encoding requires, so pass the same number
+// A random part with any encoding. cols are rounded up as the encoding requires, so pass the same number
 // for all parts of a matrix.
 inline TestPart random_part(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
   const int elements = block_shape(encoding).elements;
