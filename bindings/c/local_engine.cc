@@ -159,8 +159,7 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(arrival.job);
   if (found == active_.end())
-    return take_text(std::move(arrival), out);  // the request was unfinished only for the engine: a stop
-                                                // string had ended it
+    return take_text(std::move(arrival), out);  // or a stop string has ended the job
   Active& active = found->second;
   Output& output = arrival.output;
   const int index = output.index, engine = output.engine;

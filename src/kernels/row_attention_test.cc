@@ -205,7 +205,7 @@ TEST_P(RowAttention, IsThatOfTheReferenceHoweverASequenceIsCut) {
       return fmt::format("{} tokens, rate {}, sets {}, {}", s.n, s.rate, s.sets, name(s.dtype));
     };
     ASSERT_TRUE(s.dtype != DType::f32 || together.chosen == expected.chosen) << context();
-    if (together.chosen == expected.chosen) {  // narrow entries may change a choice
+    if (together.chosen == expected.chosen) {  // rounded entries may change the selection
       ASSERT_LE(
           difference(together.out, expected.out, s.dtype == DType::f32 ? 2e-5 : 0.02, last_place(s.dtype)), 1)
           << context();

@@ -50,7 +50,7 @@ double support_of(Filter filter) {
   return 0;
 }
 
-// An output pixel is a weighted sum of the input pixels [first, first + count) of the row.
+// For each output pixel of a row: its input pixels [first, first + count), and their weights.
 struct Taps {
   struct Range {
     int first;

@@ -159,7 +159,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
 }
 
 std::vector<std::size_t> quiet_cuts(std::span<const float> samples, std::size_t most, std::size_t search) {
-  constexpr std::size_t kPiece = 1600;  // number of samples over which loudness is measured
+  constexpr std::size_t kPiece = 1600;  // number of samples in the pieces whose energy is compared
   std::vector<std::size_t> cuts{0};
   while (samples.size() - cuts.back() > most) {
     const std::size_t end = cuts.back() + most;

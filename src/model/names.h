@@ -65,7 +65,7 @@ struct ProjectorNames {
   std::string norm = {};
   std::string merger = {};             // the matrix of Projector::merged
   std::vector<std::string> deep = {};  // for each of ImageInput::deep_layers; '{}' is its index in this list
-  std::string deep_norms = {};         // as deep_matrices
+  std::string deep_norms = {};         // norms of the same layers
 };
 
 // Names of tensors that block types share; of<Kind>() returns those of one type (blocks/kinds.h). '#' in a

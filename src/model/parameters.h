@@ -72,7 +72,7 @@ struct VectorParameter {
   std::vector<float> constant;  // elements of a vector that is not in the checkpoint
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
-  bool rates = false;              // the stored number r means the element -exp(r)
+  bool rates = false;              // an element x is stored as -exp(x)
   bool shares = false;             // each stored number s becomes a row (s, 1 - s); `size` and `row` count
                                    // these
   std::optional<Slot> scale = {};  // a vector of equal length that multiplies this one

@@ -1,4 +1,5 @@
-// Fuzzer: passes any ids to the detokenizer, and its text to the stop splitter.
+// Fuzzer: passes any ids to the detokenizer, and its text to the stop splitter. It checks two rules.
+//
 // - The pieces must be valid UTF-8, and together equal the decoded text of all ids.
 // - The text after the splitter must end at the first stop string, for any division into pieces.
 #include <algorithm>

@@ -102,7 +102,7 @@ json::array added_tokens(const GgufVocabulary& v) {
 Result<std::string> listed_merges(const GgufVocabulary& v) {
   MergesText merges;
   for (const std::string_view merge : v.merges) {
-    // The first character is skipped: a space there belongs to the token.
+    // Byte-level tokens and SentencePiece tokens never contain a space.
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge))
       return failure(ErrorCode::corrupt, "tokenizer.ggml.merges: \"{}\" is not a pair of tokens", merge);
@@ -373,7 +373,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
-  text.back() = model.back() = ',';  // the added tokens follow in both lists
+  text.back() = model.back() = ',';  // both objects continue
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));

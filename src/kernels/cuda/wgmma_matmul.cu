@@ -118,7 +118,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 template <class S>
 constexpr int kBlocks = S::blocks_on_processor(kStageBytes<S>);
 
-// A block has `slices_each` slices of a tile: block y of the grid has those with index y.
+// A block computes `slices_each` slices of a tile; block y of the grid computes the y-th group of slices.
 template <class T, class Y, int kN, int kTall, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads, (kBlocks<Shape<kN, kTall, 1, kStages>>))
     wgmma_kernel(MatmulParams all, int slices_each) {

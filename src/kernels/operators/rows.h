@@ -94,9 +94,9 @@ struct GatherRowsArgs {
   View out;   // format of x, [r, dim]
 };
 
-// Pools the rows [starts[s], starts[s + 1]) of x (at least one) into out[s]: the first row, the last row, the
-// mean, or the maximum of each column. sum_by_root is the sum divided by the square root of the number of
-// rows. weighted is a weighted mean, in which row i, counted from 1, has weight i. Rows are added in order.
+// Pools the rows [starts[s], starts[s + 1]) of x (at least one) into out[s]. Rows are added in order. Types:
+// first row; last row; mean; maximum of each column; sum_by_root, which is the sum divided by the square root
+// of the number of rows; weighted, which is a mean in which row i, counted from 1, has weight i.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]

@@ -2,6 +2,7 @@
 // device. Blocks run one after the other; their threads are fibers that switch at barriers.
 //
 // The emulator checks more than a device does:
+//
 //   - Streams run only when a thread waits for them, so that a late copy or an early read always fails.
 //   - A barrier that some threads do not reach is reported.
 //   - All shared memory is NaN at the start of every block.
