@@ -20,7 +20,7 @@ class LLMEngine:
         self._engine = Engine(engine_options({"model": model, **options}))
         self._adapters = Adapters(self._engine)
         self._ids = itertools.count()
-        self._running: dict[int, tuple[str, Assembly, RequestOutputKind]] = {}  # by the engine's number
+        self._running: dict[int, tuple[str, Assembly, RequestOutputKind]] = {}  # by the engine's request number
 
     @classmethod
     def from_engine_args(cls, engine_args: EngineArgs, *_: Any, **__: Any) -> "LLMEngine":
