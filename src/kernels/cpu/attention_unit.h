@@ -44,10 +44,8 @@ struct AttentionCall {
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
-  std::int64_t x_bytes() const {
-    return dot ? 2 : 4;
-  }  // size of an element of q and of the probabilities,
-     // as products read them
+  // Size of an element of q and of the probabilities, as products read them.
+  std::int64_t x_bytes() const { return dot ? 2 : 4; }
   // ALiBi slope of the row's head, relative to the scale of the scores.
   float slope(std::int64_t head, std::int64_t row) const {
     if (!args.slopes) return 0;
