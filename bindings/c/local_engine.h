@@ -60,7 +60,6 @@ class LocalEngine {
     return runtime_->service->step_trace.start(session);
   }
   Result<> stop_profile() { return runtime_->service->step_trace.stop(); }
-  // Metrics in Prometheus' text format.
   std::string metrics() const;
 
   EngineClient& engine() const { return *runtime_->engine; }

@@ -12,7 +12,6 @@
 
 namespace octavo {
 
-// Dimensions of a decoder's operators.
 struct OpShapes {
   std::string_view name;
   std::int64_t dim, q_heads, kv_heads, head_dim, hidden, vocab;

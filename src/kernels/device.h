@@ -13,7 +13,7 @@
 
 namespace octavo {
 
-// Recorded work (Stream::record), which can be replayed.
+// Work recorded by Stream::record.
 class Recording {
  public:
   virtual ~Recording() = default;

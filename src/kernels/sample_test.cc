@@ -99,7 +99,6 @@ struct Case {
   }
 };
 
-// Rows with random combinations of all parameters.
 Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   const auto chance = [&](double p) { return std::bernoulli_distribution(p)(rng); };
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(rng); };

@@ -10,7 +10,6 @@
 
 namespace octavo::sampling {
 
-// Arguments of one row of SampleArgs.
 struct Row : DrawRule {
   std::span<const std::int32_t> history, history_counts, bias, reported;
   std::span<const float> bias_values;
@@ -22,7 +21,6 @@ struct Row : DrawRule {
   bool allows(std::int64_t id) const { return mask == nullptr || (mask[id / 32] >> (id % 32) & 1) != 0; }
 };
 
-// Outputs of the operator for one row.
 struct RowOutput {
   std::int32_t* id;
   float* logprob;

@@ -26,7 +26,6 @@ std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view
   return values;
 }
 
-// Copies these items to the device.
 template <class T>
 Buffer uploaded(Backend& backend, std::span<const T> items) {
   Buffer copy = backend.device->allocate(items.size_bytes()).value();
@@ -105,7 +104,6 @@ class Sequence {
     return batches_;
   }
 
-  // States of the batch for `tokens` tokens.
   StateBatch states(std::int32_t tokens) {
     if (layout_.state_floats == 0) return {};
     const std::int32_t numbers[] = {1, 0, tokens};  // slot; starts

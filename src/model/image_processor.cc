@@ -329,7 +329,6 @@ Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   }
 }
 
-// Applies mm_processor_kwargs for the frames of videos.
 Result<> set_video_sampling(const Config& config, const boost::json::object& overrides, media::VideoRule& video) {
   const bool fps = overrides.contains("fps"), frames = overrides.contains("num_frames");
   if (fps && frames) return invalid("mm_processor_kwargs", "fps and num_frames exclude each other");

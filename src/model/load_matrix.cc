@@ -247,7 +247,6 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
   return tensors;
 }
 
-// Layout of a prepared matrix.
 struct MatrixLayout {
   MatrixFormats formats;
   bool all_plain;
@@ -276,7 +275,6 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
           .gap_rows = gap_rows};
 }
 
-// Loads a whole tensor.
 Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter,
                               const MatrixLayout& layout, const StoredTensor* scale, ThreadPool& pool) {
   std::vector<std::byte> turned;

@@ -34,7 +34,6 @@ std::vector<NamedBackend> backends(const std::string& of) {
     if (auto cuda = make_cuda_backend()) list.push_back({"cuda", std::move(*cuda)});
   return list;
 }
-// Whether the backend supports the model.
 bool supports(const Golden& golden, const Backend& backend) {
   return check_support(golden.directory, {}, backend).has_value();
 }

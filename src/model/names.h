@@ -44,7 +44,6 @@ struct MlpNames {
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // parameters of xielu
 };
 
-// Names of encoders of images and sound.
 struct EncoderNames {
   std::string patches = {};
   std::string class_token = {};

@@ -66,7 +66,7 @@ struct Factor {
   float factor;
 };
 
-// A vector in f32: its tensors, concatenated.
+// A vector in f32: the concatenation of its tensors.
 struct VectorParameter {
   std::vector<Slot> parts;      // the tensors; empty: the network has no such vector, or it is `constant`
   std::vector<float> constant;  // elements of a vector that is not in the checkpoint

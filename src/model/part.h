@@ -17,11 +17,9 @@ class NetworkPart {
  public:
   virtual ~NetworkPart() = default;
 
-  // Adds the part's parameters to the list.
   virtual void list(ParameterList&) {}
   // Called once, after all parameters have been loaded.
   virtual void loaded() {}
-  // Reserves working memory.
   virtual void reserve(Arena) const {}
   // Checks whether this part of a whole network can be split over ranks. Errors: unsupported, with the part
   // that cannot be split; invalid_argument, with the number that is no multiple of shard.size.

@@ -54,7 +54,6 @@ YarnRamp yarn_ramp(const RopeSpec& rope) {
   return {low, high};
 }
 
-// Each axis has a separate rotary embedding.
 std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) {
   std::vector<float> frequencies(rope.axes.size());
   for (const int axis : std::set(rope.axes.begin(), rope.axes.end())) {

@@ -171,7 +171,6 @@ TEST_P(ShardGolden, StagesTogetherAreTheModel) {
   }
 }
 
-// Each rank has whole experts.
 TEST_P(ShardGolden, ExpertsOverRanksAreTheModel) {
   const Golden golden = golden::read(GetParam());
   const Split split{.layout = {.tensor = 2}, .whole_experts = true};

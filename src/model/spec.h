@@ -184,7 +184,6 @@ struct ModelSpec {
     return inputs.image->image_size > 0 ? inputs.image->side() * inputs.image->side()
                                         : max_positions / inputs.image->square();
   }
-  // First layer of this stage.
   std::size_t first_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0;
   }

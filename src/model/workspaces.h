@@ -19,7 +19,6 @@ struct DecoderLimits {
       {};  // the residual is kept before each of these layers (HiddenInput::layers)
 };
 
-// Size of a decoder's workspaces in bytes.
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits);
 
 class Workspaces {

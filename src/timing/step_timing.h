@@ -5,7 +5,6 @@
 
 namespace octavo {
 
-// The work of a step.
 struct StepWork {
   std::int64_t tokens = 0;  // number of computed tokens
   // number of cached positions read: sum of the sequences' lengths after the step

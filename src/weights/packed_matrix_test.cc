@@ -34,7 +34,6 @@ class File {
   void remove(std::string_view name) {
     std::erase_if(tensors, [&](const auto& t) { return t.name == name; });
   }
-  // Changes a value of a tensor.
   template <class T>
   void put(std::string_view name, std::size_t i, T value) {
     const StoredTensor& t = at(name);

@@ -27,7 +27,6 @@ constexpr std::array kFormats = {
     Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt},
     Format{"F8_E8M0", 1, std::nullopt}};
 
-// A tensor's entry in the header.
 struct Entry {
   std::string name;
   const Format* format = nullptr;

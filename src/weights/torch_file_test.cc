@@ -117,7 +117,6 @@ TEST(Pickle, ReadsData) {
   EXPECT_EQ(top("(K\x01K\x02t."sv).top->items.size(), 2u);
   const Pickle call = top("\x8c\x02os\x8c\x06system\x93\x8c\x02ls\x85R."sv);
   EXPECT_TRUE(call.top->is_call_of("os.system"));
-  // A list that contains itself.
   const Pickle circle =
       top("]q\x00h\x00"
           "a."sv);

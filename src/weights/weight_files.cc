@@ -39,7 +39,6 @@ std::optional<std::string_view> usual_name(const fs::path& folder) {
   return std::nullopt;
 }
 
-// Whether the path stays inside the folder.
 bool is_inside(std::string_view name) {
   if (name.empty() || name.contains('\0')) return false;
   for (std::size_t begin = 0; begin <= name.size();) {
@@ -102,7 +101,6 @@ std::optional<ShardName> shard_name(std::string_view name, std::string_view exte
   return ShardName{std::string(name.substr(0, dash)), *count};
 }
 
-// Checks that all shards exist.
 Result<> check_shards(const std::vector<std::string>& names, std::string_view extension, const fs::path& folder) {
   std::map<std::pair<std::string, std::size_t>, std::size_t> found;
   for (const std::string& name : names)

@@ -17,7 +17,6 @@ bool none_has(const std::byte* data, std::int64_t bytes, Word bits) {
   return found == 0;
 }
 
-// Whether all numbers are finite.
 bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
   switch (dtype) {
     case DType::f32:

@@ -36,7 +36,6 @@ struct PanelLayout {
   std::int64_t step_bytes() const { return width * unit * element_bytes; }
   std::int64_t panel_bytes() const { return steps() * step_bytes(); }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
-  // Byte offset of element (row, col).
   std::int64_t offset(std::int64_t row, std::int64_t col) const {
     return row / width * panel_bytes() + col / unit * step_bytes() +
            (row % width * unit + col % unit) * element_bytes;

@@ -22,7 +22,6 @@ constexpr std::int64_t kWorthSharing = 1 << 18;  // number of multiplications fo
 
 constexpr std::int64_t kPieceUnits = 128;  // number of units of a tile of x that are packed at a time
 
-// The maximum over all instruction sets.
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 

@@ -160,7 +160,6 @@ struct TokenStore {
     kernels.head(row);
   }
 
-  // Reads the elements of a head's values.
   void read_value(const std::byte* x, float* values) const {
     read_normed(kernels, x, format, dim, args.v_norm, values);
   }

@@ -1,7 +1,8 @@
 // Layout of quantised weights for the integer product.
 //
 // The matrix is a sequence of panels of `width` rows (two vectors). A panel is a sequence of blocks; a block
-// is a header and its groups of 32 columns. Each field contains one item for every row of the panel.
+// is a header and its groups of 32 columns. Each field contains one item for every row of the panel:
+//
 //   header   scale of the block, then its min (or zero)
 //   group    scales, then mins, of its `subs` parts, if the format has two levels of scales;
 //            then the low plane and the high plane of the codes

@@ -100,7 +100,6 @@ void get_codes(const RowOf& at, const std::byte* group, std::uint8_t* codes) {
   }
 }
 
-// Writes a GGUF block.
 void put_block(const QuantLayout& layout, const RowOf& at, const QuantBlock& from, std::byte* block) {
   put(block + at.scale(), from.scale);
   if (layout.has_min()) put(block + at.min(), from.min);

@@ -42,7 +42,7 @@ struct QuantLayout {
   std::int64_t bytes() const { return panels() * panel_bytes(); }
 };
 
-// A band: consecutive rows with one format.
+// Consecutive rows with one format.
 struct QuantBand {
   QuantLayout layout;
   std::int64_t first_row;

@@ -49,7 +49,6 @@ struct KvLayout {
   OCTAVO_HOST_DEVICE constexpr std::int64_t vectors() const {
     return std::int64_t{parts()} * kv_heads * block_size;
   }
-  // Index of a vector in its block.
   OCTAVO_HOST_DEVICE constexpr std::int64_t number_of(int which, std::int64_t head, std::int64_t token) const {
     const std::int64_t part = values_in_keys > 0 ? 0 : which;
     return (part * kv_heads + head) * block_size + token;

@@ -147,7 +147,6 @@ struct LatentTile {
     commit_copies();
   }
 
-  // Waits for the next chunk.
   __device__ const unsigned char* next_chunk() {
     wait_copies<kSlots - 2>();
     __syncthreads();  // and until all threads have used the previous chunk

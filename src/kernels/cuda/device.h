@@ -11,7 +11,6 @@
 
 namespace octavo::cuda {
 
-// A CUDA graph.
 class CudaRecording final : public Recording {
  public:
   explicit CudaRecording(runtime::GraphHandle graph) : graph_(graph) {}

@@ -29,7 +29,7 @@ struct Rows {
 
 // The columns of a row of weights (numbers or codes) are padded with zeros to a multiple of this.
 constexpr std::int64_t kWeightColumns = 32;
-// The same for codes with by_lanes.
+// The multiple for codes with by_lanes.
 constexpr std::int64_t kLaneColumns = 128;
 
 // Scale of a group of columns in a row: number = scale * (code - zero) - min. If WeightRows::zeros is set,
@@ -438,7 +438,6 @@ constexpr int kPieceTokens = 128;
 constexpr int kMaxLatentKey = 1152;   // maximum width of a key of latent attention
 constexpr int kMaxTiledLatent = 512;  // maximum width of a value of latent attention on tensor cores
 constexpr int kNarrowRows = 16;
-// Number of rows in a wide unit.
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
 constexpr int kWgmmaRows = 128;  // number of rows in a wide unit with wgmma
 void attention(StreamHandle stream, const AttentionParams& p);

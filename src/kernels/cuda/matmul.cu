@@ -44,7 +44,6 @@ struct Tile {
         for (int e = 0; e < 4; ++e) sum[i][j][e] = 0;
   }
 
-  // Computes the sums of one slice.
   __device__ void multiply(const MatmulParams& p, std::int64_t slice, bool aligned) {
     clear();
     const std::int64_t end = (slice + 1) * kSlice < p.cols ? (slice + 1) * kSlice : p.cols;

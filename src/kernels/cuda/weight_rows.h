@@ -20,7 +20,6 @@ __device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row,
   return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];
 }
 
-// Twice the value of an e2m1 code.
 __device__ inline float doubled_e2m1(unsigned code) {
   const unsigned exponent = code >> 1 & 3, last = code & 1;
   const unsigned magnitude = exponent == 0 ? last : (2 + last) << (exponent - 1);

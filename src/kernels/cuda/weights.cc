@@ -14,7 +14,6 @@ constexpr std::int64_t kAlignment = 16;  // in bytes: alignment of rows and of t
 
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-// Writes a row of numbers in `format`.
 void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::byte* out) {
   if (format == DType::f32) return dequantize(part, row, reinterpret_cast<float*>(out));
   const auto* from = part.values.row<std::uint16_t>(row);
@@ -54,7 +53,6 @@ constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
 
-// wgmma: the device supports wgmma.
 Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   const std::int64_t cols = source.parts[0].cols();
   const PartCodes first = codes_of(source.parts[0]);

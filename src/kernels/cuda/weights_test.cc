@@ -127,7 +127,6 @@ TEST_F(CudaWeights, EmbedReadsTheNumbersAsTheyAre) {
   }
 }
 
-// Each expert's products use its own matrix.
 TEST_F(CudaWeights, ExpertsHaveCodesOfTheirOwn) {
   TestRandom random(65);
   constexpr std::int64_t kRows = 40, kCols = 256;

@@ -21,6 +21,7 @@ struct RowLists {
 //   min_p  the tokens at least min_p times as likely as the first
 //   top_k  the first top_k of these
 //   top_p  the fewest of these whose share of their total mass reaches top_p
+//
 // The draw inverts the cumulative distribution of the kept tokens, by ascending id. Masses are integers
 // (kernels/sampling_math.h), so all backends keep and draw the same tokens, in any order of addition.
 //

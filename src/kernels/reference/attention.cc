@@ -34,7 +34,6 @@ std::int64_t vectors_of(const KvSpec& spec) {
   return kv_exchange_parts(spec) * spec.kv_heads * spec.block_size;
 }
 
-// Scale of a token's vector, for i8.
 float* scale_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
                 std::int64_t token) {
   return reinterpret_cast<float*>(block + vectors_of(spec) * spec.head_dim) +
@@ -88,7 +87,6 @@ void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   }
 }
 
-// Normalises the heads of one row.
 std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vector<double> row,
                                      std::int64_t dim) {
   if (norm.kind == NormKind::none) return row;

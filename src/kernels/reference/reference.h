@@ -18,7 +18,6 @@ class ReferenceWeight final : public Weight {
   Buffer data_;
 };
 
-// A copy of the step's sequences.
 struct ReferencePlan final : AttentionPlan {
   std::vector<std::int32_t> query_starts;
   std::vector<std::int32_t> lengths;
@@ -26,7 +25,6 @@ struct ReferencePlan final : AttentionPlan {
   std::int64_t table_stride = 0;
 };
 
-// Activation of the feed-forward.
 double activation(Activation kind, double x);
 // row = norm(row). Element i of the row has the weight weight[weight_offset + i].
 void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset = 0);

@@ -37,7 +37,6 @@ Softmax softmax_of(Logits logits, float inverse_temperature) {
   return softmax;
 }
 
-// Applies mask, bias and penalties.
 void change(std::span<float> logits, const Row& row) {
   for (std::size_t id = 0; id < logits.size(); ++id)
     if (!row.allows(static_cast<std::int64_t>(id))) logits[id] = -kInfinity;

@@ -147,7 +147,6 @@ class AttentionRunner {
     for (std::size_t s = 0; s < tokens.size(); ++s) done_[s] += tokens[s];
   }
 
-  // Runs all tokens, in random steps.
   void run_in_random_steps(TestRandom& random, int chunk_max) {
     for (;;) {
       std::vector<int> tokens;

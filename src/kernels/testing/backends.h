@@ -20,7 +20,6 @@
 namespace octavo {
 
 #ifdef OCTAVO_CUDA_EMULATED
-// The emulated device with Hopper's instructions.
 inline Result<Backend> make_emulated_hopper() {
   cuda::emulated::set_wgmma(true);
   auto backend = make_cuda_backend();

@@ -36,7 +36,6 @@ struct CompressedAttention {
   int sets() const { return overlaps ? 2 : 1; }
   int index_dim() const { return indexer ? indexer->head_dim : 0; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "attn.";
     static Names of_gguf(const GgufLayers& layers);

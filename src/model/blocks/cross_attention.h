@@ -22,7 +22,6 @@ struct CrossAttention {
 
   int rows() const { return heads * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string norm = {};
     std::string post_norm = {};

@@ -30,7 +30,6 @@ struct DeltaNet {
   // Channels of the convolution: queries, keys and values.
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 
-  // Names in the checkpoint.
   struct Names {
     // Tensors of queries, keys and values, then of the gates: two tensors, four, or one that is ordered by
     // key head. The tensors of `ba` have the same forms.

@@ -46,7 +46,6 @@ struct Experts {
   // outputs to the network's width (Nemotron 3, 2026). 0: no such products.
   int latent = 0;
 
-  // Names in the checkpoint.
   struct Names {
     std::string router = "mlp.gate";
     // router_norm and scales are full names.

@@ -23,7 +23,6 @@ struct KimiDelta {
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "self_attn.";
     static Names of_gguf(const GgufLayers& layers);

@@ -35,7 +35,6 @@ struct LatentAttention {
   int q_dim() const { return nope_dim + rope_dim; }
   int key_dim() const { return kv_rank + rope_dim; }  // width of a cached key; the indexer's key is separate
 
-  // Names in the checkpoint.
   struct Names {
     std::string q = "self_attn.q_proj";
     std::string q_down = "self_attn.q_a_proj";

@@ -19,7 +19,6 @@ struct Laurel {
   int rank = 0;
   NormSpec norm = {};
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "laurel.";
     static Names of_gguf(const GgufLayers& layers);

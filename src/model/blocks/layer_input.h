@@ -24,7 +24,6 @@ struct LayerInputs {
   NormSpec norm = {};                             // norm of the part made from the embedding
   Activation activation = Activation::gelu_tanh;  // activation of the gate
 
-  // Names in the checkpoint.
   struct Names {
     std::string table = "embed_tokens_per_layer";
     std::string projection = "per_layer_model_projection";

@@ -29,7 +29,6 @@ struct LightningAttention {
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string in = "self_attn.qkv_proj";
     QkvOrder order = QkvOrder::by_head;

@@ -24,7 +24,6 @@ struct Mamba {
   bool bias = false;   // the first and the last projection have biases
   NormSpec norm = {};  // norm of dt, b and c
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "mamba.";
     static Names of_gguf(const GgufLayers& layers);

@@ -20,7 +20,6 @@ struct MlpAndExperts {
   Experts experts;
   NormSpec norm = {};  // norm of the experts' input, and of both outputs
 
-  // Names in the checkpoint.
   struct Names {
     // Norms of the experts' input, of their output, and of the MLP's output.
     std::string norm = {};

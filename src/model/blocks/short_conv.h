@@ -17,7 +17,6 @@ struct ShortConv {
   int width = 0;
   bool bias = false;  // projections and convolution have biases
 
-  // Names in the checkpoint.
   struct Names {
     std::string in = "conv.in_proj";
     std::string conv = "conv.conv";

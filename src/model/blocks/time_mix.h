@@ -31,7 +31,6 @@ struct TimeMix {
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "attn.";
     std::vector<std::string> shares = {"attn.x_r", "attn.x_w", "attn.x_k",
@@ -44,7 +43,6 @@ struct TimeMix {
 struct ChannelMix {
   Mlp mlp;
 
-  // Names in the checkpoint.
   struct Names {
     std::string shares = "ffn.x_k";
     static Names of_gguf(const GgufLayers& layers);

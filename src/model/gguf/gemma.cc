@@ -24,7 +24,6 @@ void add_score_scale(GgufFields& fields, double layers_of_largest) {
               : fields.head_dim();
 }
 
-// Fields of Gemma 3n and 4.
 void add_layer_inputs(GgufFields& fields) {
   if (const StoredTensor* table = fields.gguf().find("per_layer_token_embd.weight"); table != nullptr)
     fields.set_from("vocab_size_per_layer_input", static_cast<double>(table->shape[0]),

@@ -52,7 +52,6 @@ Result<> translate_deci(GgufFields& fields) {
   return {};
 }
 
-// Sets the layers that have rotary embeddings.
 Result<> translate_granite_windows(GgufFields& fields) {
   if (fields.number("num_local_experts").value_or(0) > 0)
     fields["architectures"] = json::array{"GraniteMoeSWAForCausalLM"};

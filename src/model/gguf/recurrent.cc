@@ -36,7 +36,6 @@ Result<> add_mixers(GgufFields& fields, std::string_view head = "mamba_d_head") 
   return {};
 }
 
-// Sets which layers are recurrent.
 Result<> add_recurrent_layers(GgufFields& fields) {
   constexpr std::string_view kLayers = "attention.recurrent_layers";
   if (!fields.gguf().metadata.is_list(fields.key(kLayers))) return {};
@@ -136,7 +135,6 @@ Result<> translate_lfm2(GgufFields& fields) {
   return {};
 }
 
-// Fields of Qwen3-Next and Qwen3.5.
 Result<> translate_qwen_delta(GgufFields& fields) {
   TRY(const auto inner, fields.stored("ssm.inner_size"));
   if (const auto heads = fields.number("linear_num_value_heads"); inner && heads.value_or(0) > 0)

@@ -137,7 +137,6 @@ struct HiddenInput {
   std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
 };
 
-// Names of HiddenInput's tensors.
 struct HiddenNames {
   std::string token_norm = {};
   std::string hidden_norm = {};

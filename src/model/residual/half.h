@@ -35,7 +35,6 @@ class LayerHalf : public Phase {
   void store_rows(const Step& step) const final;
 
  protected:
-  // Prepares and returns the block's input.
   virtual View enter(const Step& step) const;
   virtual void leave(const Step& step, const View& out) const;
 

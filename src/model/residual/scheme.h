@@ -30,7 +30,6 @@ class ResidualScheme : public NetworkPart {
   std::int64_t dim_;
 };
 
-// Runs after the inputs.
 class BeginResidual final : public Phase {
  public:
   // scheme: must outlive this.

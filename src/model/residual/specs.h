@@ -33,7 +33,6 @@ struct Streams {
   bool scales_input = true;  // with LayerInputs: the layer input reads the first stream, multiplied by a
                              // vector
 
-  // Names in the checkpoint.
   struct Names {
     // '{}' is the stream's index; without '{}', one tensor contains all streams. Both are full names.
     std::string in = "altup_projections.{}";
@@ -53,7 +52,6 @@ struct HyperConnections {
 
   int rows() const { return count * (2 + count); }  // number of rows of a half's matrix
 
-  // Names in the checkpoint.
   struct Names {
     // Prefixes of the tensors' names: for a layer's mixer, for its feed-forward, and for the end (outside of
     // the layers).

@@ -29,7 +29,6 @@ __global__ void pass(float* out, bool barrier) {
   out[thread()] = numbers[(thread() + 1) % kThreads];
 }
 
-// All blocks write to one address.
 __global__ void overwrite(float* out) {
   wait_for_kernels();
   *out = static_cast<float>(block_x());

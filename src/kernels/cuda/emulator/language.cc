@@ -80,7 +80,6 @@ struct Fiber {
   std::unique_ptr<std::byte[]> stack;
 };
 
-// A thread of the block.
 struct Thread {
   unsigned index = 0;
   Warp* warp = nullptr;
