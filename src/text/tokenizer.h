@@ -33,8 +33,7 @@ class Tokenizer {
   // Errors: not_found, io, corrupt (the files contradict themselves or each other).
   static Result<Tokenizer> load(const std::filesystem::path& model_dir);
 
-  // Like load(), from the texts of the files. config_json of `config` is tokenizer_config.json; it may be
-  // empty.
+  // Like load(), from the texts of the files. config: read from tokenizer_config.json; may be empty.
   static Result<Tokenizer> parse(std::string_view tokenizer_json, TokenizerConfig config = {});
 
   // Returns the ids of a text. Special tokens written in it ("<|eot|>") become their ids. add_special_tokens:
