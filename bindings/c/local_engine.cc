@@ -18,14 +18,14 @@
 namespace octavo {
 namespace {
 
-// Values of generation_config.json, by the names of request fields.
+// The values of generation_config.json, with the names of request fields.
 boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults) {
   boost::json::object out = defaults.sampling;
   if (defaults.max_tokens) out["max_tokens"] = *defaults.max_tokens;
   return out;
 }
 
-// Calls begin(done) and waits until done is called.
+// Calls begin(done), and waits until `done` is called.
 template <class Begin>
 Result<> told(Begin&& begin) {
   std::promise<Result<>> promise;
@@ -159,7 +159,7 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(arrival.job);
   if (found == active_.end())
-    return take_text(std::move(arrival), out);  // or a stop string ended it before the engine knew
+    return take_text(std::move(arrival), out);  // or a stop string has ended the job
   Active& active = found->second;
   Output& output = arrival.output;
   const int index = output.index, engine = output.engine;

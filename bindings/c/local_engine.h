@@ -1,4 +1,4 @@
-// Implementation of octavo_engine: a model in this process, its unfinished requests, and their outputs.
+// Implementation of octavo_engine: a model in this process, its unfinished requests and their outputs.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -24,7 +24,7 @@ struct OwnedOutput {
   std::uint64_t request = 0;
   bool last = false;
   openai::AnswerPart part;
-  std::optional<std::vector<TokenId>> prompt;  // in the first output of each choice
+  std::optional<std::vector<TokenId>> prompt;  // only in the first output of each choice
   std::vector<TokenLogprobs> prompt_logprobs;
   int cached_tokens = 0;
   int preemptions = 0;
@@ -32,35 +32,34 @@ struct OwnedOutput {
   RequestTimes times;
 };
 
-// octavo_details() of an output as JSON: kv_transfer_params and num_preemptions, where they exist; "":
-// neither.
+// JSON text for octavo_details(): kv_transfer_params and num_preemptions if the output has them; "": neither.
 std::string details_of(const OwnedOutput& output);
 
 class LocalEngine {
  public:
   static Result<std::unique_ptr<LocalEngine>> create(const boost::json::object& options);
 
-  // request: a number that no unfinished request has.
+  // request: a number that no unfinished request uses.
   Result<> submit(std::uint64_t request, const boost::json::object& body, bool stream);
-  // Submits a body of a route for pooling models; its one output has the reply as its text.
+  // Submits a request body of a pooling model's route. The text of its only output is the reply.
   Result<> submit_texts(std::uint64_t request, std::string_view route, const boost::json::object& body);
   void abort(std::uint64_t request);
-  // Reads a LoRA adapter, which requests then name as their model. Replaces one of that name.
+  // Loads a LoRA adapter. Requests use it by naming it as their model. Replaces an adapter with the same
+  // name.
   Result<> load_adapter(const std::string& name, const std::string& path);
-  // Returns the outputs so far; waits at most timeout_ms for the first.
+  // Returns all outputs until now. Without any, waits at most timeout_ms for the first one.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
-  // Both return when the change is complete.
+  // sleep() and wake_up() return when the change is complete.
   Result<> sleep(int level);
   Result<> wake_up();
   // mode: abort, wait or keep.
   Result<> pause(std::string_view mode);
-  // Writes a trace of the steps to a file: see StepTrace.
+  // Writes a trace of the engine's steps to a file: see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
     return runtime_->service->step_trace.start(session);
   }
   Result<> stop_profile() { return runtime_->service->step_trace.stop(); }
-  // In Prometheus' text format.
   std::string metrics() const;
 
   EngineClient& engine() const { return *runtime_->engine; }
@@ -69,11 +68,11 @@ class LocalEngine {
 
  private:
   struct Progress {
-    OwnedOutput pending{};  // arrived, not handed out yet
-    bool begun = false;     // some output was handed out
+    OwnedOutput pending{};  // arrived, but not returned by wait() yet
+    bool begun = false;     // wait() has returned an output
     bool ended = false;
     int tokens = 0;
-    std::int64_t last_output_us = 0;  // 0: no output had tokens
+    std::int64_t last_output_us = 0;  // 0: no output had tokens yet
   };
   struct Active {
     GenerationPlan plan;
@@ -84,7 +83,7 @@ class LocalEngine {
   };
 
   struct Reading {
-    std::optional<std::vector<TokenId>> prompt;  // if the request has one text
+    std::optional<std::vector<TokenId>> prompt;  // set if the request has exactly one text
     LocalPooling pooling;
   };
 
@@ -92,7 +91,7 @@ class LocalEngine {
   Result<> is_new(std::uint64_t request) const;
   void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
   void take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
-  // For metrics: new tokens, or the end of a choice.
+  // Updates metrics: new tokens, or the end of a choice.
   void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
   void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 

@@ -61,7 +61,8 @@ typedef struct octavo_engine octavo_engine;
  * "enable_prefix_caching": false}. Without "model" it loads the demo model. `error` may be NULL. */
 OCTAVO_API int32_t octavo_create(const char *options, octavo_engine **engine, octavo_error *error);
 
-/* Aborts all requests and frees the engine. No other call may use the engine meanwhile. NULL is allowed. */
+/* Aborts all requests and frees the engine. No other call may use the engine at the same time. `engine` may
+ * be NULL. */
 OCTAVO_API void octavo_destroy(octavo_engine *engine);
 
 /* A JSON object about the engine: model, max_model_len, vocab_size, num_blocks, default_sampling_params.
@@ -91,10 +92,10 @@ OCTAVO_API void octavo_abort(octavo_engine *engine, uint64_t request);
 typedef enum {
   OCTAVO_UNFINISHED = 0,
   OCTAVO_STOP = 1,       /* an end-of-text or stop token, or a stop string */
-  OCTAVO_LENGTH = 2,     /* max_tokens or the context is used up */
-  OCTAVO_REPETITION = 3, /* repetition_detection fired */
+  OCTAVO_LENGTH = 2,     /* max_tokens or the maximum context length was reached */
+  OCTAVO_REPETITION = 3, /* repetition_detection found a repetition */
   OCTAVO_ABORT = 4,
-  OCTAVO_ERROR = 5       /* see octavo_output.error */
+  OCTAVO_ERROR = 5 /* see octavo_output.error */
 } octavo_finish;
 
 typedef struct {
@@ -127,13 +128,13 @@ typedef struct {
   int32_t stop_token; /* the entry of stop_token_ids that ended the choice; -1: none */
   const char *error;  /* with OCTAVO_ERROR, else NULL */
   size_t error_bytes;
-  /* The prompt, in the first output of a choice (with OCTAVO_FINAL in every output), else NULL and 0. */
+  /* The prompt: only in the first output of a choice (OCTAVO_FINAL: in every output); else NULL and 0. */
   const int32_t *prompt_tokens;
   size_t prompt_token_count;
   const octavo_logprobs* prompt_logprobs; /* from the prompt's second token on, if requested */
   size_t prompt_logprob_count;
   int32_t cached_tokens; /* prompt tokens found in the prefix cache */
-  /* Seconds since the request's arrival, in the last output of a choice; 0: it did not happen. */
+  /* Times in seconds since the request's arrival, only in the last output of a choice; 0: did not happen. */
   double scheduled_s, first_token_s, last_token_s;
 } octavo_output;
 
@@ -142,16 +143,17 @@ typedef struct {
   size_t count;
 } octavo_outputs;
 
-/* Returns all new outputs; waits at most timeout_ms for the first. NULL: no output came. Concurrent callers
- * take turns. The caller owns the result: free it with octavo_outputs_free. */
+/* Returns all new outputs. If there is no new output, waits at most timeout_ms for one; NULL: none arrived.
+ * Concurrent calls run one after the other. The caller must free the result with octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
-/* More about the output at an index: a JSON object with "kv_transfer_params" and "num_preemptions", each if
- * it applies; NULL: neither. Valid until octavo_outputs_free. */
+/* Details of the output at `index`: a JSON object with "kv_transfer_params" and "num_preemptions", if the
+ * output has them; NULL: it has neither. Valid until octavo_outputs_free. */
 OCTAVO_API const char* octavo_details(const octavo_outputs* outputs, size_t index);
 
-/* Reads a LoRA adapter (PEFT's folder, or its name on the hub) and gives it a name, which requests send as
- * "model". Replaces an adapter of that name. Requires "enable_lora": true in the options of octavo_create. */
+/* Loads a LoRA adapter (PEFT's folder, or its name on the hub) under a name. Requests use the adapter with
+ * this name as "model". Replaces an adapter with the same name. Requires "enable_lora": true in the options
+ * of octavo_create. */
 OCTAVO_API int32_t octavo_load_adapter(octavo_engine* engine, const char* name, const char* path,
                                        octavo_error* error);
 
@@ -175,7 +177,7 @@ typedef struct {
   int32_t running, waiting;
   int32_t blocks_total, blocks_used, blocks_cached; /* of the KV cache */
   int64_t prompt_tokens, prompt_tokens_cached, generation_tokens;
-  int64_t prefix_queries, prefix_hits; /* tokens */
+  int64_t prefix_queries, prefix_hits; /* numbers of tokens */
   int64_t preemptions;
   int32_t sleep_level; /* 0: awake; see octavo_sleep */
 } octavo_stats;
@@ -191,15 +193,15 @@ OCTAVO_API int32_t octavo_metrics(const octavo_engine *engine, char *text, size_
 /* Drops every cached prefix that no running request uses. */
 OCTAVO_API void octavo_reset_prefix_cache(octavo_engine *engine);
 
-/* Frees memory until octavo_wake_up: level 1 the KV cache, level 2 also the weights, which octavo_wake_up
- * reads again. Refuses new requests at once; returns after the last running request has ended. Requires
- * "enable_sleep_mode": true in the options of octavo_create. */
+/* Frees memory until octavo_wake_up. Level 1 frees the KV cache; level 2 also frees the weights, which
+ * octavo_wake_up loads again. Rejects new requests at once; returns after the last running request has ended.
+ * Requires "enable_sleep_mode": true in the options of octavo_create. */
 OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_error *error);
-/* Returns when the engine accepts requests again; at once if it is awake. */
+/* Returns when the engine accepts requests again. Does nothing if it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
-/* Holds new requests until octavo_resume. mode: "abort" ends running requests, "wait" finishes them, "keep"
- * stops them where they are. Returns when no request is being computed. */
+/* Keeps new requests waiting until octavo_resume. mode: "abort" aborts running requests, "wait" completes
+ * them, "keep" interrupts them until octavo_resume. Returns when no request is being computed. */
 OCTAVO_API int32_t octavo_pause(octavo_engine* engine, const char* mode, octavo_error* error);
 OCTAVO_API void octavo_resume(octavo_engine* engine);
 

@@ -154,7 +154,7 @@ std::size_t bytes_or_default(std::size_t bytes, std::size_t by_default) {
   return bytes > 0 ? bytes : by_default;
 }
 
-// The fewest tokens that spell a text; nullopt: none do.
+// The smallest number of tokens that spell a text; nullopt: no tokens spell it.
 std::optional<std::vector<TokenId>> spelled_by_tokens(const Vocabulary& vocabulary, std::string_view text) {
   constexpr std::size_t kNever = SIZE_MAX;
   struct Step {

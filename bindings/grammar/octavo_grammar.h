@@ -57,76 +57,78 @@ typedef struct octavo_matcher octavo_matcher;
 typedef struct octavo_pool octavo_pool;
 
 /* The tokens of a model: token i is the bytes from ends[i - 1] (0 for the first) to ends[i], as it appears in
- * texts; no bytes: it is never allowed. special: tokens that text never produces, such as <|im_end|>; their
- * bytes are their names. eos: tokens that end a text. mask_cache_bytes limits the masks that all grammars of
- * the vocabulary share (0: 64 MiB). */
+ * texts. A token without bytes is never allowed. special: tokens that text never produces, such as
+ * <|im_end|>; their bytes are their names. eos: tokens that end a text. mask_cache_bytes limits the masks
+ * that all grammars of the vocabulary share (0: 64 MiB). */
 OCTAVO_GRAMMAR_API int32_t octavo_vocabulary_create(const uint8_t* bytes, const size_t* ends, size_t count,
                                                     const int32_t* special, size_t special_count,
                                                     const int32_t* eos, size_t eos_count,
                                                     size_t mask_cache_bytes, octavo_vocabulary** vocabulary,
                                                     octavo_grammar_error* error);
 OCTAVO_GRAMMAR_API void octavo_vocabulary_free(octavo_vocabulary* vocabulary);
-/* Number of int32 words of one mask: one bit a token, 32 a word. */
+/* Number of int32 words in one mask. A token has one bit; a word has 32 bits. */
 OCTAVO_GRAMMAR_API size_t octavo_vocabulary_mask_words(const octavo_vocabulary* vocabulary);
 
-/* kind (NUL-terminated) says what the text is: "json_schema", "json_object" (no text), "regex", "ebnf" (GBNF,
+/* kind (NUL-terminated): type of the text: "json_schema", "json_object" (no text), "regex", "ebnf" (GBNF,
  * or Lark), "choice" (a JSON array of strings), "structural_tag", or "tools":
  *   {"tools": [..as in OpenAI's API..], "tool_choice": "auto" | "required", "parallel": true, "dialect":
  * "hermes"} Without a dialect, "tools" is the JSON list of calls that vLLM's `required` writes. options:
  * NULL, or a NUL-terminated JSON object: {"any_whitespace": true, "additional_properties": false,
- * "any_order": true, "refuse_unknown": false, "refuse_unique": false}, here with the defaults.
- * parser_bytes limits what the grammar's matchers together remember of parses (0: 32 MiB); beyond it the
- * memory is cleared and found again. */
+ * "any_order": true, "refuse_unknown": false, "refuse_unique": false}. These are the defaults.
+ * parser_bytes: limit of the parse cache that all matchers of the grammar share (0: 32 MiB). If the cache is
+ * full, it is cleared, and parses are computed again. */
 OCTAVO_GRAMMAR_API int32_t octavo_grammar_compile(const octavo_vocabulary* vocabulary, const char* kind,
                                                   const char* text, size_t text_bytes, const char* options,
                                                   size_t parser_bytes, octavo_grammar** grammar,
                                                   octavo_grammar_error* error);
 OCTAVO_GRAMMAR_API void octavo_grammar_free(octavo_grammar* grammar);
-/* Bytes that the grammar occupies now. */
+/* Size of the grammar in memory at present, in bytes. */
 OCTAVO_GRAMMAR_API size_t octavo_grammar_size(const octavo_grammar* grammar);
 
 /* Writes up to `capacity` bytes of the compiled grammar; `bytes` receives their number. */
 OCTAVO_GRAMMAR_API int32_t octavo_grammar_store(const octavo_grammar* grammar, uint8_t* out, size_t capacity,
                                                 size_t* bytes, octavo_grammar_error* error);
-/* Reads what octavo_grammar_store wrote: by the same release, for an equal vocabulary. */
+/* Loads a grammar that octavo_grammar_store of the same release has written for an equal vocabulary. */
 OCTAVO_GRAMMAR_API int32_t octavo_grammar_load(const octavo_vocabulary* vocabulary, const uint8_t* data,
                                                size_t bytes, size_t parser_bytes, octavo_grammar** grammar,
                                                octavo_grammar_error* error);
 
-/* A matcher at the beginning of a text; NULL if memory runs out. */
+/* Creates a matcher at the beginning of a text; NULL: out of memory. */
 OCTAVO_GRAMMAR_API octavo_matcher* octavo_matcher_create(const octavo_grammar* grammar);
-/* A copy that continues alone. */
+/* Creates an independent copy. */
 OCTAVO_GRAMMAR_API octavo_matcher* octavo_matcher_fork(const octavo_matcher* matcher);
 OCTAVO_GRAMMAR_API void octavo_matcher_free(octavo_matcher* matcher);
 
-/* 1: the token is taken; an end-of-text token terminates the matcher. 0: it may not follow, nothing changes.
- */
+/* Accepts a token. 1: accepted; an end-of-text token terminates the matcher. 0: the token may not follow, and
+ * the matcher does not change. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_accept(octavo_matcher* matcher, int32_t token);
-/* Takes a text that may end anywhere, as tokens that spell it. Returns their number, the one to roll back;
- * -1: the text may not follow, or no tokens spell it, and nothing changes. */
+/* Accepts a text, which may end anywhere, as tokens that spell it. Returns the number of tokens (for
+ * octavo_matcher_rollback). -1: the text may not follow, or no tokens spell it; the matcher does not change.
+ */
 OCTAVO_GRAMMAR_API int64_t octavo_matcher_accept_text(octavo_matcher* matcher, const char* text,
                                                       size_t bytes);
 
 /* Sets bit i % 32 of word i / 32 for each token i that may follow, and clears all others: the layout of
- * XGrammar's bitmask. `words`: at least octavo_vocabulary_mask_words(); those beyond are cleared. */
+ * XGrammar's bitmask. `words`: at least octavo_vocabulary_mask_words(); further words are cleared. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_fill(octavo_matcher* matcher, int32_t* mask, size_t words,
                                                octavo_grammar_error* error);
 
-/* Threads for octavo_matcher_fill_batch, `threads` >= 1 with the caller; one batch at a time. */
+/* Creates threads for octavo_matcher_fill_batch, one batch at a time. `threads` >= 1 includes the caller. */
 OCTAVO_GRAMMAR_API octavo_pool* octavo_pool_create(int32_t threads);
 OCTAVO_GRAMMAR_API void octavo_pool_free(octavo_pool* pool);
-/* Fills row i, `stride` words after row i - 1, from matchers[i]. The matchers are different ones. A row is
- * zero where octavo_matcher_fill would fail; returns the number of such rows, -1 if a row is too short. */
+/* Fills row i, `stride` words after row i - 1, from matchers[i]. A matcher must not occur twice. If
+ * octavo_matcher_fill would fail, the row is zero. Returns the number of such rows; -1: `stride` is too
+ * small. */
 OCTAVO_GRAMMAR_API int64_t octavo_matcher_fill_batch(octavo_pool* pool, octavo_matcher* const* matchers,
                                                      size_t count, int32_t* masks, size_t stride);
 
-/* Takes back the last tokens; as many as there are at most. */
+/* Removes the last `tokens` accepted tokens, or all if there are fewer. */
 OCTAVO_GRAMMAR_API void octavo_matcher_rollback(octavo_matcher* matcher, size_t tokens);
 OCTAVO_GRAMMAR_API size_t octavo_matcher_accepted(const octavo_matcher* matcher);
-/* Writes up to `capacity` bytes of the text that must come next; `bytes` receives its length. */
+/* Writes at most `capacity` bytes of the text that must follow; `bytes` receives its whole length. */
 OCTAVO_GRAMMAR_API void octavo_matcher_forced_text(octavo_matcher* matcher, char* out, size_t capacity,
                                                    size_t* bytes);
-/* Whether the text may end here, and whether an end-of-text token was taken. */
+/* Whether the text may end here, and whether an end-of-text token was accepted. */
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_can_terminate(octavo_matcher* matcher);
 OCTAVO_GRAMMAR_API int32_t octavo_matcher_is_terminated(const octavo_matcher* matcher);
 

@@ -1,5 +1,5 @@
-// Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Also latent
-// attention, and the choice of its visible tokens.
+// Cases of attention over pages: single tokens with short and long contexts, prompts, and a common prefix.
+// Also latent attention, and the selection of its visible tokens.
 #include <algorithm>
 #include <vector>
 
@@ -9,14 +9,14 @@ namespace octavo {
 namespace {
 
 constexpr int kBlockSize = 16;
-constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // of DeepSeek-V3.2
+constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // DeepSeek-V3.2's values
 
 struct Contexts {
   std::string_view name;
   int sequences, queries, length;
-  int window = 0;            // tokens that a query sees; 0: all before it
-  int shared = 0;            // common prefix of all sequences, in the same blocks
-  bool device_only = false;  // too large for a host's memory
+  int window = 0;            // number of tokens that a query sees; 0: all before it
+  int shared = 0;            // number of tokens in the common prefix of all sequences, which share its blocks
+  bool device_only = false;  // true: too large for the host's memory
 };
 constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
                                   {"decode", 16, 1, 32},
@@ -33,11 +33,11 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-// Where the tokens of the sequences are in the cache.
+// Assignment of the sequences' tokens to blocks of the cache.
 struct Blocks {
   int per_sequence;
-  int freed;   // per sequence: before its window
-  int shared;  // of the common prefix
+  int freed;   // number of blocks of a sequence before its window, which are free
+  int shared;  // number of blocks of the common prefix
   int all;
 
   explicit Blocks(const Contexts& x)
@@ -47,7 +47,7 @@ struct Blocks {
         shared(x.shared / kBlockSize),
         all((per_sequence - freed) * x.sequences) {}
 
-  // Not in memory order, as after some use.
+  // The blocks are not in memory order, as after some time of use.
   std::vector<std::int32_t> table(int sequences) const {
     std::vector<std::int32_t> entries;
     int next = all;
@@ -60,11 +60,11 @@ struct Blocks {
   }
 };
 
-// A spec with an indexer's keys: the case is the choice of tokens alone.
+// If the spec has an indexer's keys, the case is only the selection of tokens.
 OpCase case_of(const OpShapes& s, std::string_view kind, const KvSpec& spec, const Contexts& x,
                const Blocks& blocks, std::int64_t block_bytes) {
-  // Each query of a head processes keys and values of the tokens up to its own, with two operations per
-  // number.
+  // Each query of a head processes the keys and values of the tokens up to its own, with two operations per
+  // element.
   const double met = static_cast<double>(std::int64_t{x.sequences} * x.queries) *
                      (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
   return {
@@ -90,7 +90,8 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   OpCase c = case_of(s, kind, spec, x, blocks, block_bytes);
   if (!visitor.wanted(c)) return {};
-  const bool once = x.queries > 1 && !backend.stream->asynchronous();  // long enough for a host's clock
+  const bool once = x.queries > 1 && !backend.stream->asynchronous();  // one call is long enough for the
+                                                                       // host's clock
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
 
   std::vector<Buffer> layers;

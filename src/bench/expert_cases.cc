@@ -1,4 +1,4 @@
-// Mixtures of experts: the router, the products of each expert, and their sum.
+// Cases of mixtures of experts: the router, the experts' products, and their sum.
 #include <algorithm>
 #include <vector>
 
@@ -57,14 +57,15 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
   router.operations = static_cast<double>(n * kExperts) * 4;
   measure(visitor, std::move(router), [&] { ops.route(stream, route); });
 
-  ops.route(stream, route);  // the other operators read its result
+  ops.route(stream, route);  // the other operators read its output
   const DType act = experts[0]->activation();
   TRY(const Buffer x, on_device(backend, std::vector<std::uint8_t>(
                                              static_cast<std::size_t>(n * s.dim) * size_of(act), 0x3d)));
   TRY(const Buffer y, room(places * std::max(s.hidden, s.dim), size_of(act)));
   OpCase product = expert_case(s, "grouped_matmul", n, name(act));
   const auto bytes = static_cast<double>(experts[0]->bytes());
-  product.bytes = bytes * static_cast<double>(std::min(places, kExperts));  // at most this number is read
+  // at most this number of experts is read
+  product.bytes = bytes * static_cast<double>(std::min(places, kExperts));
   product.operations = 2.0 * static_cast<double>(places * s.dim * s.hidden);
   product.arithmetic = Arithmetic::bf16;
   measure(visitor, std::move(product), [&] {
@@ -91,7 +92,7 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n,
 }  // namespace
 
 Result<> expert_cases(Backend& backend, const OpShapes& s, const OpVisitor& visitor) {
-  // An expert's numbers are small and equal; this does not change the cost of reads and products.
+  // All elements of the experts are small and equal; this does not change the time.
   const std::vector<std::uint8_t> numbers(static_cast<std::size_t>(s.hidden * s.dim) * 2, 0x3c);
   const MatrixPart part{
       .values = View::of(const_cast<std::uint8_t*>(numbers.data()), DType::bf16, {s.hidden, s.dim})};

@@ -1,4 +1,4 @@
-// Additional operators of latent attention: products of heads with separate matrices, and the store.
+// Cases of latent attention's other operators: products of heads with separate matrices, and the store.
 #include <numeric>
 #include <vector>
 

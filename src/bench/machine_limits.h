@@ -1,4 +1,4 @@
-// Limits of a machine: memory bandwidth and arithmetic, each measured by minimal code.
+// Limits of a machine, measured with minimal code: memory bandwidth and arithmetic.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 
 namespace octavo {
 
-// Arithmetic that limits an operator: fused multiply-adds of f32, dot products of bf16 pairs, or of byte
-// quads. An instruction set without dot products uses f32.
+// Arithmetic that limits an operator: f32 fused multiply-adds, dot products of bf16 pairs, or dot products of
+// groups of 4 bytes. If the instruction set has no dot products, f32 is used.
 enum class Arithmetic : std::uint8_t { f32, bf16, int8 };
 
-// The instruction set of this name, or the best one if the name is empty. Error: this processor or this build
-// does not support it.
+// The instruction set with this name; empty: the best one. Error: this processor or this build does not
+// support it.
 Result<CpuIsa> usable_isa(std::string_view wanted = {});
 
 class MachineLimits {
@@ -28,11 +28,11 @@ class MachineLimits {
   virtual double peak(Arithmetic arithmetic) = 0;  // operations per second; 0: unknown
 };
 
-// Limits of this machine's processors: reads and multiply-adds on all threads.
+// Limits of this host: all threads read memory or compute multiply-adds.
 class HostLimits final : public MachineLimits {
  public:
-  // threads 0: all threads that this process may use. One thread is measured in processor time, several in
-  // wall time.
+  // threads: number of threads; 0: all that this process may use. The time is processor time for one thread,
+  // and wall time for several.
   static Result<HostLimits> make(int threads, CpuIsa isa);
 
   double seconds_of(const std::function<void()>& work) override;
@@ -48,8 +48,8 @@ class HostLimits final : public MachineLimits {
   Buffer memory_;
 };
 
-// Bandwidth of an asynchronous device: a copy within its memory, reads plus writes. Arithmetic is not
-// measured.
+// Bandwidth of an asynchronous device: a copy within its memory counts as reads plus writes. Arithmetic is
+// not measured.
 class DeviceLimits final : public MachineLimits {
  public:
   static Result<DeviceLimits> make(Backend& backend);

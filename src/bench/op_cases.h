@@ -1,4 +1,4 @@
-// Cases of `octavo bench ops`: operators at the shapes of real models.
+// Cases of `octavo bench ops`: operators with the dimensions of real models.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,6 @@
 
 namespace octavo {
 
-// The shapes of a decoder's operators.
 struct OpShapes {
   std::string_view name;
   std::int64_t dim, q_heads, kv_heads, head_dim, hidden, vocab;
@@ -22,31 +21,31 @@ inline constexpr OpShapes kHostShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 819
 inline constexpr OpShapes kDeviceShapes[] = {{"Llama-3.2-1B", 2048, 32, 8, 64, 8192, 128256},
                                              {"Llama-3-8B", 4096, 32, 8, 128, 14336, 128256}};
 
-// Shapes common to all models with latent attention: latent and rotated part per token; remaining query part
-// and value per head.
+// Dimensions common to all models with latent attention: latent and rotated part per token; per head, the
+// query part without rotation and the value.
 inline constexpr int kLatent = 512, kTurning = 64, kLatentHead = 128;
 
 struct OpCase {
   std::string operation;
   std::string shape;
   std::string format;
-  int calls;          // of the operator per run
-  double bytes;       // per call, that must come from memory: weights, KV; else 0
+  int calls;          // number of calls of the operator in a run
+  double bytes;       // bytes per call that must come from memory (weights, KV)
   double operations;  // per call; a multiply-add counts as two
   Arithmetic arithmetic = Arithmetic::f32;
   std::function<void()> run = {};
 };
 
-// Receiver of cases. `wanted` is called with a case without `run`, before any data of the case exists.
+// Receives the cases. `wanted` is first called with a case without `run`, before the case's data exists.
 struct OpVisitor {
   std::function<bool(const OpCase&)> wanted;
   std::function<void(const OpCase&)> measure;
-  // Minimum total size of all copies of a matrix, or of a layer's keys and values. It exceeds any cache, as
-  // the layers of a model do.
+  // Minimum total size of all copies of a matrix, or of a layer's keys and values. It is larger than any
+  // processor cache, so that data comes from memory as in a real model.
   double cold_bytes = 256e6;
 };
 
-// Device memory of the backend with these items.
+// Copies these items to memory of the backend's device.
 template <class T>
 Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   TRY(Buffer memory, backend.device->allocate(items.size() * sizeof(T)));
@@ -56,7 +55,7 @@ Result<Buffer> on_device(Backend& backend, const std::vector<T>& items) {
   return memory;
 }
 
-// Cases that the backend does not support (formats) are omitted.
+// Cases with formats that the backend does not support are left out.
 Result<> product_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> latent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);

@@ -1,4 +1,4 @@
-// Tests of `octavo bench ops`: each case runs the operator of its name, and every operator has a case.
+// Tests `octavo bench ops`: each case runs the operator of its name, and every operator has a case.
 #include "bench/op_cases.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class OpCases : public testing::Test {
   Backend backend_ = timed_backend(make_cpu_backend({.threads = 2, .isa = {}}).value(), times_);
 };
 
-// The first case of each name, in any format.
+// Runs the first case of each name, in any format.
 TEST_F(OpCases, RunEveryOperator) {
   std::set<std::string> seen;
   visit_all({.wanted = [&](const OpCase& c) { return !seen.contains(c.operation); },
@@ -63,7 +63,8 @@ TEST(OpCasesOnADevice, RunWhatTheDeviceHas) {
   EXPECT_GT(DeviceLimits::make(*cuda)->bandwidth(), 0);
   std::set<std::string> ran;
   const OpVisitor visitor{.wanted =
-                              [](const OpCase& c) {  // emulation is slow: one or 16 rows, short contexts
+                              [](const OpCase& c) {  // emulation is slow, so only cases with one or 16 rows
+                                                     // and short contexts run
                                 return c.shape.find("512") == c.shape.npos &&
                                        c.shape.find("4096") == c.shape.npos &&
                                        c.shape.find("2112") == c.shape.npos && !c.shape.starts_with("64 ");

@@ -1,7 +1,7 @@
 // Runs each operator once, so that tools/instructions.py can count its instructions. It runs under callgrind
 // with AVX2, the highest level that valgrind supports. With --tiles it counts only instructions on matrix
-// tiles, with their software model. One thread and small shapes suffice: the number of instructions per
-// number of a product does not depend on the size.
+// tiles, with their software emulation. One thread and small matrices suffice: the number of instructions
+// per element of the output does not depend on the matrix size.
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
@@ -32,7 +32,7 @@ Result<> count() {
                           .measure =
                               [](const OpCase& c) {
                                 const std::string name = name_of(c);
-                                c.run();  // work that happens only once
+                                c.run();  // does work that is needed only once
                                 CALLGRIND_ZERO_STATS;
                                 CALLGRIND_TOGGLE_COLLECT;
                                 c.run();

@@ -1,4 +1,4 @@
-// Products of every format, for single tokens, small batches and prompts.
+// Cases of products in every format, for single tokens, small batches and prompts.
 #include <algorithm>
 #include <vector>
 
@@ -8,14 +8,15 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // the last one only on devices
-constexpr std::int64_t kDistinctRows = 64;                      // the other cases repeat them
+constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // number of rows; the last one only on
+                                                                // devices
+constexpr std::int64_t kDistinctRows = 64;                      // larger cases repeat these rows
 
 struct ProductFormat {
   std::string_view name;
   Encoding encoding = Encoding::plain;
-  DType dtype = DType::bf16;  // for floating-point numbers
-  std::int64_t group = 0;     // columns that share a scale; 0: a whole row
+  DType dtype = DType::bf16;  // for unquantised matrices
+  std::int64_t group = 0;     // number of columns that share a scale; 0: a whole row
 };
 constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"f16", Encoding::plain, DType::f16},
@@ -35,8 +36,8 @@ Arithmetic arithmetic_of(const ProductFormat& format) {
   return format.dtype == DType::f32 || format.dtype == DType::f16 ? Arithmetic::f32 : Arithmetic::bf16;
 }
 
-// Rows of a matrix with random contents. All its bytes are 0x30 .. 0x37, so that every number and scale is a
-// normal one in any format.
+// Rows of a matrix with random contents. All bytes are 0x30 .. 0x37, so that every number and every scale is
+// normal in any format.
 class RandomRows {
  public:
   RandomRows(const ProductFormat& format, std::int64_t cols) {
@@ -64,7 +65,7 @@ class RandomRows {
     part_.zeros = View::of(zeros_.data(), DType::u8, {kDistinctRows, groups});
   }
 
-  // Repeats `rows` rows.
+  // The matrix as repetitions of these rows, until it has `rows` rows.
   std::vector<MatrixPart> repeated(std::int64_t rows) const {
     std::vector<MatrixPart> parts(static_cast<std::size_t>(rows / kDistinctRows), part_);
     if (const std::int64_t rest = rows % kDistinctRows; rest > 0) {
@@ -91,7 +92,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
                       const ProductFormat& format, const OpVisitor& visitor) {
   std::vector<WeightPtr> copies;
   for (const std::int64_t m : kBatches) {
-    if (m > 64 && matrix.rows == shapes.vocab) continue;  // only last tokens have logits
+    if (m > 64 && matrix.rows == shapes.vocab) continue;  // only the last tokens of prompts have logits
     if (m > 512 && !backend.stream->asynchronous()) continue;
     OpCase c{.operation = fmt::format("matmul {} {}", shapes.name, matrix.name),
              .shape = fmt::format("{} x {} x {}", m, matrix.cols, matrix.rows),
@@ -113,12 +114,12 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
       } while (static_cast<double>(copies.size() * copies[0]->bytes()) < visitor.cold_bytes);
     }
     const DType act = copies[0]->activation();
-    // Numbers near 0.05.
+    // Random numbers near 0.05.
     TRY(const Buffer x,
         on_device(backend,
                   std::vector<std::uint8_t>(static_cast<std::size_t>(m * matrix.cols) * size_of(act), 0x3d)));
     TRY(const Buffer y, backend.device->allocate(static_cast<std::size_t>(m * matrix.rows) * sizeof(float)));
-    // One product of many rows is long enough for a host's clock.
+    // With many rows, one product is long enough for the host's clock.
     const bool many = m > 64 && !backend.stream->asynchronous();
     c.calls = static_cast<int>(many ? 1 : copies.size());
     c.bytes = static_cast<double>(copies[0]->bytes());

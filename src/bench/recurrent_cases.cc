@@ -1,5 +1,5 @@
-// Recurrent layers: gates, the short convolution, the delta rules of gated nets and RWKV-7, the scans of
-// Mamba.
+// Cases of recurrent layers: gates, the short convolution, the delta rules of gated delta nets and RWKV-7,
+// and the scans of Mamba.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -9,11 +9,11 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kWidth = 4;          // of the convolution
-constexpr std::int64_t kMamba2State = 128;  // per column of a Mamba2 head
-constexpr std::int64_t kMambaState = 16;    // per channel of a Mamba
+constexpr std::int64_t kWidth = 4;          // width of the convolution
+constexpr std::int64_t kMamba2State = 128;  // state size per column of a Mamba2 head
+constexpr std::int64_t kMambaState = 16;    // state size per channel of a Mamba mixer
 
-// The tokens of a step, distributed evenly over its sequences.
+// Tokens of a step, evenly divided among its sequences.
 struct Step {
   std::int64_t sequences, tokens;
 };
@@ -46,7 +46,7 @@ class StepCases {
       starts.push_back(static_cast<std::int32_t>(i * step.tokens / step.sequences));
     TRY(cases.slots_, on_device(backend, slots));
     TRY(cases.starts_, on_device(backend, starts));
-    // States are read: no position is 0.
+    // No position is 0, so that states are read.
     TRY(cases.positions_,
         on_device(backend, std::vector<std::int32_t>(static_cast<std::size_t>(step.tokens), 1)));
     TRY(cases.x_, cases.narrow(cases.n_ * cases.channels_));

@@ -1,4 +1,4 @@
-// Operators on rows: norms, activations, KV cache writes, and sampling.
+// Cases of operators on rows: norms, activations, KV cache writes, and sampling.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 64;  // per case: a single call is too short to time
+constexpr int kCalls = 64;  // calls in a run: a single call is too short to time
 constexpr std::int64_t kTokens[] = {1, 16, 64, 512};
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -34,7 +34,7 @@ void measure(const OpVisitor& visitor, OpCase&& c, const std::function<void()>& 
   visitor.measure(c);
 }
 
-// n rows of a model's activations.
+// n rows of activations, with the dimensions of a model.
 struct Rows {
   Backend& backend;
   const OpShapes& s;
@@ -48,7 +48,7 @@ struct Rows {
   View weights() const { return weight.view(DType::f32, {s.dim}); }
   View position() const { return positions.view(DType::i32, {n}); }
 
-  // numbers * operations: those of all rows.
+  // numbers: elements of a row; operations: per element.
   void run(std::string_view operation, std::string_view format, std::int64_t numbers, double operations,
            const std::function<void()>& call) const {
     measure(visitor, row_case(s, operation, n, format, static_cast<double>(n * numbers) * operations), call);
@@ -86,7 +86,7 @@ void norm_cases(const Rows& r) {
   });
 }
 
-// Rows that are moved, added or limited.
+// Operators that copy, add or limit rows.
 Result<> copy_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;
@@ -103,7 +103,7 @@ Result<> copy_cases(const Rows& r) {
     ops.clamp(stream,
               {.x = r.rows(r.narrow), .least = r.weights(), .most = r.weights(), .y = r.rows(r.wide)});
   });
-  // One sequence with all tokens.
+  // One sequence that has all tokens.
   TRY(const Buffer segment,
       on_device(r.backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(r.n)}));
   r.run("pool", "f32", dim, 1, [&] {
@@ -122,7 +122,7 @@ Result<> copy_cases(const Rows& r) {
 }
 
 Result<> embed_case(const Rows& r) {
-  // The table holds zeros; this does not change the cost of reads.
+  // The table contains zeros, which does not change the time of reads.
   std::vector<std::uint16_t> zeros(size(kTokens[3] * r.s.dim));
   const MatrixPart part{.values = View::of(zeros.data(), DType::bf16, {kTokens[3], r.s.dim})};
   TRY(const WeightPtr table, r.backend.ops.prepare(*r.backend.device, {std::span(&part, 1), DType::bf16}));
@@ -134,7 +134,7 @@ Result<> embed_case(const Rows& r) {
   return {};
 }
 
-// Rotation, and keys and values into the cache.
+// Operators that rotate queries and keys, and write keys and values to the cache.
 Result<> store_cases(const Rows& r) {
   const Ops& ops = r.backend.ops;
   Stream& stream = *r.backend.stream;
@@ -214,7 +214,7 @@ Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor&
       if (!visitor.wanted(c)) continue;
       c.calls = 4;
       std::vector<float> normal(size(count));
-      // Roughly normal, like logits: the sum of four uniform numbers.
+      // About normally distributed, like logits: each is the sum of four uniform numbers.
       for (std::int64_t i = 0; i < count; ++i) {
         float sum = 0;
         const std::uint64_t bits = random_bits(7, static_cast<std::uint64_t>(i));

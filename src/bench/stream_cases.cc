@@ -1,10 +1,10 @@
-// Operators on several residuals (Gemma 3n): four of them.
+// Cases of operators on residual streams: four streams, as in Gemma 3n.
 #include "bench/op_cases.h"
 
 namespace octavo {
 namespace {
 
-constexpr int kCalls = 64;  // per case: a single call is too short to time
+constexpr int kCalls = 64;  // calls in a run: a single call is too short to time
 constexpr std::int64_t kStreams = 4;
 
 Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const OpVisitor& visitor) {

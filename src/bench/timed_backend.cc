@@ -16,11 +16,13 @@ struct Timing {
   OpTimes* times = nullptr;
   bool on_host = false;
   std::optional<Ops> timed;
-  std::optional<std::int64_t> step_bytes;  // since the embedding of a step that is not sampled yet
+  std::optional<std::int64_t> step_bytes;  // bytes since the last embedding lookup; nullopt: no step is
+                                           // running
 };
 Timing timing;
 
-// On a device the host does not know which experts have tokens: assumes separate experts per token.
+// On a device, the host does not know which experts have tokens. It assumes that no two tokens share an
+// expert.
 std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   const auto experts = static_cast<std::int64_t>(args.w.size());
   if (experts == 0) return 0;

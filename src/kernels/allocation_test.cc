@@ -1,4 +1,4 @@
-// A step that fits the limits does not allocate memory, not even the first step.
+// Tests that a step within the limits does not allocate memory, not even the first step.
 #include <gtest/gtest.h>
 
 #include "base/test_allocations.h"

@@ -1,5 +1,5 @@
-// Storing into pages and attending over them: the backends against the specification, and against themselves
-// however the work is cut.
+// Tests storing keys and values into pages, and attention over them. Backends are compared with the
+// reference, and with themselves for different divisions of the work.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -11,8 +11,7 @@
 namespace octavo {
 namespace {
 
-// Adds a Hopper, which has a separate kernel for prompts: the emulator, or the device itself in builds with
-// CUDA.
+// Adds Hopper, which has a separate kernel for prompts: the emulator or, in builds with CUDA, the device.
 std::vector<TestBackend> attention_backends() {
   std::vector<TestBackend> list = test_backends();
 #ifdef OCTAVO_CUDA_EMULATED
@@ -29,7 +28,7 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
   }
   int rounds(int wanted, int slow) const { return octavo::rounds(GetParam().slow ? slow : wanted, 5); }
   bool on_cuda() const { return GetParam().name == "cuda" || GetParam().name == "hopper"; }
-  // A shape whose cache format the backend has.
+  // Random dimensions, with a cache format that the backend supports.
   AttentionSetup random_shape_of(Backend& backend, TestRandom& random) {
     for (;;) {
       AttentionSetup shape = random_attention(random);
@@ -57,7 +56,7 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
     // Both backends round keys and values to the cache's format; only the tested one rounds probabilities. A
-    // value halfway between two numbers of fp8 may become either, which affects few results.
+    // value in the middle between two fp8 numbers may become either one, which affects few results.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
     const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -74,7 +73,7 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
   }
 }
 
-// Rotary embeddings with an attention factor also scale heads, so norms after the rotation see the scaled
+// A rotary embedding with an attention factor also scales heads, so norms after the rotation read scaled
 // heads.
 TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
   Backend tested = make(2);
@@ -88,7 +87,7 @@ TEST_P(AttentionOf, NormsBehindARotationSeeWhatItScales) {
     shape.norm = NormKind::rms;
     shape.norm_turned = true;
     shape.rope.rotary_dim = rotary_dim;
-    const AttentionSequences sequences(shape, {20}, random);  // whose cosines and sines are any numbers
+    const AttentionSequences sequences(shape, {20}, random);  // its cosines and sines are random numbers
     AttentionRunner got(tested, sequences);
     AttentionRunner expected(reference, sequences);
     got.run_alone();
@@ -152,7 +151,7 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   }
 }
 
-// Shapes whose prompts use separate tiles on tensor cores.
+// Dimensions for which prompts have separate tiles on tensor cores.
 std::vector<AttentionSetup> prompt_shapes() {
   std::vector<AttentionSetup> shapes;
   for (const int head_dim : {64, 128, 96})
@@ -171,8 +170,8 @@ std::vector<AttentionSetup> prompt_shapes() {
   return shapes;
 }
 
-// A row has the same bits in a prompt, in decoding and in any chunk. Chunks of up to 4 tokens fit a tile of
-// decoding; larger ones have one or more wide tiles.
+// A row has the same bits in prompts, in decoding and in any chunk. Chunks of up to 4 tokens use a decoding
+// tile; larger chunks use one or more wide tiles.
 TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -182,7 +181,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 260),
                                  60};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    // By default each emulated device has half of the shapes, with both formats.
+    // By default, each emulated device runs half of the cases, with both formats.
     if (GetParam().slow && !long_tests() && (i + i / 2) % 2 == (GetParam().name == "hopper")) continue;
     const AttentionSetup& shape = shapes[i];
     const AttentionSequences sequences(shape, lengths, random);
@@ -205,7 +204,7 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   }
 }
 
-// DeepSeek-V2, V3 and V3.2, at their published sizes.
+// The published dimensions of DeepSeek-V2, V3 and V3.2.
 TEST_P(AttentionOf, LatentsOfPublishedSizes) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
@@ -245,7 +244,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   for (int round = 0; round < rounds(12, 3); ++round) {
     AttentionSetup shape = random_shape_of(one, random);
     shape.spec.block_size = random.pick({16, 32, 64});
-    // Nested prefixes, and one independent sequence.
+    // Sequences with nested prefixes, and one independent sequence.
     std::vector<int> lengths{1100, 1030, 900, 1000, 700, 600, 800};
     for (int& length : lengths) length += random.integer(0, 40);
     AttentionSequences sequences(shape, lengths, random);
@@ -257,7 +256,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
     alone.run_alone();
     for (Backend* backend : {&one, &four}) {
       AttentionRunner together(*backend, sequences);
-      std::vector<int> tokens;  // all but the last few; those then in one call
+      std::vector<int> tokens;  // first step: all tokens except the last few, which follow in one call
       for (const int length : lengths) tokens.push_back(length - 5);
       together.step(tokens);
       for (const int more : {1, 1, 2, 1}) together.step(std::vector<int>(lengths.size(), more));
@@ -267,7 +266,7 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
   }
 }
 
-// A token with overflowed values affects its own result and later ones, and no others.
+// If a token's values overflow, this affects its own result and later ones, but no earlier ones.
 TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);

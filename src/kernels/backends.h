@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Instruction sets of the CPU backend, ascending within one processor family. amx is avx512_bf16 plus matrix
-// tiles; amx_modelled emulates the tiles in software, for tests.
+// Instruction sets of the CPU backend; within a processor family, each includes the ones before it. amx is
+// avx512_bf16 plus matrix tiles. amx_modelled emulates the tiles in software, for tests.
 enum class CpuIsa : std::uint8_t {
   avx2,
   avx_vnni,
@@ -28,18 +28,18 @@ inline constexpr CpuIsa kCpuIsas[] = {
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {
-  int threads = 0;            // 0: all that this process may use
-  std::optional<CpuIsa> isa;  // nullopt: the best that this processor has
+  int threads = 0;            // number of threads; 0: all that this process may use
+  std::optional<CpuIsa> isa;  // nullopt: the best one that this processor supports
 };
 
-// Plain loops in double precision: the specification of every operator. One thread.
+// Plain loops in double precision, on one thread: the specification of every operator.
 Backend make_reference_backend();
 
-// Error: this processor lacks the required or the requested instructions.
+// Error: this processor does not support the minimum or the requested instruction set.
 Result<Backend> make_cpu_backend(const CpuOptions& options);
 
-// The first NVIDIA GPU. Errors, one line each: this build has no CUDA backend; driver or device is missing;
-// the device is too old.
+// A backend on the first NVIDIA GPU. Errors, one line each: this build has no CUDA backend; driver or device
+// is missing; the device is too old.
 Result<Backend> make_cuda_backend();
 
 }  // namespace octavo

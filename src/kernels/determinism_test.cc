@@ -1,5 +1,5 @@
-// A row's result does not depend on other work or on the number of threads. attention_test.cc tests the same
-// for attention.
+// Tests that a row's result does not depend on other work or on the number of threads. attention_test.cc
+// tests this for attention.
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_weight.h"
@@ -23,7 +23,7 @@ TEST_P(RowsOf, MatmulIsTheSameForEveryBatch) {
   Backend one = make(1);
   Backend four = make(4);
   TestRandom random(21);
-  const std::int64_t most = GetParam().slow ? 70 : 410;  // more than the CPU lays out at a time
+  const std::int64_t most = GetParam().slow ? 70 : 410;  // more than the CPU packs at a time
   for (const DType format : {DType::f32, DType::bf16, DType::f16})
     for (const DType activation : {DType::f32, format}) {
       const std::int64_t rows = random.integer(1, 300);

@@ -1,4 +1,4 @@
-// The device of the host backends: this machine's memory.
+// Device of the host backends: the memory of this machine.
 #pragma once
 
 #include <string>
@@ -25,14 +25,13 @@ class HostDevice : public Device {
   std::string name_;
 };
 
-// True if each row (all axes except the first) of this host view is contiguous; gaps between rows are
-// allowed.
+// True if each row (index of the first axis) of this host view is contiguous. Gaps between rows are allowed.
 bool rows_contiguous(const View& view);
 
-// CHECKs that every index (i32 or i64, host memory) is in [0, limit).
+// Checks that every index (i32 or i64, host memory) is in [0, limit).
 void check_indices(std::string_view what, const View& indices, std::int64_t limit);
 
-// CHECKs that segment starts (i32, host memory) ascend strictly and are within [0, limit].
+// Checks that segment starts (i32, host memory) ascend strictly and are in [0, limit].
 void check_segments(std::string_view what, const View& starts, std::int64_t limit);
 
 }  // namespace octavo

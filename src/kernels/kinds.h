@@ -1,4 +1,4 @@
-// The kinds of norm, activation and pooling. Separate from ops.h, so that code for special instruction sets
+// Types of norm, activation and pooling. Separate from ops.h, so that code for single instruction sets
 // includes nothing else.
 #pragma once
 
@@ -8,8 +8,8 @@ namespace octavo {
 
 // affine: only weight and bias.
 enum class NormKind : std::uint8_t { none, rms, layer, affine };
-// relu_squared: the square of relu. swigluoai: gpt-oss's gate, always gated; xielu: Apertus's, never gated
-// (ActivateArgs).
+// relu_squared: the square of relu. swigluoai: gpt-oss's, always gated. xielu: Apertus's, never gated (see
+// ActivateArgs).
 enum class Activation : std::uint8_t {
   silu,
   gelu,
@@ -21,7 +21,7 @@ enum class Activation : std::uint8_t {
   swigluoai,
   xielu
 };
-// How to combine a sequence's rows to one vector: PoolArgs.
+// How the rows of a sequence are combined to one vector: PoolArgs.
 enum class Pool : std::uint8_t { first, last, mean, max, sum_by_root, weighted };
 // Function from a router's logits to scores (RouterRule).
 enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer, sqrt_softplus };

@@ -1,4 +1,4 @@
-// Layout of a KV block that all backends share: devices export and import blocks in it.
+// The layout of a KV block in which all backends export and import blocks.
 //
 // A layer's block is [keys, values][kv_heads][block_size][head_dim], row-major, in the cache's format. For
 // i8, scales follow: f32 [keys, values][kv_heads][block_size]. With values_in_keys the block holds only keys.
@@ -23,19 +23,19 @@ inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
          (spec.dtype == DType::i8 ? vectors * static_cast<std::int64_t>(sizeof(float)) : 0);
 }
 
-// Functions that read and write one block of a layer in that layout: kv_exchange_bytes(spec) of host memory.
-// Any thread may call them while no operator writes the block (export) or uses it (import).
+// Functions that write and read one block of a layer in this layout: kv_exchange_bytes(spec) of host memory.
+// Thread-safe while no operator writes the block (export) or uses it (import).
 struct KvExchange {
   // Name of the backend's layout inside a block; equal names mean equal layouts, across builds and machines.
   std::string_view layout;
-  // True: the backend's layout equals the exchange layout, so contiguous layers can be copied at once: `out`
-  // and `bytes` cover all of them, and the KvLayer is the first.
+  // True: the backend's layout equals the exchange layout. So consecutive layers can be copied at once: `out`
+  // and `bytes` contain all of them, and the KvLayer is the first.
   bool joins;
   void (*export_block)(const KvLayer&, std::int64_t block, std::span<std::byte> out);
   void (*import_block)(const KvLayer&, std::int64_t block, std::span<const std::byte> bytes);
 };
 
-// Exchange functions of a backend (Backend::name). Null: its blocks cannot leave the device.
+// Exchange functions of the backend with this name (Backend::name). Null: it cannot export blocks.
 const KvExchange* kv_exchange(std::string_view backend);
 
 const KvExchange* cuda_kv_exchange();  // null in builds without CUDA

@@ -1,4 +1,5 @@
-// Blocks on their way out and in: every backend has the same bytes of the same keys and values.
+// Tests the export and import of blocks: every backend must export the same bytes for the same keys and
+// values.
 #include "kernels/kv_exchange.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kBlocks = 3;
 
-// A layer's cache between two others in each block, filled with a byte that no write produces.
+// The cache of the second of three layers in each block. Blocks are filled with a byte that no write
+// produces.
 class Cache {
  public:
   Cache(Backend& backend, const KvSpec& spec)
@@ -23,7 +25,7 @@ class Cache {
     backend.stream->synchronize();
     layer = {static_cast<std::byte*>(memory_.data()) + part_, kBlocks, 3 * part_, spec};
   }
-  // Whether nothing but the layer's part of this block has been written.
+  // Whether only the layer's part of this block has been written.
   bool wrote_only(std::int64_t block) {
     backend_.device->download(*backend_.stream, bytes_.data(), all());
     backend_.stream->synchronize();
@@ -55,7 +57,7 @@ std::vector<KvSpec> specs() {
 
 class KvExchange : public testing::TestWithParam<TestBackend> {
  public:
-  // Null: not on this machine, or blocks stay on the device.
+  // Null: the backend is not available on this machine, or blocks cannot leave the device.
   std::unique_ptr<Backend> backend() const {
     auto made = GetParam().make(1);
     if (!made || kv_exchange(made->name) == nullptr) return nullptr;
@@ -69,7 +71,7 @@ TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
   TestRandom random(1);
   std::vector<KvSpec> all = specs();
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i8})
-    all.push_back({1, 40, 48, dtype, 32});  // latents: values are in the keys
+    all.push_back({1, 40, 48, dtype, 32});  // latent attention: values are parts of the keys
   for (const KvSpec& spec : all) {
     Cache cache(*backend, spec);
     std::vector<std::byte> sent(static_cast<std::size_t>(kv_exchange_bytes(spec))), got = sent;
@@ -82,11 +84,11 @@ TEST_P(KvExchange, WhatIsTakenInComesOutAgain) {
   }
 }
 
-// Keys and values as an operator stores them.
+// The block after an operator has stored keys and values in it.
 std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTensor& qkv) {
   Cache cache(backend, spec);
   std::vector<std::int64_t> slots(static_cast<std::size_t>(spec.block_size));
-  std::iota(slots.begin(), slots.end(), spec.block_size);  // of block 1
+  std::iota(slots.begin(), slots.end(), spec.block_size);  // slots in block 1
   const std::int64_t n = spec.block_size;
   const TestTensor q(DType::f32, {n, spec.kv_heads, spec.head_dim});
   OnDevice on(backend);

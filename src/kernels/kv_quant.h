@@ -1,4 +1,4 @@
-// Conversion of keys and values to the cache's 8-bit formats, shared by all backends.
+// Converts keys and values to the cache's 8-bit formats; used by all backends.
 //
 // f8_e4m3 rounds to nearest with scale 1; larger numbers become the largest number. i8 has a scale per token
 // and head that maps the largest magnitude to 127 (vLLM's int8_per_token_head).
@@ -13,7 +13,8 @@
 
 namespace octavo {
 
-// The scale of one token's vector: it maps the largest magnitude to largest_code. NaN if the vector holds
+// Scale of one token's vector: the largest magnitude becomes largest_code. NaN if the vector contains
+// infinity or NaN.
 // infinity or NaN.
 template <class T>
 float kv_scale(std::span<const T> values, float largest_code = 127.0f) {

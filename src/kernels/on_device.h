@@ -1,4 +1,4 @@
-// Marks functions that run on a device and on the host. Code for either compiler can include this header.
+// Marks functions that run on the device and on the host. Both compilers can include this header.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,11 +1,12 @@
 // Interface between models and backends: a constant table of typed functions, one for each operator.
 //
 // Model code calls `ops.matmul(stream, {...})`. operators/list.h lists the operators, and operators/*.h
-// define them. kernels/reference is the specification: plain loops in double precision. Tests compare every
-// other backend with it. The loader rejects a model that needs more than the backend supports (Need).
+// define them. kernels/reference is the specification: plain loops in double precision, with which tests
+// compare every other backend. The loader rejects a model that needs more than the backend supports (Need).
 //
-// Determinism: an output element depends only on its own inputs. The shapes of the weights and the absolute
-// position in the sequence fix the order of its sum. Batch, chunk, thread and other rows never change it.
+// Determinism: an element of an output depends only on its own inputs. Its sum has an order that depends only
+// on the weights' shapes and the position in the sequence. Batch, chunk, thread and other rows never change
+// it.
 //
 // `act` is the activation format of the weights (Weight::activation): f32, bf16 or f16. "optional": the view
 // may be empty.
@@ -33,9 +34,9 @@
 namespace octavo {
 
 template <class Args>
-void check(const Args& args);  // operators/*.cc: shapes and formats; a violation is a bug
+void check(const Args& args);  // operators/*.cc: checks shapes and formats; a failure is a bug of the caller
 
-// One operator of a backend, or null if the backend does not support the operator.
+// One operator of a backend; null: the backend does not support it.
 template <class Args>
 class Op {
  public:
@@ -51,12 +52,12 @@ class Op {
   Function function_;
 };
 
-// Features that a network may need from a backend: an operator, or a form of one.
+// Features that a network may need from a backend: an operator, or one form of an operator.
 #define OCTAVO_NAME(name, of, backends) name,
 enum class Need : std::uint8_t { OCTAVO_OPERATORS(OCTAVO_NAME) OCTAVO_FORMS(OCTAVO_NAME) };
 #undef OCTAVO_NAME
 
-// For errors.
+// Description for error messages.
 constexpr std::string_view name(Need need) {
 #define OCTAVO_OPERATOR_WORDS(name, Args, backends) "operator " #name,
 #define OCTAVO_FORM_WORDS(name, words, backends) words,
@@ -67,7 +68,7 @@ constexpr std::string_view name(Need need) {
   return kWords[static_cast<std::size_t>(need)];
 }
 
-// A matrix from a checkpoint: one or more parts stacked by rows. Parts may differ in encoding.
+// A matrix of a checkpoint: one or more parts, stacked by rows. Parts may have different encodings.
 struct MatrixSource {
   std::span<const MatrixPart> parts;
   DType activation = DType::f32;
@@ -75,13 +76,13 @@ struct MatrixSource {
 
 struct Ops {
   bool (*has)(Need);
-  // Format of activations (f32, bf16 or f16) for matrices stored in this format.
+  // Format of the activations (f32, bf16 or f16) for matrices that are stored in this format.
   DType (*activation)(DType stored);
   // Converts a matrix to the backend's layout. Reads the source once; the caller may unmap it afterwards.
   Result<WeightPtr> (*prepare)(Device&, const MatrixSource&);
 
   std::int64_t (*kv_block_bytes)(const KvSpec&);
-  // Error: names the head size or the format that attention does not support.
+  // Error: attention does not support the head size or the format, which the message names.
   Result<> (*supports)(const KvSpec&, int q_heads);
   // Allocates all memory of attention. Error: not enough memory.
   Result<std::unique_ptr<AttentionPlan>> (*make_attention_plan)(Device&, const AttentionLimits&);
@@ -94,7 +95,7 @@ struct Ops {
 #undef OCTAVO_MEMBER
 };
 
-// A device, its operators and a stream: the only view of the hardware for the modules above.
+// A device, its operators and a stream. Other modules access the hardware only through it.
 struct Backend {
   std::string_view name;
   const Ops& ops;

@@ -1,5 +1,5 @@
-// Every operator of the backends, the CPU's at every instruction set of this processor, against the
-// specification.
+// Compares every operator with the reference: on the CPU with every instruction set of this processor, and
+// on CUDA.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -117,7 +117,7 @@ TEST_P(Operators, Pool) {
   }
 }
 
-// Covers positions up to the limit of single precision, beyond the longest contexts; no table holds their
+// Covers positions up to the limit of single precision, beyond the longest contexts. No table contains their
 // angles.
 TEST_P(Operators, Angles) {
   TestRandom random(41);

@@ -1,4 +1,4 @@
-// Products with quantised weights, at every instruction set of this processor, against the specification.
+// Compares products with quantised weights with the reference, with every instruction set of this processor.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/quant.h"
@@ -19,13 +19,13 @@ std::vector<float> numbers_of(const TestPart& part) {
   return all;
 }
 
-// Columns of x that share a scale.
+// Number of columns of x that share a scale.
 std::int64_t x_group(const TestPart& w) {
   const bool wide = w.groups == 1 || (w.groups > 1 && w.cols / w.groups % 128 == 0);
   return wide ? 128 : 32;
 }
 
-// x with exact codes: integers up to 127, with 127 in every group, times a power of two.
+// x whose codes are exact: integers up to 127, with 127 in every group, times a power of two.
 TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::int64_t group) {
   TestTensor x(DType::f32, {m, cols});
   for (std::int64_t i = 0; i < m; ++i)
@@ -39,7 +39,7 @@ TestTensor exact_x(TestRandom& random, std::int64_t m, std::int64_t cols, std::i
   return x;
 }
 
-// Maximum error of int8 codes for x: half a step of each x times its weight.
+// Maximum error of int8 codes of x: half a step for each element of x, times its weight.
 double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int64_t i, std::int64_t r,
                       std::int64_t cols, std::int64_t group) {
   double bound = 0;
@@ -54,8 +54,8 @@ double rounding_bound(const TestTensor& x, const std::vector<float>& w, std::int
   return bound;
 }
 
-// Errors of f32 sums: relative to the sum of the magnitudes of all that is added, which for formats with a
-// minimum is more than the weights show.
+// Error of f32 sums, relative to the sum of the magnitudes of all terms. In formats with a min, this is
+// larger than the weights suggest.
 constexpr double kF32Error = 3e-4;
 
 TEST_P(CpuQuant, IntegerSumsAreExact) {
@@ -99,7 +99,7 @@ TEST_P(CpuQuant, ActivationsLoseAtMostHalfAStep) {
     }
 }
 
-// Two encodings in one matrix, as the fused projections of a Q4_K_M file.
+// Two encodings in one matrix, as in the fused projections of a Q4_K_M file.
 TEST_P(CpuQuant, PartsMayDiffer) {
   TestRandom random(43);
   for (int round = 0; round < 20; ++round) {
@@ -144,7 +144,7 @@ TEST_P(CpuQuant, EmbedReadsTheNumbersAsTheyAre) {
 }
 
 TEST_P(CpuQuant, EveryInstructionSetGivesTheSameBits) {
-  constexpr std::int64_t kRows = 37;  // enough for matrix tiles, the last of them not whole
+  constexpr std::int64_t kRows = 37;  // enough for matrix tiles; the last tile is incomplete
   std::optional<Backend> least;       // the first that this processor has
   for (const CpuIsa isa : kCpuIsas)
     if (auto made = make_cpu_backend({.threads = 1, .isa = isa}); made && !least)
@@ -189,7 +189,7 @@ TEST_P(CpuQuant, IsAsLargeAsTheFile) {
     EXPECT_LE(static_cast<double>(w->bytes()), 1.05 * static_cast<double>(part.bytes.size()))
         << name(encoding);
   }
-  // 17 bytes for 32 numbers in a file, 18 here.
+  // A file has 17 bytes for 32 numbers; the CPU's layout has 18.
   const TestPart part = random_codes(random, Encoding::mxfp4, 64, 1024, 32, false);
   const std::vector<MatrixPart> codes{part.part()};
   EXPECT_LE(cpu->ops.prepare(*cpu->device, {codes, DType::f32}).value()->bytes(), 64 * 1024 / 32 * 18);

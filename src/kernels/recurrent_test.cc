@@ -1,5 +1,5 @@
-// Gates, causal convolutions and the gated delta rule: all CPU instruction sets and CUDA against the
-// specification. Results must have the same bits for any split of a sequence and any other work.
+// Compares gates, causal convolutions and the gated delta rule with the reference: all CPU instruction sets,
+// and CUDA. Results must have the same bits for any division of a sequence and with any other work.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -43,11 +43,11 @@ TEST_P(Recurrent, Gate) {
   }
 }
 
-// Sequences that go through a convolution and the delta rule.
+// A layer in which sequences pass through a convolution and the delta rule.
 struct Layer {
   std::int64_t key_heads, value_heads, key_dim, value_dim, width;
   bool tiled;          // GatedDeltaArgs::tiled
-  std::int64_t rates;  // at which states forget: of each head, or of each row of its state
+  std::int64_t rates;  // number of decays: one for each head, or for each row of its state
   float beta_scale;
   DType type;
   TestTensor weight, a_log, dt_bias;
@@ -69,7 +69,7 @@ struct Layer {
   std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
-// Tokens [begin, end) of sequences, one sequence after the other.
+// The tokens [begin, end) of sequences, one sequence after the other.
 struct Piece {
   std::int32_t slot;
   std::int64_t begin, end;
@@ -83,10 +83,12 @@ class Session {
         conv_(DType::f32, {slots, layer.width - 1, layer.channels()}),
         state_(DType::f32, {slots, layer.value_heads, layer.key_dim, layer.value_dim}) {
     for (TestTensor* t : {&conv_, &state_})
-      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a new sequence ignores old contents
+      for (std::int64_t i = 0; i < t->elements(); ++i)
+        t->set(i, NAN);  // a new sequence must ignore old
+                         // contents
   }
 
-  // x, ba: of all sequences' tokens, row by row [slot * stride + position]
+  // x, ba: all sequences' tokens; the row of a token is [slot * stride + position].
   // copies: StatePlan::copies.
   TestTensor step(const TestTensor& x, const TestTensor& ba, std::int64_t stride,
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
@@ -148,7 +150,7 @@ TEST_P(Recurrent, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(x, ba, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(x, ba, length, all);
-    // The input of the delta rule is rounded to bf16 after the convolution, and may differ by one rounding.
+    // After the convolution, the input of the delta rule is rounded to bf16, which may differ by one unit.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 3e-2 : 2e-5, 3 * last_place(layer.type)),
               1)
         << layer.key_dim << " x " << layer.value_dim << ", " << name(layer.type);

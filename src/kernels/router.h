@@ -1,4 +1,4 @@
-// Constants shared by the backends' routers.
+// Constants for the routers of all backends.
 #pragma once
 
 namespace octavo {

@@ -1,6 +1,6 @@
-// Attention whose keys are its values, compressed entries of several tokens, and the residuals of
-// hyper-connections. Every instruction set is compared with the specification, and with itself for any split
-// of a sequence.
+// Tests attention whose keys are also the values, compressed entries of several tokens, and the residual
+// streams of hyper-connections. Every instruction set is compared with the reference, and with itself for
+// any division of a sequence.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -28,7 +28,7 @@ TestTensor numbers(const std::vector<std::int32_t>& items) {
   return t;
 }
 
-// One sequence with rows of tokens and entries, computed some tokens at a time.
+// One sequence with rows of tokens and entries; some tokens are processed at a time.
 struct Sizes {
   std::int64_t n, dim, index_dim, heads, index_heads, pairs, sets;
   int rate, window, chosen;
@@ -109,7 +109,8 @@ Outputs run(Backend& backend, const Sizes& s, const Inputs& in, std::int64_t at_
   };
   const auto plan = plan_of(s.rows()), entry_plan = plan_of(s.entries());
   TestTensor state(DType::f32, {2, s.sets, 3, s.dim}), index_state(DType::f32, {2, s.sets, 3, s.index_dim});
-  for (std::int64_t i = 0; i < state.elements(); ++i) state.set(i, NAN);  // what a slot held before
+  // a new sequence must ignore old contents
+  for (std::int64_t i = 0; i < state.elements(); ++i) state.set(i, NAN);
   for (std::int64_t i = 0; i < index_state.elements(); ++i) index_state.set(i, NAN);
   TestTensor q = in.q, index_q = in.index_q;
   Outputs result{TestTensor(s.dtype, {s.n, s.heads * s.dim}), TestTensor(DType::i32, {s.n, s.chosen})};
@@ -204,7 +205,7 @@ TEST_P(RowAttention, IsThatOfTheReferenceHoweverASequenceIsCut) {
       return fmt::format("{} tokens, rate {}, sets {}, {}", s.n, s.rate, s.sets, name(s.dtype));
     };
     ASSERT_TRUE(s.dtype != DType::f32 || together.chosen == expected.chosen) << context();
-    if (together.chosen == expected.chosen) {  // narrow entries may change a choice
+    if (together.chosen == expected.chosen) {  // rounded entries may change the selection
       ASSERT_LE(
           difference(together.out, expected.out, s.dtype == DType::f32 ? 2e-5 : 0.02, last_place(s.dtype)), 1)
           << context();

@@ -21,7 +21,7 @@ struct Lists {
   }
 };
 
-// Everything that SampleArgs points at; rows as plain as can be until a test says otherwise.
+// SampleArgs and all that it points to. Rows have default parameters until a test changes them.
 struct Case {
   Case(int row_count, int vocab_size, int top_columns = 0)
       : rows(row_count), vocab(vocab_size), columns(top_columns) {
@@ -32,7 +32,7 @@ struct Case {
     for (Lists* lists : {&history, &bias, &reported}) lists->starts.assign(n + 1, 0);
   }
 
-  // Rows must be given their lists in order.
+  // Sets the bias list of a row. Rows must be set in ascending order.
   void set_bias(int row, const std::vector<std::pair<std::int32_t, float>>& entries) {
     for (const auto& [id, value] : entries) bias.ids.push_back(id), bias_values.push_back(value);
     end_list(bias, row);
@@ -99,7 +99,6 @@ struct Case {
   }
 };
 
-// Rows with any combination of everything.
 Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   const auto chance = [&](double p) { return std::bernoulli_distribution(p)(rng); };
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(rng); };
@@ -116,7 +115,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   for (int r = 0; r < rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
     const float spread = chance(0.2) ? 0.01f : real(0.1, 12);
-    const bool coarse = chance(0.3);  // many equal logits
+    const bool coarse = chance(0.3);  // true: many logits are equal
     std::normal_distribution<float> normal(real(-20, 20), spread);
     for (int id = 0; id < vocab; ++id) {
       const float x = normal(rng);
@@ -162,8 +161,7 @@ Case random_case(std::mt19937_64& rng, int rows, int vocab) {
   return c;
 }
 
-// `error` is the allowed relative difference of log-probabilities, because a device computes logarithms
-// differently.
+// error: allowed relative difference of log-probabilities, because a device computes logarithms differently.
 void expect_same(const Case::Result& a, const Case::Result& b, const std::string& what, float error = 0) {
   EXPECT_EQ(a.ids, b.ids) << what;
   EXPECT_EQ(a.ranks, b.ranks) << what;
@@ -257,7 +255,7 @@ TEST_P(SampleEach, GreedyTakesTheLowestOfEquals) {
 }
 
 TEST_P(SampleEach, TopKKeepsExactlyKLowerIdsFirst) {
-  Case c(1, 1000);  // all equal: the first three are 0, 1, 2
+  Case c(1, 1000);  // all logits are equal, so the first three are 0, 1, 2
   c.rules[0].top_k = 3;
   std::set<std::int32_t> seen;
   for (std::uint64_t i = 0; i < 64; ++i) {
@@ -289,7 +287,7 @@ TEST_P(SampleEach, TopPKeepsTheFewestThatReachIt) {
 
 TEST_P(SampleEach, EndsOfTheDraw) {
   Case c(2, 10);
-  c.rules[1].random = -1;  // the least and the greatest of 64 bits
+  c.rules[1].random = -1;  // the smallest and the largest 64 bits
   EXPECT_EQ(run(c).ids, (std::vector<std::int32_t>{0, 9}));
 }
 

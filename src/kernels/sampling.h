@@ -1,4 +1,4 @@
-// Arguments and outputs of one row of the sample operator, in host memory, shared by the backends.
+// Arguments and outputs of the sample operator for one row, in host memory; used by several backends.
 // sampling_math.h has the arithmetic.
 #pragma once
 
@@ -10,11 +10,10 @@
 
 namespace octavo::sampling {
 
-// Arguments of one row of SampleArgs.
 struct Row : DrawRule {
   std::span<const std::int32_t> history, history_counts, bias, reported;
   std::span<const float> bias_values;
-  const std::uint32_t* mask = nullptr;  // bits by token id; null if all tokens are allowed
+  const std::uint32_t* mask = nullptr;  // one bit per token id; null: all tokens are allowed
 
   Row(const SampleArgs& args, std::int64_t r);
 
@@ -22,7 +21,6 @@ struct Row : DrawRule {
   bool allows(std::int64_t id) const { return mask == nullptr || (mask[id / 32] >> (id % 32) & 1) != 0; }
 };
 
-// Outputs of the operator for one row.
 struct RowOutput {
   std::int32_t* id;
   float* logprob;
@@ -31,7 +29,7 @@ struct RowOutput {
   float* top_logprobs;
 
   RowOutput(const SampleArgs& args, std::int64_t r);
-  // Reports that no token could be chosen.
+  // Writes the outputs of a row without a token.
   void reject(const Row& row) const;
 };
 

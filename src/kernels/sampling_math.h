@@ -1,6 +1,6 @@
 // Arithmetic of the sample operator that must be identical in every backend: the mass of a token, the mass
-// that top_p keeps, the point of a draw, and log-probabilities. Device code includes this header, so it has
-// no dependencies.
+// that top_p keeps, the point of a draw, and log-probabilities. Device code includes this header, so it
+// includes almost nothing.
 //
 // The mass of a token is an integer, so sums do not depend on their order. Backends may split rows among
 // threads, lanes and blocks, and all of them choose the same token.
@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// Lowest reported log-probability, also of banned tokens. Finite, because JSON has no infinity.
+// Lowest log-probability that is reported, also for banned tokens. Finite, because JSON has no infinity.
 inline constexpr float kLogprobFloor = -9999.0f;
 
 // Maximum vocabulary: the sum of masses, at most 2^40 each, fits 64 bits.
@@ -45,20 +45,20 @@ OCTAVO_HOST_DEVICE inline std::uint64_t mass(float d) {
   e = e * r + 0.5f;
   e = e * r + 1.0f;
   e = e * r + 1.0f;
-  // The low bits of `shifted` hold `whole`; the shift drops the others.
+  // The low bits of `shifted` are `whole`; the shift removes the other bits.
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(e) + (std::bit_cast<std::uint32_t>(shifted) << 23);
   const std::uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
   return (mantissa << 17) >> (127 - (bits >> 23));
 }
 
-// The least mass that reaches the share top_p of `total`.
+// The smallest mass whose share of `total` is at least top_p.
 OCTAVO_HOST_DEVICE inline std::uint64_t mass_to_keep(float top_p, std::uint64_t total) {
   const double share = std::ceil(static_cast<double>(top_p) * static_cast<double>(total));
   return share >= static_cast<double>(total) ? total
                                              : std::max<std::uint64_t>(static_cast<std::uint64_t>(share), 1);
 }
 
-// A point in [0, total): the drawn token is the first by id whose cumulative mass exceeds it.
+// A point in [0, total). The drawn token is the first one, by id, whose cumulative mass exceeds it.
 OCTAVO_HOST_DEVICE inline std::uint64_t drawn_point(std::int64_t random, std::uint64_t total) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((Wide{static_cast<std::uint64_t>(random)} * total) >> 64);

@@ -1,5 +1,6 @@
-// Convolutions with gates and biases, and the scans of Mamba and Mamba2: the CPU's at every instruction set
-// of this processor, and CUDA's, against the specification; and the same bits however a sequence is cut.
+// Compares convolutions with gates and biases, and the scans of Mamba and Mamba2, with the reference: on the
+// CPU with every instruction set of this processor, and on CUDA. The bits must be the same for any division
+// of a sequence.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +15,7 @@ class Scans : public BesideTheReference {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Scans, testing::ValuesIn(test_backends()), test_backend_name);
 
-// An operator with a state: all inputs of a token are in one row.
+// An operator with a state. All inputs of a token are in one row.
 struct Operator {
   DType type;
   std::int64_t inputs, outputs;
@@ -105,10 +106,11 @@ class Session {
  public:
   Session(Backend& backend, const Operator& op, std::int64_t length)
       : backend_(backend), op_(op), length_(length), state_(op.state) {
-    for (std::int64_t i = 0; i < state_.elements(); ++i) state_.set(i, NAN);  // a beginning forgets it
+    // the first token of a sequence must ignore it
+    for (std::int64_t i = 0; i < state_.elements(); ++i) state_.set(i, NAN);
   }
 
-  // Computes the pieces and puts their rows into `out` [slots * length, outputs]. copies: StatePlan::copies.
+  // Computes the pieces and writes their rows to `out` [slots * length, outputs]. copies: StatePlan::copies.
   void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out,
             std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;

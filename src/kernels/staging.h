@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// Call reserve once; then for each upload: turn, fill data(), send.
+// Call reserve() once. Then for each upload: turn(), fill data(), send().
 class Staging {
  public:
-  // Grows both buffers to at least this size and discards their contents. Error: out of memory.
+  // Allocates both buffers with at least this size. Their contents are lost. Error: out of memory.
   Result<> reserve(Device& device, Stream& stream, std::size_t bytes) {
     if (bytes <= bytes_) return {};
-    stream.synchronize();  // the device may still read the old ones
+    stream.synchronize();  // the device may still read the old buffers
     for (Piece& piece : pieces_) {
       TRY(piece.memory, device.allocate_staging(bytes));
     }
@@ -23,16 +23,16 @@ class Staging {
     return {};
   }
 
-  std::size_t bytes() const { return bytes_; }  // per buffer
+  std::size_t bytes() const { return bytes_; }  // size of one buffer
 
-  // Switches to the other buffer after the device has read it.
+  // Switches to the other buffer, after the device has read it.
   void turn(Stream& stream) {
     turn_ = 1 - turn_;
     stream.wait(pieces_[turn_].sent);
   }
   std::byte* data() const { return static_cast<std::byte*>(pieces_[turn_].memory.data()); }
 
-  // Copies the beginning of the buffer to `to`.
+  // Copies the first part of the buffer to `to`.
   void send(Device& device, Stream& stream, const View& to) {
     CHECK(static_cast<std::size_t>(to.bytes()) <= bytes_, "{} bytes, room for {}", to.bytes(), bytes_);
     device.upload(stream, to, data());

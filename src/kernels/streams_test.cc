@@ -1,5 +1,5 @@
-// Several residuals side by side, and rows of which the upper tail is left: the CPU's at every instruction
-// set of this processor, and CUDA's, against the specification.
+// Compares operators on residual streams, and KeepTailArgs, with the reference: on the CPU with every
+// instruction set of this processor, and on CUDA.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -73,7 +73,8 @@ TEST_P(Streams, MatchSize) {
   TestRandom random(3);
   for (int round = 0; round < 20; ++round) {
     const Sizes s(random);
-    const float size = random.pick({1e-4f, 0.1f, 3.0f});  // the first is below what counts as a size
+    const float size = random.pick({1e-4f, 0.1f, 3.0f});  // the first one is below the minimum size in
+                                                          // MatchSizeArgs
     const TestTensor x = random.tensor(DType::f32, {s.n, s.dim}, -size, size);
     const TestTensor like = random.tensor(DType::f32, {s.n, s.dim}, -2, 2);
     const auto run = [&](Backend& backend) {

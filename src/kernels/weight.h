@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// y = x * W^T with W [rows, cols]: rows are outputs, cols are inputs. The backend that prepared the matrix
-// defines its layout. A product streams it once, for any batch size.
+// y = x * W^T, with W [rows, cols]: rows are outputs, cols are inputs. The backend that prepared the matrix
+// defines its layout. A product reads the matrix once, for any batch size.
 class Weight {
  public:
   virtual ~Weight() = default;
@@ -19,9 +19,9 @@ class Weight {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
-  // The format of x in matmul.
+  // Format of x in matmul.
   DType activation() const { return activation_; }
-  // Bytes that one product streams.
+  // Number of bytes that one product reads.
   std::size_t bytes() const { return bytes_; }
 
  protected:

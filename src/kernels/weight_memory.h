@@ -1,4 +1,4 @@
-// Memory of a CPU matrix, for transfers between processes.
+// The memory of a CPU matrix, for transfers between processes.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace octavo {
 
-// Equal `format` and equal bytes mean equal matrices.
+// Matrices with equal `format` and equal bytes are equal.
 struct WeightMemory {
-  std::uint64_t format = 0;                  // differs by program version and processor type
+  std::uint64_t format = 0;                  // depends on program version and processor type
   std::vector<std::span<std::byte>> pieces;  // writable only while no product runs
 };
 

@@ -1,5 +1,5 @@
-// Mixtures of neighbouring tokens and the delta rule of RWKV-7: every backend against the specification.
-// Results must have the same bits for any split of a sequence and any other work.
+// Compares mixtures of neighbouring tokens and the delta rule of RWKV-7 with the reference, on every
+// backend. Results must have the same bits for any division of a sequence and with any other work.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/backends.h"
@@ -12,12 +12,12 @@ class Wkv : public BesideTheReference {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, Wkv, testing::ValuesIn(test_backends()), test_backend_name);
 
-// A layer: three mixtures of x are r, k and v; the rest is given.
+// A layer: three mixtures of x are r, k and v; the other inputs are given.
 struct Layer {
   std::int64_t heads, dim;
   bool shares_values;
   DType type;
-  TestTensor mixtures, vectors;  // of the latter five: k_k, k_a, r_k, norm
+  TestTensor mixtures, vectors;  // vectors: k_k, k_a, r_k, and the norm's weight and bias
 
   Layer(TestRandom& random, DType t)
       : heads(random.integer(1, 3)),
@@ -27,7 +27,7 @@ struct Layer {
         mixtures(random.tensor(DType::f32, {3 * inner(), 2})),
         vectors(random.tensor(DType::f32, {5, inner()}, -1, 1.5)) {}
   std::int64_t inner() const { return heads * dim; }
-  std::int64_t given() const { return 5 * inner(); }  // x, rate, gate, mix, first
+  std::int64_t given() const { return 5 * inner(); }  // width of the given inputs: x, rate, gate, mix, first
 };
 
 // The tokens [begin, end) of a sequence.
@@ -56,10 +56,12 @@ class Session {
         last_(DType::f32, {slots, 1, layer.inner()}),
         state_(DType::f32, {slots, layer.heads, layer.dim, layer.dim}) {
     for (TestTensor* t : {&last_, &state_})
-      for (std::int64_t i = 0; i < t->elements(); ++i) t->set(i, NAN);  // a new sequence ignores old contents
+      for (std::int64_t i = 0; i < t->elements(); ++i)
+        t->set(i, NAN);  // a new sequence must ignore old
+                         // contents
   }
 
-  // given, decay: of all sequences' tokens, row by row [slot * stride + position]
+  // given, decay: all sequences' tokens; the row of a token is [slot * stride + position].
   // copies: StatePlan::copies.
   TestTensor step(const TestTensor& given, const TestTensor& decay, std::int64_t stride,
                   const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
@@ -125,7 +127,7 @@ TEST_P(Wkv, StatesGoOnAsTheSpecificationSays) {
     const std::vector<Piece> all{{1, 0, length}, {0, 0, length}};
     const TestTensor got = Session(*tested, layer, 2).step(given, decay, length, all);
     const TestTensor expected = Session(reference, layer, 2).step(given, decay, length, all);
-    // The input of the rule is rounded to bf16 after the mixtures, and may differ by one rounding.
+    // After the mixtures, the input of the rule is rounded to bf16, which may differ by one unit.
     ASSERT_LE(difference(got, expected, layer.type == DType::bf16 ? 1e-1 : 1e-4, 4 * last_place(layer.type)),
               1)
         << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);

@@ -1,4 +1,4 @@
-// Any bytes: an image or an error.
+// Fuzzer: any bytes give an image or an error.
 #include "base/check.h"
 #include "media/image.h"
 

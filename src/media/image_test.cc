@@ -1,4 +1,4 @@
-// Images decode as in Pillow (tests/data/vision); broken ones are refused.
+// Compares decoded images with Pillow's (tests/data/vision); broken files are rejected.
 #include "media/image.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class Pictures : public testing::TestWithParam<const char*> {
   const std::string file_ = file_bytes(golden_.directory + "/" + GetParam());
 };
 
-// Pillow may use another version of the lossy decoders: values may differ by one rounding.
+// Pillow may use another version of the lossy decoders, so values may differ by one.
 TEST_P(Pictures, AreThoseOfPillow) {
   const Image expected = golden_.image(fmt::format("decoded.{}", GetParam()));
   const auto image = decode_image(bytes_of(file_));
@@ -46,7 +46,7 @@ TEST_P(Pictures, ThatEndEarlyAreRefused) {
     EXPECT_NE(error_of(file_.substr(0, size)), "") << size;
 }
 
-// A changed byte changes the image or gives an error; both are fine.
+// A changed byte may change the image or give an error.
 TEST_P(Pictures, MayHoldAnyByte) {
   for (std::size_t i = 0; i < file_.size(); i += 7) {
     std::string file = file_;
@@ -73,7 +73,7 @@ TEST(Image, OfOtherFormatsIsRefused) {
   EXPECT_THAT(error_of("<svg xmlns='http://www.w3.org/2000/svg'/>"), HasSubstr("cannot identify the image"));
 }
 
-// The header of a PNG of 65,000 x 65,000 pixels: refused before memory is allocated.
+// The header of a PNG claims 65,000 x 65,000 pixels: it is rejected before memory is allocated.
 TEST(Image, ABombIsRefusedByItsHeader) {
   const std::string bomb =
       decode_base64(

@@ -15,8 +15,8 @@
 namespace octavo::media {
 namespace {
 
-// A progressive file can make the decoder scan the image once per few bytes; real files have about a dozen
-// scans.
+// Limit for progressive files, which can make the decoder process the image once for every few bytes. Real
+// files have about a dozen scans.
 constexpr int kScansMax = 100;
 
 struct Failure {
@@ -31,7 +31,7 @@ struct Failure {
   std::longjmp(failure.jump, 1);
 }
 
-// Without this, the decoder fills missing data with grey.
+// Otherwise the decoder fills missing data with grey.
 void fail_at_end(j_common_ptr jpeg, int level) {
   if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
 }
@@ -43,7 +43,7 @@ void count_scans(j_common_ptr jpeg) {
   std::longjmp(failure.jump, 1);
 }
 
-// libjpeg reports errors by longjmp: functions that call it must own nothing with a destructor.
+// libjpeg reports errors with longjmp, so functions that call it must not have objects with destructors.
 class Reader {
  public:
   Reader() {
@@ -75,7 +75,7 @@ class Reader {
     return true;
   }
 
-  // From the segments before the image data. Several EXIF segments are parts of one file.
+  // Metadata of the segments before the image data. Several EXIF segments are parts of one file.
   Metadata metadata() const {
     constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
     Metadata found;

@@ -12,7 +12,7 @@ namespace octavo::media {
 namespace {
 
 constexpr int kFft = MelConfig::kFft, kHop = MelConfig::kHop, kHalf = kFft / 2;
-constexpr double kFloor = 1e-10;  // smallest power
+constexpr double kFloor = 1e-10;  // minimum power
 
 // Slaney's scale: linear below 1000 Hz, logarithmic above.
 constexpr double kLinearMels = 15;
@@ -61,8 +61,8 @@ LogMel::LogMel(const MelConfig& config) : config_(config) {
   }
 }
 
-// Discrete Fourier transform of real numbers: samples at equal distances from the middle have equal cosines,
-// and sines that differ only in sign.
+// Discrete Fourier transform of real numbers. Two samples with equal distances from the middle have equal
+// cosines, and sines that differ only in sign.
 void LogMel::powers(std::span<const double> frame, std::span<double> out) const {
   std::array<double, kBins> real{}, imaginary{};
   for (int n = 0; n <= kHalf; ++n) {
@@ -80,7 +80,7 @@ std::vector<float> LogMel::operator()(std::span<const float> samples, int window
   const int size = windows * config_.samples(), frames = config_.frames();
   CHECK(std::ssize(samples) <= size, "{} samples exceed windows of {} samples", samples.size(), size);
   const auto columns = static_cast<std::size_t>(frames);
-  const std::size_t numbers = bands_.size() * columns;  // numbers in a window
+  const std::size_t numbers = bands_.size() * columns;  // size of a window's spectrogram
   std::vector<double> logs(numbers * static_cast<std::size_t>(windows), std::log10(kFloor));
   std::array<double, kFft> frame;
   std::array<double, kBins> power;

@@ -1,4 +1,4 @@
-// Whisper's log-mel spectrograms, equal to those of transformers' WhisperFeatureExtractor.
+// Log-mel spectrograms for Whisper. Equal to those of transformers' WhisperFeatureExtractor.
 #pragma once
 
 #include <span>
@@ -23,14 +23,14 @@ class LogMel {
   explicit LogMel(const MelConfig& config);
 
   const MelConfig& config() const { return config_; }
-  // samples: at most what the windows hold; silence fills the rest. Returns [windows, mels, frames]: the
-  // power in triangular bands on Slaney's mel scale, as (max(log10, maximum - 8) + 4) / 4.
+  // samples: at most as long as all windows; silence fills the rest. Returns [windows, mels, frames]: the
+  // power p in triangular bands of Slaney's mel scale, as (max(log10(p), maximum - 8) + 4) / 4.
   std::vector<float> operator()(std::span<const float> samples, int windows = 1) const;
 
  private:
   static constexpr int kBins = MelConfig::kFft / 2 + 1;
   struct Band {
-    int first = 0;  // first frequency bin
+    int first = 0;  // index of the band's first frequency bin
     std::vector<double> weights;
   };
 

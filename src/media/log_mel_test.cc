@@ -35,7 +35,7 @@ TEST(LogMel, IsThatOfTransformers) {
         << bin;
 }
 
-// Frames cross the border of two windows; the maximum is taken over both.
+// Some frames contain samples of two windows; the maximum is that of both windows.
 TEST(LogMel, OfSeveralWindowsIsThatOfTheWholeSound) {
   const VisionGolden golden("voxtral", kSoundRoot);
   const std::string file = file_bytes(std::string(kSoundRoot) + "long.wav");
@@ -49,14 +49,14 @@ TEST(LogMel, OfSeveralWindowsIsThatOfTheWholeSound) {
         << i;
 }
 
-// Silence gives the floor, for any window length.
+// Silence gives the minimum everywhere, for any window length.
 TEST(LogMel, OfSilenceIsFlat) {
   const LogMel log_mel({.mels = 80, .seconds = 30});
   for (const float value : log_mel({})) ASSERT_FLOAT_EQ(value, (-10.0F + 4) / 4);
   EXPECT_EQ(log_mel(std::vector<float>(16000, 0.0F)), log_mel({}));
 }
 
-// Explicit zeros after a sound equal the padding.
+// Zeros after a sound have the same result as padding.
 TEST(LogMel, PadsWithZeros) {
   const LogMel log_mel({.mels = 80, .seconds = 2});
   std::vector<float> padded = chirp();

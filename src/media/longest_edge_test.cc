@@ -27,7 +27,7 @@ TEST(LongestEdge, PixelsAreThoseOfTransformers) {
   }
 }
 
-// Values of get_resize_output_image_size with the limits of Mistral Small 3.1.
+// Expected values: get_resize_output_image_size with the limits of Mistral Small 3.1.
 TEST(LongestEdge, GridsOfRealSizes) {
   const LongestEdgeRule rule{.longest = 1540, .unit = 28};
   const auto grid = [&](int width, int height) {

@@ -28,7 +28,8 @@ class Tiff {
   bool little_;
 };
 
-// A directory entry holds tag, type, count, and value or offset. nullopt: not an integer.
+// The value of a directory entry, which consists of tag, type, count, and value or offset. nullopt: it is no
+// integer.
 std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   const auto type = tiff.number(at + 2, 2), count = tiff.number(at + 4, 4);
   const bool is_short = type == 3 || type == 8, is_long = type == 4 || type == 9;
@@ -39,7 +40,7 @@ std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   return elsewhere ? tiff.number(*elsewhere, size) : std::nullopt;
 }
 
-// Orientation in the first directory; if there are several entries, the last one.
+// Orientation in the first directory. If there are several entries, the last one is used.
 std::optional<std::size_t> exif_orientation(std::string_view exif) {
   while (exif.starts_with(kExifBegin)) exif.remove_prefix(kExifBegin.size());
   const bool little = exif.starts_with("II");
@@ -83,8 +84,8 @@ int orientation_of(const Metadata& metadata) {
 
 Image upright(Image image, int orientation) {
   if (orientation <= 1) return image;
-  const bool swaps = orientation >= 5;  // swaps rows and columns
-  // Whether columns, and rows, are in reverse order.
+  const bool swaps = orientation >= 5;  // rows become columns
+  // Whether columns and rows are in reverse order.
   const bool columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   Image out{swaps ? image.height : image.width, swaps ? image.width : image.height, {}};

@@ -1,4 +1,4 @@
-// Orientation of the camera as the image's file records it: EXIF, or XMP without EXIF.
+// Orientation of the camera, from the image's EXIF data or, without these, from its XMP data.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace octavo::media {
 
 struct Metadata {
-  std::string exif;  // a TIFF file, with or without "Exif\0\0" before it
+  std::string exif;  // a TIFF file; "Exif\0\0" before it is optional
   std::string xmp;   // XML
 };
 
-// 1 to 8, EXIF's values. 1 (upright) if the metadata is missing or broken.
+// EXIF's value, 1 to 8. It is 1 (upright) if the metadata is missing or broken.
 int orientation_of(const Metadata& metadata);
 
-// Returns the image upright, as Pillow's ImageOps.exif_transpose does.
+// Rotates or mirrors the image until it is upright, as Pillow's ImageOps.exif_transpose does.
 Image upright(Image image, int orientation);
 
 }  // namespace octavo::media

@@ -1,4 +1,4 @@
-// Images are rotated by their metadata. Expected letters are from Pillow 13's ImageOps.exif_transpose.
+// Tests that images are rotated as their metadata say. Expected letters: Pillow 13's ImageOps.exif_transpose.
 #include "media/orientation.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Converts between an image and text of one letter per pixel: "abc/def" has two rows.
+// Converts text to an image, and back. Each letter is a pixel: "abc/def" has two rows.
 Image picture(std::string_view rows) {
   Image image{static_cast<int>(rows.find('/')), 0, {}};
   for (const char c : rows)
@@ -70,7 +70,7 @@ TEST(Orientation, IsReadInBothByteOrders) {
 
 TEST(Orientation, OtherValuesAreUpright) {
   for (const int orientation : {0, 9, 255, 65535}) EXPECT_EQ(orientation_of({.exif = exif(orientation), .xmp = {}}), 1);
-  // Pillow does not take a byte as a number
+  // Pillow does not accept a byte as a number
   EXPECT_EQ(orientation_of({.exif = exif(6, false, 1), .xmp = {}}), 1);
   const std::string whole = exif(6);
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -93,7 +93,7 @@ TEST(Orientation, XmpCountsWhereExifDoesNotSay) {
   EXPECT_EQ(orientation_of({.exif = {}, .xmp = "tiff:Orientation"}), 1);
 }
 
-// Files of each format with inserted metadata.
+// Inserts metadata into files of each format.
 
 std::uint32_t crc(std::string_view bytes) {
   std::uint32_t sum = ~0U;
@@ -122,7 +122,7 @@ std::string hexadecimal(const std::string& bytes) {
   return out;
 }
 
-// Decoding `file` upright gives the image `rotated`.
+// Checks that decoding `file` gives the image `rotated`.
 void expect_rotated(const std::string& file, const std::string& rotated, int orientation = 6) {
   const auto plain = decode_image(std::as_bytes(std::span(file))),
              seen = decode_image(std::as_bytes(std::span(rotated)));
@@ -178,7 +178,7 @@ TEST(Orientation, OfWebPs) {
   for (int orientation = 1; orientation <= 8; ++orientation)
     expect_rotated(file, with(8, webp_chunk("EXIF", exif(orientation, true))), orientation);
   expect_rotated(file, with(4, webp_chunk("XMP ", kXmp)));
-  // not announced in the header: Pillow ignores it
+  // the header does not list the chunk, so Pillow ignores it
   expect_rotated(file, with(0, webp_chunk("EXIF", exif(6))), 1);
 }
 

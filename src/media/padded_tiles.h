@@ -1,7 +1,8 @@
 // Images for Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025). The image is scaled
-// to fit a grid of square tiles, at its upper left corner, on white. The grid holds the image or, if that
-// needs too many tiles, has the nearest shape. Equals Phi4MultimodalImageProcessor of transformers or, with
-// Pillow's resampling, the processor in the model's repository.
+// to fit a grid of square tiles; it fills the upper left corner, the rest is white. The smallest grid that
+// holds the image is used or, if this has too many tiles, the grid with the nearest aspect ratio. Equals
+// Phi4MultimodalImageProcessor of transformers or, with Pillow's resampling, the processor in the model's
+// repository.
 #pragma once
 
 #include "media/image_parts.h"
@@ -9,13 +10,13 @@
 
 namespace octavo::media {
 
-// width and height: size of the image in the grid. Error: a side below 10 pixels there.
+// Selects the grid. width and height of the result: size of the scaled image. Error: one of them is below 10.
 Result<PartGrid> padded_tile_grid(int width, int height, const PaddedTileRule& rule);
 
-// The grid's tiles row by row, stacked vertically: [tile_size, tile_size, 3] each.
+// Returns the grid's tiles row by row, stacked vertically. Each is [tile_size, tile_size, 3].
 Image stack_padded_tiles(const Image& image, const PartGrid& grid, const PaddedTileRule& rule);
 
-// The patches of the grid that show part of the image: a rectangle at the upper left corner.
+// Patches of the grid that show part of the image: a rectangle at the upper left corner.
 struct PatchGrid {
   int rows = 0, columns = 0;
 };

@@ -31,7 +31,7 @@ void agrees(const std::string& name, bool as_torch) {
     const std::vector<float> whole = interpolate_bicubic(frame, 48, 48), expected = golden.values<float>(fmt::format("whole.{}", picture));
     ASSERT_EQ(whole.size(), expected.size());
     float most = 0;
-    for (std::size_t i = 0; i < whole.size(); ++i)  // [pixels, 3] and [3, pixels]
+    for (std::size_t i = 0; i < whole.size(); ++i)  // compares [pixels, 3] with [3, pixels]
       most = std::max(most, std::abs(whole[i] / 127.5F - 1 - expected[i % 3 * (whole.size() / 3) + i / 3]));
     EXPECT_LE(most, 1e-5F);
   }
@@ -41,7 +41,7 @@ TEST(PaddedTiles, AreThoseOfTransformers) { agrees("phi4_multimodal", true); }
 
 TEST(PaddedTiles, WithPillowsResamplingThoseThatArePublished) { agrees("phi4_mm", false); }
 
-// Values of Phi4MultimodalImageProcessor: columns, rows, and the image's size in them.
+// Expected values of Phi4MultimodalImageProcessor: columns, rows, and the size of the scaled image.
 TEST(PaddedTiles, GridsOfRealSizes) {
   const auto grid = [](int width, int height, int most = 36) {
     const auto g = padded_tile_grid(width, height, {.tile_size = 448, .tiles_max = most, .patch_size = 14});

@@ -1,7 +1,7 @@
 // Images for LLaVA-NeXT and LLaVA-OneVision (Liu et al., "LLaVA-NeXT", 2024; Li et al., "LLaVA-OneVision",
-// 2024). First the whole image, stretched to a square tile; then tiles of the image, scaled to fit one of
-// several grids, centred, on black. Equals LlavaNextImageProcessorPil and LlavaOnevisionImageProcessorPil of
-// transformers.
+// 2024). The first tile is the whole image, stretched to a square. For the other tiles the image is scaled to
+// fit one of several grids, centred on black. Equals LlavaNextImageProcessorPil and
+// LlavaOnevisionImageProcessorPil of transformers.
 #pragma once
 
 #include <vector>
@@ -11,20 +11,22 @@
 
 namespace octavo::media {
 
-// Selects the grid that shows most of the image's pixels and, of those, wastes the fewest. width and height:
-// size of the image in it. Error: the image's aspect ratio leaves no pixels in any grid.
+// Selects the grid that keeps most of the image's pixels; among equal ones, the grid with the least padding.
+// width and height of the result: size of the scaled image. Error: at this aspect ratio no grid keeps a
+// pixel.
 Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& rule);
 
-// The whole image, then the grid's tiles row by row, stacked vertically: [tile_size, tile_size, 3] each.
+// Returns the whole image, then the grid's tiles row by row, stacked vertically. Each is [tile_size,
+// tile_size, 3].
 Image stack_pinned_tiles(const Image& image, const PartGrid& grid, const PinnedTileRule& rule, Filter filter);
 
-// Tokens of the grid's tiles, as one grid of tokens: those that show the image, not its padding. Also the
-// size after interpolation if there are more than `tiles_most` tiles (0: no interpolation).
+// Rectangle of the grid's tokens that show the image, without its padding. If the grid has more than
+// `tiles_most` tiles, the tokens are interpolated to a smaller size, which is here too (tiles_most 0: never).
 struct TokenGrid {
   int top = 0, left = 0, rows = 0, columns = 0;
   int out_rows = 0, out_columns = 0;
 };
-// width, height: the image's size. side: tokens per side of a tile.
+// width, height: size of the image. side: number of tokens along a tile's side.
 TokenGrid token_grid(int width, int height, const PartGrid& grid, int side, int tiles_most);
 
 }  // namespace octavo::media

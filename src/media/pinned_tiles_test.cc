@@ -40,7 +40,7 @@ TEST(PinnedTiles, AreThoseOfTransformers) {
   agrees("llava_onevision", onevision_rule(30, 3), 4, 2);
 }
 
-// Token counts of LlavaNextProcessor and LlavaOnevisionProcessor of transformers.
+// Expected token counts: LlavaNextProcessor and LlavaOnevisionProcessor of transformers.
 TEST(PinnedTiles, TokensOfRealSizes) {
   const auto tokens = [](int width, int height, const PinnedTileRule& rule, int side, int most) {
     const TokenGrid kept =

@@ -31,7 +31,7 @@ void read_bytes(png_structp png, png_bytep out, png_size_t count) {
 }
 void ignore(png_structp, png_const_charp) {}
 
-// ImageMagick's form: three lines (empty, name, size), then the bytes as hexadecimal digits.
+// ImageMagick's format: three lines (empty, name, size), then the bytes in hexadecimal.
 std::string bytes_of_profile(std::string_view text) {
   for (int line = 0; line < 3; ++line) {
     const std::size_t end = text.find('\n');
@@ -49,7 +49,7 @@ std::string bytes_of_profile(std::string_view text) {
   return bytes;
 }
 
-// libpng reports errors by longjmp: functions that call it must own nothing with a destructor.
+// libpng reports errors with longjmp, so functions that call it must not have objects with destructors.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> file) : source_{.left = file} {
@@ -68,12 +68,12 @@ class Reader {
   bool read_header() {
     if (info_ == nullptr || setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_read_fn(png_, &source_, read_bytes);
-    png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_size limits the size instead
+    png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_size() limits the size instead
     png_read_info(png_, info_);
     return true;
   }
 
-  // From here on, rows are RGB or RGBA with 8 bits per channel.
+  // Reads the header. Afterwards, rows are RGB or RGBA with 8 bits per channel.
   bool begin() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_expand(png_);
@@ -91,7 +91,7 @@ class Reader {
     return true;
   }
 
-  // Metadata of the whole file, after its rows were read.
+  // Metadata of the whole file. Call it after the rows were read.
   Metadata metadata() const {
     Metadata found;
     png_bytep exif = nullptr;

@@ -6,8 +6,8 @@
 
 namespace octavo::media {
 
-// Among equally near grids, those with fewer tiles come first; a larger one wins only if the image has more
-// than half of its pixels.
+// Among grids with equally near aspect ratios, the one with the fewest tiles is selected; a larger one is
+// selected only if the image has more than half of its pixels.
 PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule) {
   struct Grid {
     int columns;

@@ -23,7 +23,7 @@ TEST(RatioTiles, AreThoseOfTransformers) {
   }
 }
 
-// Values of get_optimal_tiled_canvas of transformers, with tiles of 448 pixels.
+// Expected values: get_optimal_tiled_canvas of transformers, with tiles of 448 pixels.
 TEST(RatioTiles, GridsOfRealSizes) {
   const auto grid = [](int width, int height, int most = 12) {
     const PartGrid g = ratio_tile_grid(width, height, {.tile_size = 448, .tiles_min = 1, .tiles_max = most});

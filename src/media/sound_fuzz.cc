@@ -1,10 +1,10 @@
-// Any bytes: samples or an error.
+// Fuzzer: any bytes give samples or an error.
 #include <cmath>
 
 #include "base/check.h"
 #include "media/sound.h"
 
-// libsndfile 1.2 leaks vorbis_info (6 kB) for some Ogg files that it refuses.
+// libsndfile 1.2 leaks vorbis_info (6 kB) for some invalid Ogg files.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libvorbis\n"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

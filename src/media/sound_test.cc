@@ -8,7 +8,7 @@
 
 #include "media/test_golden.h"
 
-// libsndfile 1.2.0 leaks 6 KB for every Ogg file with broken headers.
+// libsndfile 1.2.0 leaks 6 kB for every Ogg file with broken headers.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libvorbis"; }
 
@@ -31,7 +31,7 @@ std::string error(std::string_view file, const SoundLimits& limits = {}) {
   return sound.error().message;
 }
 
-// A WAV file's header (format 1: integers, 3: floats) and the data after it.
+// A WAV file: the header (format 1: integers, 3: floats), then the data.
 std::string wave(std::uint16_t format, std::uint16_t channels, std::uint32_t rate, std::uint16_t bits,
                  const std::string& data) {
   std::string out = "RIFF....WAVEfmt ";
@@ -74,7 +74,7 @@ TEST(Sound, ChannelsBecomeTheirMean) {
   EXPECT_THAT(decode(wave(1, 2, 16000, 16, data)).value(), ElementsAre(200.0F / 32768, -500.0F / 32768));
 }
 
-// The same quarter of a second in each format, at 44.1 kHz (Opus: 48).
+// The same quarter of a second in each format, at 44.1 kHz (Opus: 48 kHz).
 TEST(Sound, EveryFormatIsReadAndResampled) {
   const std::vector<float> stereo = decode(sound_file("stereo.flac")).value();
   EXPECT_EQ(stereo.size(), 4000U);
@@ -107,7 +107,7 @@ TEST(Sound, LimitsHold) {
   EXPECT_EQ(error(file, {.seconds = 2}), "");
 }
 
-// The header of a truncated file claims too many samples.
+// The header of a truncated file claims more samples than the file has.
 TEST(Sound, HeadersAreNotBelieved) {
   const std::string file = sound_file("chirp.wav");
   EXPECT_EQ(decode(file.substr(0, 44 + 2000)).value().size(), 1000U);

@@ -6,11 +6,11 @@
 
 namespace octavo::media {
 
-// Error, when cropping: one side is more than 200 times the other, since the cropped part could exceed
-// memory.
+// Error if the image is cropped: one side is more than 200 times the other, so that the scaled image could
+// exceed memory.
 Result<PartGrid> square_grid(int width, int height, const SquareRule& rule);
 
-// One part, [size, size, 3].
+// Returns one part, [size, size, 3].
 Image cut_square(const Image& image, const SquareRule& rule, Filter filter);
 
 }  // namespace octavo::media

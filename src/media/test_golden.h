@@ -1,5 +1,5 @@
-// For tests: golden files of tests/data/vision and tests/data/sound, made by
-// tools/goldens/make_vision_goldens.py and make_sound_goldens.py.
+// Reads the golden files in tests/data/vision and tests/data/sound, for tests.
+// tools/goldens/make_vision_goldens.py and make_sound_goldens.py write them.
 #pragma once
 
 #include <cstring>
@@ -20,9 +20,9 @@ inline std::string file_bytes(const std::string& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-inline constexpr const char* kVideoFile = "/video.safetensors";  // cases with videos (make_video_goldens.py)
+inline constexpr const char* kVideoFile = "/video.safetensors";  // videos, from make_video_goldens.py
 
-// The golden tensors of a case, by name.
+// Golden tensors of a test case, by name.
 class VisionGolden {
  public:
   explicit VisionGolden(const std::string& name, const std::string& root = kVisionRoot,

@@ -1,6 +1,6 @@
 // Images for Idefics3 and SmolVLM (Laurençon et al., "Building and better understanding vision-language
-// models", 2024; Marafioti et al., "SmolVLM", 2025): cut into square tiles, then the whole image, shrunk to
-// one tile. Equals Idefics3ImageProcessorPil and Idefics3Processor of transformers.
+// models", 2024; Marafioti et al., "SmolVLM", 2025). The image is cut into square tiles; the last part is the
+// whole image, shrunk to one tile. Equals Idefics3ImageProcessorPil and Idefics3Processor of transformers.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ namespace octavo::media {
 
 PartGrid tile_grid(int width, int height, const TileRule& rule);
 
-// The grid's tiles row by row, then the whole image: [tile_size, tile_size, 3] each.
+// Returns the grid's tiles row by row, then the whole image. Each is [tile_size, tile_size, 3].
 std::vector<Image> cut_tiles(Image image, const PartGrid& grid, const TileRule& rule, Filter filter);
 
-// `tile`: text of one tile's tokens.
+// tile: text of the tokens of one tile.
 std::string tiles_text(const PartGrid& grid, std::string_view tile);
 
 }  // namespace octavo::media

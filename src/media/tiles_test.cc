@@ -31,7 +31,7 @@ TEST(Tiles, AreThoseOfTransformers) {
   expect_tiles("smolvlm", rule_of(90, 36));
 }
 
-// Values of Idefics3ImageProcessorPil.
+// Expected values: Idefics3ImageProcessorPil.
 TEST(Tiles, GridsOfRealSizes) {
   const TileRule smolvlm = rule_of(2048, 512);
   const auto grid = [&](int width, int height) {

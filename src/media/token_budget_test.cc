@@ -25,8 +25,7 @@ TEST(TokenBudget, PixelsAreThoseOfTransformers) {
   }
 }
 
-// The processor's patches: values by row, column, channel. The model's encoder computes 2 * (x - 0.5) of
-// them.
+// transformers' patches x are ordered by row, column, channel. The model's encoder computes 2 * (x - 0.5).
 TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   const VisionGolden golden("gemma4");
   const std::vector<float> numbers = golden.values<float>("numbers");
@@ -43,7 +42,7 @@ TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   EXPECT_LE(most, 1e-6F);
 }
 
-// Values of get_aspect_ratio_preserving_size with the limits of Gemma 4.
+// Expected values: get_aspect_ratio_preserving_size with Gemma 4's limits.
 TEST(TokenBudget, GridsOfRealSizes) {
   const TokenBudgetRule rule{.unit = 48, .tokens_max = 280};
   const auto grid = [&](int width, int height) {

@@ -8,7 +8,7 @@
 namespace octavo::media {
 namespace {
 
-// numpy.linspace(0, total - 1, count).
+// Equals numpy.linspace(0, total - 1, count).
 std::vector<int> spread(int total, int count, bool round) {
   std::vector<int> frames;
   const double step = count > 1 ? static_cast<double>(total - 1) / (count - 1) : 0;
@@ -19,7 +19,8 @@ std::vector<int> spread(int total, int count, bool round) {
   return frames;
 }
 
-// Qwen2-VL's rule: whole parts; each frame is the first of its share.
+// Qwen2-VL's rule: a multiple of a part's frames; the video is divided evenly, and the first frame of each
+// share is used.
 std::vector<int> first_of_shares(int total, double wanted, const VideoRule& rule) {
   const int count = static_cast<int>(wanted) / rule.frames * rule.frames;
   std::vector<int> frames;
@@ -41,7 +42,7 @@ std::vector<int> by_model(const VideoHead& head, const VideoRule& rule) {
   return spread(total, count, true);
 }
 
-// vLLM's rule.
+// The frames that vLLM's rule selects.
 std::vector<int> by_loader(const VideoHead& head, const VideoRule& rule) {
   int count = std::min(head.frames, rule.frames_max);
   if (rule.loader_frames > 0) count = std::min(count, rule.loader_frames);
@@ -62,7 +63,7 @@ Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& r
 
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule) {
   if (!rule.stamped) return any_size_grid(width, height, rule.size);
-  // The limit is on the pixels of all frames together; small frames are first enlarged to one unit.
+  // The limit applies to the pixels of all frames together. Small frames are first enlarged to one unit.
   const double unit = rule.size.unit, least = std::min(width, height);
   if (least < unit) {
     const double scale = unit / least;

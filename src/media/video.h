@@ -1,5 +1,5 @@
-// Selection and size of a video's frames, as in Qwen2VLVideoProcessor and Qwen3VLVideoProcessor of
-// transformers.
+// Selects a video's frames and their size, as Qwen2VLVideoProcessor and Qwen3VLVideoProcessor of transformers
+// do.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace octavo::media {
 
-// Properties of a video that are known before decoding.
+// Properties of a video that are known before it is decoded.
 struct VideoHead {
   int frames = 0;
   double fps = 0;  // frames per second
@@ -18,17 +18,18 @@ struct VideoHead {
   int height = 0;
 };
 
-// Indices of the selected frames, ascending: by the values of server or request, else by the model's rule; at
-// most VideoRule::frames_max. Error: no frame is left.
+// Indices of the selected frames, ascending; at most VideoRule::frames_max. The request's or the server's
+// values have priority over the model's rule. Error: no frame is selected.
 Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& rule);
 
-// Size of each of `frames` frames. Error: one side is more than 200 times the other.
+// Returns the size of each frame if the video has `frames` frames. Error: one side is more than 200 times the
+// other.
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule);
 
-// Number of parts for `frames` frames; the last part may be incomplete.
+// Number of parts for `frames` frames. The last part may have fewer frames.
 int video_parts(int frames, const VideoRule& rule);
 
-// Seconds from the video's begin to the middle of each part (VideoRule::stamped).
+// Time of the middle of each part, in seconds from the start of the video (VideoRule::stamped).
 std::vector<double> part_seconds(const std::vector<int>& frames, double fps, const VideoRule& rule);
 
 }  // namespace octavo::media

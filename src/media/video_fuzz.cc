@@ -1,4 +1,4 @@
-// Any bytes: a video or an error. Needs FFmpeg's libraries.
+// Fuzzer: any bytes give a video or an error. Needs FFmpeg's libraries.
 #include "base/check.h"
 #include "media/video_file.h"
 

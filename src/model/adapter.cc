@@ -19,13 +19,13 @@
 namespace octavo {
 namespace {
 
-// The first file that exists counts, as in PEFT.
+// As in PEFT, the first file that exists is used.
 constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr std::string_view kRoot =
-    "base_model.model.";  // what PEFT wraps the model in; some adapters leave it out
+    "base_model.model.";  // prefix that PEFT adds to the model's names; some adapters lack it
 
 struct TensorFile {
-  std::string_view name;  // of kFiles
+  std::string_view name;  // one of kFiles
   MappedFile file;
   std::vector<StoredTensor> tensors;  // ascending by name
 };
@@ -47,9 +47,9 @@ std::string text_of(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// End of a tensor's name, after its module.
+// Suffix of a tensor's name, after its module.
 struct Suffix {
-  std::string_view text, other;  // other: of the matrix that belongs to it
+  std::string_view text, other;  // other: suffix of the other matrix of the same change
   bool is_a;
   bool of_embedding;
 };
@@ -57,10 +57,11 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
                                 {".lora_B.weight", ".lora_A.weight", false, false},
                                 {".lora_embedding_A", ".lora_embedding_B", true, true},
                                 {".lora_embedding_B", ".lora_embedding_A", false, true}};
-// PEFT writes the base model's embedding and output matrix beside an adapter of them; LoRA leaves them alone.
+// PEFT stores the base model's embedding and output matrix beside an adapter of them; LoRA does not change
+// them.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
-// nullptr: of no change.
+// Returns null if the tensor is not part of a change.
 const Suffix* suffix_of(std::string_view tensor) {
   const auto found =
       std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return tensor.ends_with(one.text); });
@@ -72,13 +73,13 @@ std::string_view adapted_module(std::string_view tensor, std::string_view suffix
   return tensor.substr(root, tensor.size() - root - suffix.size());
 }
 
-// A part of a tensor: row r, column c is its number first + r * row_step + c * col_step.
+// A part of a tensor: element (r, c) has the index first + r * row_step + c * col_step.
 struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
-// Copies the numbers of a block, times `scale`, into rows `row + r` of `to`, from column `column` on. A row
-// of `to` has `stride` numbers.
+// Copies a block, times `scale`, to `to`: to rows from `row` on and columns from `column` on. A row of `to`
+// has `stride` elements.
 void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)
@@ -87,15 +88,15 @@ void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale
                  scale * number_at(tensor, from.first + r * from.row_step + c * from.col_step));
 }
 
-// Modules of encoders are called "visual.blocks.0" in some checkpoints and "model.visual.blocks.0" in others,
-// and an adapter need not call them as the checkpoint does.
+// Some checkpoints call an encoder's modules "visual.blocks.0", others "model.visual.blocks.0". An adapter
+// may use the other name than its checkpoint.
 std::string_view without_model(std::string_view module) {
   constexpr std::string_view kModel = "model.";
   if (module.starts_with(kModel)) module.remove_prefix(kModel.size());
   return module;
 }
 
-// Removes ".base_layer", which PEFT inserts into the name if it changes several parameters of a module.
+// Removes ".base_layer", which PEFT adds to the name if it changes several parameters of a module.
 std::string_view without_base_layers(std::string_view module) {
   constexpr std::string_view kWrapped = ".base_layer";
   while (module.ends_with(kWrapped)) module.remove_suffix(kWrapped.size());
@@ -137,7 +138,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
       const std::int64_t rows = slot.shape[w.transposed ? 1 : 0];
-      if (!slot.name.starts_with(layers)) continue;  // of a head
+      if (!slot.name.starts_with(layers)) continue;  // it belongs to a head
       add_module(
           slot.name,
           {.linear = linear->index, .part = static_cast<std::int64_t>(p), .first_row = row, .rows = rows});
@@ -179,8 +180,8 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   return linear;
 }
 
-// Consecutive rows of one part are a block. If the rows of several parts alternate, all of them are one
-// block.
+// Divides rows into blocks: consecutive rows of one part. If the rows of several parts alternate, they form
+// one block.
 std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<const std::int64_t> part_rows,
                                                                    std::vector<RowRange> order) {
   std::vector<std::int64_t> ends(part_rows.size());
@@ -216,8 +217,8 @@ bool AdapterReader::is_of_tower(std::string_view module) const {
   return tower_.contains(without_model(module));
 }
 
-// A checkpoint that has a tensor for each expert was written of modules, one for each expert, or of a module
-// `experts` with a parameter for all of them, gate and up in one.
+// If a checkpoint has one tensor per expert, an adapter has modules for each expert, or one module `experts`
+// with a parameter for all experts (gate and up in one).
 void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product) {
   const std::vector<MatrixParameter>& matrices = *product.matrices;
   const std::int64_t count = std::ssize(matrices);
@@ -258,13 +259,13 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   if (usual != own) add_module(usual + ".weight", all);
 }
 
-// tensor: its name with the first prefix; the part before the last dot is the module.
+// tensor: name with the first prefix. The part before the last dot is the module's name.
 void AdapterReader::add_module(std::string_view tensor, const Module& module) {
   const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
   modules_[std::string(name)].push_back(module);
 }
 
-// The output matrix has its name without a prefix.
+// The output matrix's name has no prefix.
 Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name) const {
   const auto is_output = [](const auto& found) { return found->second[0].linear == kOutputIndex; };
   if (const auto found = modules_.find(name); found != modules_.end() && is_output(found))
@@ -281,7 +282,7 @@ Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name)
                  "{} is not a linear layer of the base model that an adapter can change", name);
 }
 
-// The module's parameter whose shape fits these tensors.
+// Returns the module's parameter that these tensors fit.
 Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, const StoredTensor& a,
                                                          const StoredTensor& b, int rank) const {
   using Shape = std::vector<std::int64_t>;
@@ -298,7 +299,7 @@ Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, 
                  wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
 }
 
-// Another shape means another vocabulary.
+// If the shape differs, the vocabulary differs.
 Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::string_view module) const {
   TRY(const Modules* at, find(module));
   const std::size_t index = at->front().linear;
@@ -383,8 +384,9 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
                                                 std::span<const StoredTensor> tensors) const {
   ThreadPool pool(1);
   AdapterFile adapter;
-  std::vector<float> scales;  // of the tensors
-  std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // in adapter.changes
+  std::vector<float> scales;                                   // scale of each tensor
+  std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // index in adapter.changes of each linear
+                                                               // product
   const auto change_of = [&](std::size_t index) -> AdapterFile::Change& {
     if (places[index] == SIZE_MAX) {
       places[index] = adapter.changes.size();
@@ -396,7 +398,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
     return adapter.changes[places[index]];
   };
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
-  std::set<std::string_view> left_out;  // modules of an encoder
+  std::set<std::string_view> left_out;  // modules of an encoder, which are ignored
   for (const StoredTensor& tensor : tensors) {
     const std::string_view full = tensor.name;
     const Suffix* const suffix = suffix_of(full);
@@ -422,7 +424,7 @@ Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, co
       put(half, e, change_of(index));
     }
   }
-  // PEFT writes both, with equal contents in any order. Other models do not set the field.
+  // PEFT stores both changes, with equal contents, in any order. Other models do not set the field.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt,
                    "ensure_weight_tying is set and the embedding changes, but the output matrix does not");

@@ -1,12 +1,13 @@
-// LoRA adapters (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022): to linear
-// products y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank]. The output
-// matrix is such a product; to a token's embedding comes its column of B A.
+// LoRA adapters (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022). An adapter adds
+// scale * x A^T B^T to linear products y = x W^T of a network, with A [rank, cols] and B [rows, rank]. The
+// output matrix is such a product. A token's embedding is changed by the token's column of B A.
 //
-// A step's tokens with adapters are sorted by adapter. Two grouped products, one with the A and one with
-// the B of all adapters, serve all tokens. A token's numbers do not depend on the other tokens. All
-// adapters of an engine have one shape: ranks are padded with zeros to the engine's max_rank. If a network
-// stacks several tensors in one matrix, A stacks theirs, and their B are blocks on B's diagonal. Each
-// expert has separate products; there, pairs of token and expert are sorted by expert and adapter.
+// The tokens of a step that use adapters are sorted by adapter. Two grouped products compute all of them: one
+// with every adapter's A, one with every adapter's B. A token's result does not depend on other tokens. All
+// adapters of an engine have equal dimensions: ranks are padded with zeros to the engine's max_rank. If a
+// network stacks several tensors in one matrix, their A are stacked too, and their B are blocks on B's
+// diagonal. Each expert has separate products; there, pairs of token and expert are sorted by expert and
+// adapter.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +27,13 @@
 
 namespace octavo {
 
-// An adapter's numbers, checked, in host memory.
+// The matrices of an adapter, checked, in host memory.
 struct AdapterFile {
-  // Change of one linear product: row-major, in the activations' format, B with its scale. The embedding's
-  // A is transposed, [vocab, rank].
+  // Change of one linear product. Row-major, in the activations' format; B is multiplied by the scale. The
+  // embedding's A is transposed: [vocab, rank].
   struct Change {
-    std::size_t linear = 0;  // LinearParameter::index, or one of those before
+    std::size_t linear = 0;  // LinearParameter::index; a matrix of several tensors also has the indices
+                             // before it
     std::vector<std::byte> a, b;
   };
   std::vector<Change> changes;
@@ -46,7 +48,7 @@ struct AdapterChange {
     std::int64_t first_row = 0, first_column = 0;
   };
   WeightPtr a;
-  std::vector<Block> blocks{};  // of every adapter alike
+  std::vector<Block> blocks{};  // the same for every adapter
 };
 
 // Indexed by AdapterFile::Change::linear.
@@ -54,33 +56,33 @@ using Adapter = std::vector<AdapterChange>;
 
 struct AdapterConfig;
 
-// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, else adapter_model.bin.
+// Reads PEFT's folders: adapter_config.json with adapter_model.safetensors or, if missing, adapter_model.bin.
 class AdapterReader {
  public:
-  // Reads adapters of this network, for all its stages, with activations in `format`. With `experts`,
+  // Reads adapters for all pipeline stages of this network, with activations in `format`. experts: whether
   // adapters can also change single experts.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
-  // May run on any thread. Tensors of image and sound encoders are ignored, with a warning. Errors: a file
-  // is missing or damaged; the rank exceeds max_rank; a tensor does not belong to a linear layer of this
-  // network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
+  // Thread-safe. Tensors of image and sound encoders are ignored with a warning. Errors: a file is missing or
+  // damaged; the rank exceeds max_rank; a tensor has another shape, or belongs to no linear layer, embedding
+  // or output matrix of this network; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
-  // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part, and nothing of the layers of
-  // other stages.
+  // Copies the change to the backend's memory; on a rank only the rank's part, and nothing for layers of
+  // other stages. No other thread may use the backend during the call.
   Result<AdapterChange> prepare(const AdapterFile::Change& change, Backend& backend) const;
 
-  // Products that an adapter can change.
+  // Number of products that an adapter can change.
   std::size_t linears() const { return linears_.size(); }
-  // Bytes of an adapter that changes all products.
+  // Size in bytes of an adapter that changes all products.
   std::int64_t bytes_max() const;
 
  private:
-  // The whole matrix, as adapters know it, and what of it this rank has: rows, by the blocks that they are of
-  // B, and columns.
+  // Dimensions of the whole matrix, as adapter files have it, and the part of it on this rank: ranges of rows
+  // for each block of B, and columns.
   struct Linear {
     struct Block {
-      std::int64_t part = 0;  // part that contains all rows; -1 if the rows are in several parts
+      std::int64_t part = 0;  // index of the part that contains all rows; -1: the rows are in several parts
       std::vector<RowRange> order{};
     };
     std::int64_t rows = 0, cols = 0, parts = 0;
@@ -91,23 +93,25 @@ class AdapterReader {
   static Linear linear_of(const MatrixParameter& w);
   static std::vector<Linear::Block> blocks_of(std::span<const std::int64_t> part_rows,
                                               std::vector<RowRange> order);
-  // Position of a module of the checkpoint in its matrix. A module with one parameter for all experts
-  // (PEFT's target_parameters) covers one matrix for each expert, from `linear` on. There A [experts * r,
-  // cols] has each expert's rows together, and B [rows, r * experts] has its columns far apart.
+  // Position of a module of the checkpoint within its matrix. A module with one parameter for all experts
+  // (PEFT's target_parameters) consists of one matrix per expert, from `linear` on. Then A [experts * r,
+  // cols] has the rows of each expert together, and B [rows, r * experts] has an expert's columns in steps of
+  // `experts`.
   struct Module {
     std::size_t linear = 0;
     std::int64_t part = 0, first_row = 0, rows = 0;
     std::int64_t experts = 1;
   };
-  using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
+  using Modules = std::vector<Module>;  // modules with one name: several, if the module has several
+                                        // parameters
 
-  // A tensor of an adapter: half of the change of a module.
+  // One of the two tensors of a module's change: A or B.
   struct Half;
-  // Errors: the tensor, or the other one of its change, does not fit the base model.
+  // Errors: the tensor does not fit the base model, or does not fit the other tensor of its change.
   Result<Half> half_of(const StoredTensor& tensor, std::string_view module, const AdapterConfig& config,
                        std::span<const StoredTensor> tensors) const;
   void put(const Half& half, std::int64_t expert, AdapterFile::Change& change) const;
-  // Also computes a digest of the scales.
+  // The result's digest also covers the scales.
   Result<AdapterFile> read_tensors(const std::string& directory, const AdapterConfig& config,
                                    std::span<const StoredTensor> tensors) const;
   void add_tower(ModelSpec tower);
@@ -121,47 +125,48 @@ class AdapterReader {
   void note_own(const ModelSpec& spec);
   std::int64_t rank(const Linear& linear) const { return linear.parts * max_rank_; }
 
-  std::vector<std::string> prefixes_;  // optional prefixes of layer and embedding names
-  std::vector<Linear> linears_;        // by AdapterFile::Change::linear
+  std::vector<std::string> prefixes_;  // optional prefixes of the names of layers and embedding
+  std::vector<Linear> linears_;        // indexed by AdapterFile::Change::linear
   std::map<std::string, Modules, std::less<>> modules_;
-  std::set<std::string, std::less<>> tower_;  // modules of the encoder of images or sound, without_model()
+  std::set<std::string, std::less<>> tower_;  // modules of the image or sound encoder; names after
+                                              // without_model()
   DType format_;
   int max_rank_;
   bool experts_;
-  bool tied_;  // embedding and output matrix are one
+  bool tied_;  // embedding and output matrix are the same matrix
   float embed_scale_;
 };
 
-// The tokens of a step that have an adapter.
+// Tokens of a step that use an adapter.
 struct StepAdapters {
-  std::span<const Adapter* const> adapters;    // the adapters of the step, each once
-  std::span<const std::int32_t> host_starts{}; // as below
+  std::span<const Adapter* const> adapters;     // adapters of the step, without repetition
+  std::span<const std::int32_t> host_starts{};  // `starts` in host memory
   View starts = {};  // i32 [adapters + 1]: adapter i's tokens are tokens[starts[i]] .. tokens[starts[i + 1] - 1]
-  View tokens = {};  // i32 [tokens with an adapter]
+  View tokens = {};  // i32 [tokens with an adapter]: indices of the tokens, sorted by adapter
 };
 
-// Bytes of scratch memory for both functions below, for the given numbers of tokens and logits rows; 0 if
+// Bytes of scratch memory that the functions below need for these numbers of tokens and rows of logits; 0 if
 // max_rank is 0.
 std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens,
                                    std::int64_t logit_rows, int max_rank);
 
-// y += change by the step's adapters of the product `index`; x: act [n, cols], y: f32 or act [n, rows].
+// Adds to y the change of product `index` by the step's adapters. x: act [n, cols]; y: f32 or act [n, rows].
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
 
-// The pairs (token, expert) of a product of experts.
+// The pairs (token, expert) for a product of experts.
 struct ExpertPlaces {
   std::size_t index;  // MatrixParameter::index of the first expert
-  View rows = {};     // i32 [pairs]: of x; empty: row i for pair i
-  View tokens;        // i32 [pairs]
+  View rows = {};     // i32 [pairs]: row of x for each pair; empty: pair i uses row i
+  View tokens;        // i32 [pairs]: token of each pair
   View starts;        // i32 [experts + 1]: expert e has the pairs starts[e] .. starts[e + 1] - 1
 };
 
-// Adds to y the changes by the step's adapters to a product of experts, in host memory. x: act [n, cols], y:
+// Adds to y the changes of a product of experts by the step's adapters, in host memory. x: act [n, cols]; y:
 // act [pairs, rows].
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& places, const View& y);
 
-// Adds to y, f32 [n, dim], the changes by adapters to the embeddings of `ids`, i32 [n].
+// Adds to y, f32 [n, dim], the adapters' changes of the embeddings of `ids`, i32 [n].
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,
                            const View& y);
 

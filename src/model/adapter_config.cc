@@ -45,7 +45,7 @@ Result<> refuse_unsupported(const json::object& config) {
   return {};
 }
 
-// A text that may be absent, and must then be one of these.
+// Error unless the text field is missing or null (then it counts as `absent`), or has one of these values.
 Result<> expect_text(const Config& config, std::string_view field, std::string_view absent,
                      std::initializer_list<std::string_view> known) {
   TRY(const std::string text, config.text(field, std::string(absent)));
@@ -55,7 +55,8 @@ Result<> expect_text(const Config& config, std::string_view field, std::string_v
                        text, *known.begin());
 }
 
-// Names of modules, with a number each. PEFT takes regular expressions; names are what it writes itself.
+// Reads an object of module names and numbers. PEFT also accepts regular expressions; names are what PEFT
+// itself writes.
 template <class T>
 Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object& config, std::string_view field,
                                                              double least, double most) {
@@ -78,7 +79,7 @@ Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object&
   return patterns;
 }
 
-// Other initialisations change the base model, and the adapter needs the changed one.
+// Other initialisations change the base model, so the adapter would not fit the unchanged one.
 Result<> check_initialisation(const json::object& config) {
   const json::value* value = config.if_contains("init_lora_weights");
   if (value == nullptr || !value->is_string()) return {};
@@ -89,7 +90,7 @@ Result<> check_initialisation(const json::object& config) {
                        "{}: init_lora_weights is {}, which needs a changed base model", kFile, text);
 }
 
-// "^" matches the beginning of the name.
+// "^" means the beginning of the name.
 bool names(std::string_view pattern, std::string_view module) {
   if (pattern.starts_with('^')) return module == pattern.substr(1);
   return module.ends_with(pattern) &&

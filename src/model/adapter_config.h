@@ -11,8 +11,8 @@
 namespace octavo {
 
 struct AdapterConfig {
-  // Values by module. The first pattern that matches decides: a pattern is a module's name, or the end of
-  // it after a dot.
+  // A value for each module. The first pattern that matches the module's name is used: a pattern is a whole
+  // name, or its last parts (after a dot).
   template <class T>
   struct ByModule {
     T usual = {};
@@ -24,15 +24,14 @@ struct AdapterConfig {
   ByModule<int> rank;      // r, rank_pattern
   ByModule<double> alpha;  // lora_alpha, alpha_pattern
   bool by_root = false;    // use_rslora
-  bool tied = false;       // ensure_weight_tying: what changes the embedding changes the output matrix, too
+  bool tied = false;       // ensure_weight_tying: a change of the embedding also applies to the output matrix
 
-  // Scale of B A: lora_alpha / r, or lora_alpha / sqrt(r).
+  // Factor of B A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora.
   float scale_of(std::string_view module) const;
   int rank_max() const;
 };
 
-// Reads <directory>/adapter_config.json. Errors: not_found; a field that is wrong, or asks for something that
-// is not supported.
+// Reads <directory>/adapter_config.json. Errors: not_found; invalid_argument or unsupported, with the field.
 Result<AdapterConfig> load_adapter_config(const std::string& directory);
 
 }  // namespace octavo

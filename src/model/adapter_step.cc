@@ -9,11 +9,11 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kAtOnce = 64;  // groups of a grouped product
+constexpr std::size_t kAtOnce = 64;  // maximum number of groups in a grouped product
 
 struct Lists {
-  View adapters;              // i32 [tokens]: of each token, by its place in the step; -1: none
-  View places, rows, starts;  // i32 [places], [places], [kAtOnce + 1]: what a grouped product works on
+  View adapters;              // i32 [tokens]: index of each token's adapter in the step; -1: none
+  View places, rows, starts;  // i32 [places], [places], [kAtOnce + 1]: arguments of a grouped product
 };
 Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
   return {.adapters = scratch.take(DType::i32, {tokens}),
@@ -22,7 +22,7 @@ Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
           .starts = scratch.take(DType::i32, {std::int64_t{kAtOnce} + 1})};
 }
 
-// delta = low B^T, for groups of rows with a change each.
+// delta = low B^T, for groups of rows; each group has one change.
 void multiply_b(Backend& backend, std::span<const AdapterChange* const> changes, const View& low,
                 const View& starts, const View& delta) {
   std::array<const Weight*, kAtOnce> b{};
@@ -47,7 +47,7 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
     scratch.take(activation, {n, rows});
     return scratch.bytes();
   };
-  Scratch low;  // embeddings' rows, before the conversion
+  Scratch low;  // rows of embeddings before their conversion
   low.take(DType::f32, {tokens, max_rank});
   std::int64_t most = std::max(low.bytes() + product_bytes(tokens, max_rank, spec.dim),
                                product_bytes(logit_rows, max_rank, spec.vocab));
@@ -72,7 +72,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
   std::array<const AdapterChange*, kAtOnce> changes{};
   const Scratch empty = scratch;
   for (std::size_t next = 0; next < all.adapters.size();) {
-    // Adapters next to each other that change this product.
+    // Neighbouring adapters that change this product.
     const std::size_t begin = next;
     std::size_t count = 0;
     for (; next < all.adapters.size() && count < kAtOnce; ++next, ++count) {
@@ -103,7 +103,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
 }
 
 void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places, const View& y) {
-  // Without such changes, adapters have no slots for them.
+  // Without adapters that change experts, adapters have no entries for experts' products.
   if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;
   const StepAdapters& all = *step.batch.adapters;
@@ -165,7 +165,7 @@ void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all
   multiply();
 }
 
-// Each adapter's A is looked up for all tokens: they are few numbers.
+// Looks up the column of every adapter's A for every token, because these are few numbers.
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,
                            const View& y) {
   const Ops& ops = backend.ops;

@@ -1,4 +1,5 @@
-// LoRA adapters against transformers and PEFT: tests/data/adapters, made by tools/goldens/make_adapter_goldens.py.
+// Compares LoRA adapters with transformers and PEFT: tests/data/adapters, from
+// tools/goldens/make_adapter_goldens.py.
 #include "model/adapter.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +41,7 @@ Adapter prepared(const AdapterReader& reader, const AdapterFile& file, Backend& 
 
 class AdapterGolden : public testing::TestWithParam<std::string> {};
 
-// A case is named like its base model.
+// A case has the name of its base model.
 TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   const golden::Golden golden = golden::read(GetParam(), kAdapters);
   std::vector<Backend> backends;
@@ -67,13 +68,13 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
     fmt::print("max |logit difference| {:<15} {:<10} {:.1e}\n", golden.name, backend.name, difference);
     EXPECT_LE(difference, 1e-4F);
     EXPECT_EQ(whole, run({13, 1, 2, 16}));
-    // The adapter is to change something.
+    // Checks that the adapter changes the logits.
     const auto base = golden::run(*model, backend, golden.ids, {16}, {.dtype = model->activation}).value();
     EXPECT_GT(golden::max_difference(base, golden.logits), 0.1F);
   }
 }
 
-// The base model's folder, all numbers in F32, with W + scale B A in place of each W that the adapter changes.
+// Writes a copy of the base model, in F32, with W + scale B A in place of each W that the adapter changes.
 void write_merged(const std::string& base, const std::string& adapter, const ScratchDirectory& to) {
   const AdapterConfig config = load_adapter_config(adapter).value();
   const MappedFile file = MappedFile::open(adapter + "/adapter_model.safetensors").value();
@@ -142,7 +143,7 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
-// torch.save wrote the same numbers. If both files exist, safetensors has priority.
+// torch.save wrote the same numbers. If both files exist, safetensors is used.
 TEST(Adapter, OfATorchFileIsTheSame) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -166,8 +167,8 @@ TEST(Adapter, OfATorchFileIsTheSame) {
               HasSubstr("adapter_model.bin: torch.save did not write it"));
 }
 
-// Query, key and value are one matrix, gate and up another. Each has a separate B, without zeros for the
-// others.
+// Query, key and value are one matrix; gate and up are another. Each has a separate B, without zeros in the
+// others' rows.
 TEST(Adapter, LayersThatAreOneMatrixHaveBlocks) {
   Backend backend = make_reference_backend();
   const auto model = load_base("llama-f32", backend);
@@ -199,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Families, AdapterGolden, testing::ValuesIn(golden::name
 
 TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u); }
 
-// A copy of a golden adapter to damage.
+// A copy of a golden adapter, which tests damage.
 class AdapterErrors : public testing::Test {
  protected:
   explicit AdapterErrors(const std::string& name = "llama-f32")
@@ -216,7 +217,7 @@ class AdapterErrors : public testing::Test {
     text.replace(at, from.size(), to);
     directory_.write(file, text);
   }
-  // Renames all tensors with this prefix; blanks fill the gap if the new name is shorter.
+  // Renames all tensors with this prefix. If the new name is shorter, blanks replace the missing characters.
   void rename(std::string_view from, std::string_view to) {
     std::ifstream in(directory_ / "adapter_model.safetensors", std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -285,7 +286,7 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is not a linear layer of the base model"));
 }
 
-// vLLM reads such names, too.
+// vLLM also accepts such names.
 TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
   const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
   const AdapterFile usual = reader.read(directory_.path()).value();
@@ -334,7 +335,7 @@ class EmbeddingAdapterErrors : public AdapterErrors {
   EmbeddingAdapterErrors() : AdapterErrors("mistral") {}
 };
 
-// The adapter's file contains base matrices, whose vocabulary differs from the model's.
+// The adapter's file contains base matrices with another vocabulary than the model.
 TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
   EXPECT_EQ(error(), "read");
   model_->spec.vocab = 127;
@@ -379,7 +380,7 @@ TEST_F(AllExpertsAdapterErrors, OtherRankThanTheConfiguration) {
 }
 
 TEST_F(AllExpertsAdapterErrors, OneParameterUnderTwoNames) {
-  // The second layer's becomes the first one's; what names grow by, metadata had.
+  // The second layer's name becomes the first one's; metadata gets shorter by the added characters.
   replace("adapter_model.safetensors", R"("__metadata__":{"format":"pt"},)", std::string(9, ' '));
   for (const std::string part : {"A", "B"})
     replace("adapter_model.safetensors", "layers.1.mlp.experts.base_layer.lora_" + part,

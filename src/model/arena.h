@@ -1,5 +1,5 @@
-// Workspaces: each part of a network lists its working memory in reserve(). A first pass measures the list. A
-// second pass binds it to memory that a decoder has allocated.
+// Workspaces. Each part of a network declares its working memory in reserve(). The first call measures the
+// total size; the second call assigns memory, which the decoder has allocated.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace octavo {
 
-// Workspaces of one block, taken one after the other from memory that all blocks share. A Scratch without
-// memory measures.
+// Takes workspaces of one block, one after the other, from memory that all blocks share. Without memory, it
+// only measures.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}
-  // Measures: `most` receives the maximum that this object and its copies have taken.
+  // Only measures. `most` receives the maximum number of bytes that this object and its copies have taken.
   explicit Scratch(std::int64_t& most) : most_(&most) {}
 
   View take(DType type, std::initializer_list<std::int64_t> shape);
@@ -29,16 +29,16 @@ class Scratch {
   std::int64_t* most_ = nullptr;
 };
 
-// Rows that parts of a network pass to each other, or keep. A type names a slot. The part that writes the
-// slot declares the type. Slots of one type have numbers.
+// Buffers of rows that parts of a network pass to each other or keep. A slot is identified by a type, which
+// the part that writes the slot declares, and by a number if there are several slots of this type.
 class Slots {
  public:
-  // Adds a slot. If several parts request the same slot, it gets the largest requested size.
+  // Adds a slot. If several parts request the same slot, its size is the largest requested one.
   template <class Key>
   void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
     add(&kKey<Key>, number, View::of(nullptr, type, shape));
   }
-  // Empty if no part has requested the slot.
+  // The slot's buffer; empty if no part has requested it.
   template <class Key>
   View all(int number = 0) const {
     for (const Slot& slot : slots_)
@@ -47,12 +47,12 @@ class Slots {
   }
 
   std::int64_t bytes() const;
-  // Binds the slots to memory of bytes().
+  // Assigns parts of `memory` to the slots. It must have bytes() bytes.
   void bind(const Buffer& memory);
 
  private:
   template <class Key>
-  static constexpr char kKey = 0;  // its address identifies the type
+  static constexpr char kKey = 0;  // the address of kKey identifies the type
   struct Slot {
     const char* key;
     int number;
@@ -64,19 +64,20 @@ class Slots {
   std::vector<Slot> slots_;
 };
 
-// i32 [tokens]: 0, 1 ..
+// i32 [tokens]: 0, 1, 2 ..
 struct EveryRow {};
 
-// Argument of reserve(): the largest step, and the allocators.
+// Argument of reserve(): size of the largest step, and the allocators.
 struct Arena {
-  std::int64_t tokens;      // maximum tokens of a step
-  std::int64_t logit_rows;  // maximum rows of a call of a head
+  std::int64_t tokens;      // maximum number of tokens in a step
+  std::int64_t logit_rows;  // maximum number of rows in a call of a head
   DType activation;
-  DType sums;       // format of a half's output: f32 if ranks add it up, else the activations' format
-  Scratch scratch;  // workspaces of blocks; a block measures its inner block with a copy
+  DType sums;       // format of the output of half a layer: f32 if ranks add up their outputs, else the
+                    // activations' format
+  Scratch scratch;  // workspaces of blocks; a block passes a copy to its inner block
   Slots& slots;
 
-  // A row for each token.
+  // Adds a slot with a row for each token.
   template <class Key>
   void rows(DType type, std::int64_t columns, int number = 0) const {
     slots.add<Key>(type, {tokens, columns}, number);

@@ -14,7 +14,8 @@
 namespace octavo {
 namespace {
 
-// (x * root of dim - bias) * scale, divided by that root: the next norm makes up for it.
+// The encoder's standardisation (x * sqrt(dim) - bias) * scale, divided by sqrt(dim); the next norm cancels
+// this factor.
 NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   NormParameter norm{.spec = spec.final_norm,
                      .weight = top.vector({spec.names.encoder.standard_scale}, {spec.dim}),
@@ -24,13 +25,13 @@ NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   return norm;
 }
 
-// A half whose norm has no name has none.
+// A half whose norm has no name has no norm.
 NormParameter post_norm(const NormSpec& norm, const Namer& name, const std::string& tensor,
                         std::int64_t dim) {
   return norm.stored && tensor.empty() ? NormParameter{} : name.norm(norm, tensor, dim);
 }
 
-// A later layer blends in the residual before this one.
+// Whether a later layer mixes in the residual before this layer.
 bool is_blended(const ModelSpec& spec, std::size_t layer) {
   return std::ranges::any_of(spec.layers, [layer](const LayerSpec& other) {
     return other.blend && std::cmp_equal(other.blend->layer, layer);
@@ -54,7 +55,7 @@ Network NetworkBuilder::build() {
   return std::move(network_);
 }
 
-// A rank's part of the vocabulary.
+// The rows for this rank's part of the vocabulary.
 MatrixParameter NetworkBuilder::own_rows(MatrixParameter table) const {
   if (spec_.shard.size > 1)
     keep_rows(table, {{spec_.shard.first(spec_.vocab), spec_.shard.count(spec_.vocab)}});
@@ -79,7 +80,7 @@ void NetworkBuilder::add_ends() {
     ends.final_norm = top_.norm(spec_.final_norm, names.final_norm, spec_.dim);
   const bool borrows = spec_.inputs.hidden && !spec_.inputs.hidden->own_output;
   if (spec_.logits.tied || spec_.head || spec_.encodes_media() || borrows)
-    network_.ignorable.push_back(names.lm_head + ".weight");  // some writers store the shared matrix twice
+    network_.ignorable.push_back(names.lm_head + ".weight");  // some writers store a tied matrix twice
   else if (stage.is_last())
     ends.lm_head = own_rows(Namer(names, "").table(names.lm_head, spec_.vocab, spec_.dim, MatrixUse::table));
 }
@@ -181,7 +182,7 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
         HyperWeights(*spec_.residual.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true),
         spec_.dim);
   if (spec_.inputs.hidden && !spec_.inputs.hidden->joined && index == 0) {
-    norms.pre = {};  // the input has it
+    norms.pre = {};  // the input is already normalised
     return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
                                        spec.scales.residual * spec.scales.mixer, spec_.dim);
   }
@@ -258,7 +259,7 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
     add<ScaleResidual>(layer, constant_vector({spec.scales.passed}));
 }
 
-// Adds the phases after a layer for shortcuts and image encoders.
+// Adds the phases that follow a layer, for shortcuts and image encoders.
 void NetworkBuilder::add_behind(std::size_t index, Layer& layer) const {
   if (index > spec_.first_layer() && spec_.layers[index - 1].shortcut) add<EndShortcut>(layer);
   if (spec_.media.tower && spec_.media.tower->inputs.image &&

@@ -1,4 +1,4 @@
-// Builds a network from a spec. Only this file knows all kinds of phases.
+// Builds a network from a spec. Only this file has code for all types of phases.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace octavo {
 
 class NetworkBuilder {
  public:
-  // prefix: prefix of every name. Both arguments outlive the builder.
+  // prefix: prefix of every tensor name. Both arguments must outlive the builder.
   NetworkBuilder(const ModelSpec& spec, const std::string& prefix)
       : spec_(spec), prefix_(prefix), top_(spec.names, prefix) {}
 
@@ -23,7 +23,7 @@ class NetworkBuilder {
   void add_ends();
   void add_inputs();
   void add_heads();
-  // The first tensors' input, and what all layers read besides.
+  // Adds the inputs: the embeddings (or an encoder's input), and rows that all layers read.
   void add_first_input();
   std::unique_ptr<ResidualScheme> make_residual() const;
   Layer make_layer(std::size_t index);
@@ -57,7 +57,7 @@ class NetworkBuilder {
   const std::string& prefix_;
   const Namer top_;
   Network network_;
-  std::map<int, const SharedTransformerBlock*> shared_;  // by the layer that owns the tensors
+  std::map<int, const SharedTransformerBlock*> shared_;  // indexed by the layer that owns the tensors
 };
 
 }  // namespace octavo

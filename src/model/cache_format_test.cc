@@ -1,4 +1,4 @@
-// Loss of accuracy by the 8-bit formats of the KV cache, on the shipped model and text that it wrote.
+// Measures the loss of accuracy with 8-bit KV caches, for the repository's model and text that it generated.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr int kTokens = 192;
 const std::vector<int> kWhole{kTokens};
 
-// Drawn from the model's own distribution.
+// Samples text from the model's distribution.
 std::vector<std::int32_t> written_by(const Model& model, Backend& backend) {
   std::mt19937 random(5);
   std::vector<std::int32_t> ids{1};

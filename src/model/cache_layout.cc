@@ -11,14 +11,15 @@ namespace {
 
 using LayersByNeed = std::map<CacheNeed, std::vector<std::size_t>>;
 
-// Numbers of a token, on average.
+// Average number of elements per token.
 double numbers_of(const CacheNeed& need) {
   return static_cast<double>(need.kv_heads) * need.head_dim * (need.values_in_keys > 0 ? 1 : 2) / need.rate;
 }
 
-// Layers in a group, given the layers of each need. The smallest number wastes least. If the largest number
-// is about the same, one group of each need is best. Compressed entries are small and kept to the end:
-// those of all layers form one group, and the other groups may be as large.
+// Size of a group. layers_by_need: the layers with each need. The smallest number of layers with one need
+// wastes least. If the largest number is nearly equal, it is used, so that each need has one group.
+// Compressed entries are small and are kept until the sequence ends, so the entries of all layers form one
+// group.
 int group_size(const LayersByNeed& layers_by_need) {
   double entries = 0;
   for (const auto& [need, layers] : layers_by_need)
@@ -38,16 +39,16 @@ int group_size(const LayersByNeed& layers_by_need) {
   return static_cast<int>(most * 4 < least * 5 ? most : least);
 }
 
-// The layer whose keys and values layer `layer` reads; -1: it has its own, or none.
+// Layer whose keys and values layer `layer` reads; -1: its own, or none.
 int source_of(const ModelSpec& spec, std::size_t layer) {
   const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
   return attention != nullptr ? attention->source : -1;
 }
 
-// Layout for all layers.
+// Layout of the whole network.
 CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
-  bool one_plane = options.one_plane;  // but where one is read again by a later layer
+  bool one_plane = options.one_plane;  // false if a later layer reads this one's cache again
   for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
   LayersByNeed layers_by_need;
   CacheLayout layout{
@@ -98,8 +99,8 @@ KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options) {
           need.rate};
 }
 
-// A stage has the groups of the whole network, whose block tables are the same for all, and planes for its own
-// layers alone.
+// A stage has the groups of the whole network, because block tables are the same on all stages, but planes
+// only for its layers.
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   if (spec.stage.count == 1) return whole_layout(spec, options);
   ModelSpec whole_spec = spec;

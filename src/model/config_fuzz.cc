@@ -1,4 +1,4 @@
-// Any text is a network or an error; a network can be laid out and counted.
+// Fuzzer: any text must give a network or an error. Layout and cost of the network are computed, too.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// The committed checkpoints of every family (the fuzzer runs in the project's folder).
+// The config.json of all committed checkpoints. The fuzzer runs in the project's root.
 std::vector<std::string> committed_configs() {
   std::vector<std::string> texts;
   for (const auto& folder : std::filesystem::directory_iterator("tests/data/models")) {

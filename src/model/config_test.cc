@@ -25,7 +25,7 @@ Result<ModelSpec> spec_of(std::string_view text) {
   return describe(config);
 }
 
-// kLlama with `"field":...` replaced or added.
+// kLlama in which `"field":...` is replaced or added.
 std::string with(std::string_view field, std::string_view value) {
   std::string text(kLlama);
   const std::string key = fmt::format("\"{}\":", field);
@@ -59,7 +59,7 @@ TEST(Config, TextConfigIsLookedUpFirst) {
   EXPECT_EQ(spec->vocab, 100);
 }
 
-// Like the files of LLaVA, SmolVLM and Kimi K2.5.
+// As in the files of LLaVA, SmolVLM and Kimi K2.5.
 TEST(Config, TheArchitectureIsThatOfTheWholeFile) {
   const std::string text = with("architectures", R"(["VLlama3ForCausalLM"])");
   const auto spec = spec_of(fmt::format(R"({{"architectures":["MistralForCausalLM"],"text_config":{}}})", text));
@@ -268,7 +268,7 @@ TEST(Config, OverridesStandAboveTheText) {
   EXPECT_EQ(config.text("new").value(), "x");
 }
 
-// Else the base would be the default's.
+// Otherwise the base would be the default.
 TEST(Config, AnOverrideOfRopeScalingKeepsTheBaseOfRopeParameters) {
   const auto overrides = boost::json::parse(R"({"rope_scaling": {"rope_type": "linear", "factor": 2}})").as_object();
   const Config config =

@@ -1,4 +1,4 @@
-// The forward pass: one for all families, written over the operators of kernels/ops.h.
+// The forward pass of all model families, written with the operators of kernels/ops.h.
 #pragma once
 
 #include <span>
@@ -15,63 +15,64 @@
 
 namespace octavo {
 
-// Holds the workspaces, all allocated here; a step allocates nothing. Refers to model, layout and backend,
-// which must outlive it.
+// Allocates all workspaces in make(), so that a step allocates nothing. Model, layout and backend must
+// outlive it.
 class Decoder {
  public:
-  // group: the ranks that hold the other parts of the model. The group outlives the decoder and reports
-  // failures. Ranks run the same steps.
+  // group: the ranks with the other parts of the model. All ranks run the same steps. The group must outlive
+  // the decoder; it reports failures.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
-  // Runs the layers of this stage; `cache` is parallel to CacheLayout::layers. A stage after the first
-  // starts from the contents of handed_on(). Leaves the final residual for heads on the device. A recorded
-  // replay of the enqueued work does the same.
+  // Runs the layers of this stage. cache: parallel to CacheLayout::layers. A stage after the first starts
+  // from the contents of handed_on(). The final residual stays on the device, for the heads. Replaying a
+  // recording of the enqueued work has the same effect.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
     begin(batch);
     run_layers(batch, cache, 0, model_.network.layers.size());
   }
-  // The same in parts: first the phases before the layers, then layers [first, end), from 0 to the last.
-  // The data of the batch must not move until then.
+  // The forward pass in parts: first the phases before the layers, then layers [first, end), from 0 to the
+  // last. The batch's data must stay at its address until then.
   void begin(const ForwardBatch& batch);
   void run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                   std::size_t end);
-  // The same for a layer of an image encoder, for some rows at a time and in order. The rows are those of
-  // whole squares of patches. Plans cover only the sequences of these rows. If rows attend to later rows,
-  // store_rows() of all rows comes first.
+  // Runs a layer of an image encoder for some rows at a time, in order. The rows are whole squares of
+  // patches, and plans cover only the sequences of these rows. If rows attend to later rows, call
+  // store_rows() for all rows first.
   void store_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
                   StepRows part);
   void run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part);
 
-  // Shares the experts with other engines; before the first step. The exchange outlives the decoder.
+  // Shares experts with other engines. Call it before the first step; the exchange must outlive the decoder.
   void share_experts(ExpertExchange& exchange) { experts_ = &exchange; }
-  // In place of forward(), when other engines have tokens and this one has none.
+  // Replaces forward() if this engine has no tokens but other engines do.
   void assist();
 
-  // For a network that proposes for another (InputSpecs::hidden), before each forward(). Token i gets row
-  // rows[i] of the last forward() of `from`, which is the other network's decoder or this one. rows: i32
-  // [n]
+  // For a drafter (InputSpecs::hidden), before each forward(): token i reads row rows[i] of the last
+  // forward() of `from`, which is the target network's decoder or this one. rows: i32 [n]
   void read_hidden(const Decoder& from, const View& rows);
 
-  // f32 [tokens, dim]: of a step of this number of tokens.
+  // The residual of a step with this number of tokens, f32 [tokens, dim].
   View residual(std::int64_t tokens) const { return residual_.all().rows(0, tokens); }
-  // Rows between stages: the residual or, f32 [tokens, streams * dim], all residuals.
+  // Rows between stages: the residual or, if there are several, all residual streams, f32 [tokens, streams *
+  // dim].
   View handed_on(std::int64_t tokens) const {
     return model_.network.residual->handed_on(workspaces_.slots()).rows(0, tokens);
   }
 
-  // The heads read the rows of the last forward(). logits() is LogitsHead::run().
+  // Heads read the rows of the last forward(). See LogitsHead::run().
   void logits(const View& rows, const View& out, const StepAdapters* adapters = nullptr) {
     model_.network.logits->run(step(), rows, out, adapters);
   }
-  // PoolHeads: call norm_rows() once, then pool() with at most limits.max_logit_rows rows in `out`.
+  // Pooling (PoolHeads): call norm_rows() once, then pool() for at most limits.max_logit_rows rows at a time.
   void norm_rows() { model_.network.pool->norm(step()); }
   void pool(const View& starts, std::size_t head, const View& out) {
     model_.network.pool->run(step(), head, starts, out);
   }
-  // The rows after the final norm: act [n, dim], valid until the next step.
+  // The rows after the final norm, act [n, dim]; valid until the next step.
   View rows() { return normed_rows(step(), model_.network.ends->final_norm); }
-  // ProjectHead for the squares from `first` on, in order, and for given rows, at most one step's number.
+  // Projects rows (ProjectHead): either those of the squares from `first` on, in order, or the given rows, at
+  // most one step's number.
   void project(std::int64_t first, const View& out, const View& starts);
   void project_rows(const View& x, const View& out) { model_.network.project->run_rows(step(), x, out); }
 
@@ -93,10 +94,10 @@ class Decoder {
   RowKeeper keeper_;
   Workspaces workspaces_;
   ResidualSum residual_;
-  std::int64_t tokens_ = 0;  // tokens of the last step
+  std::int64_t tokens_ = 0;  // number of tokens in the last step
 };
 
-// Limits that the attention plan of a group must have room for.
+// Limits for the attention plan of a group.
 AttentionLimits attention_limits(const Model& model, const LayerGroup& group, int max_tokens,
                                  int max_sequences);
 

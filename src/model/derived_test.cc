@@ -1,4 +1,4 @@
-// Values derived from a spec: cache layout, rotary tables, parameter names, costs.
+// Tests values derived from a spec: cache layout, rotary tables, parameter names, costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ ModelSpec with_windows(const std::vector<int>& windows) {
   return spec;
 }
 
-// Layers of one group have one window and different planes.
+// Checks that the layers of each group have one window and different planes.
 void expect_sound(const ModelSpec& spec, const CacheLayout& layout, bool window_groups) {
   ASSERT_EQ(layout.layers.size(), spec.layers.size());
   std::set<std::pair<int, int>> places;
@@ -58,9 +58,10 @@ TEST(CacheLayout, GroupsHaveEqualNumbersOfLayers) {
   check({0, 0, 0}, 1, 3);
   check({8, 8, 8}, 1, 3);
   check({8, 0, 8, 0}, 2, 2);                          // Gemma 2
-  check({8, 8, 8, 8, 8, 0, 8, 8, 8, 8, 8, 0}, 6, 2);  // Gemma 3: five to one
-  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);           // 5 and 4: 5 is not within a quarter of 4
-  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);     // 6 and 5: one group of each, one plane wasted
+  check({8, 8, 8, 8, 8, 0, 8, 8, 8, 8, 8, 0}, 6, 2);  // Gemma 3: five layers with a window, then one without
+  check({8, 8, 8, 8, 8, 0, 0, 0, 0}, 3, 4);           // 5 and 4 layers: 5 exceeds 4 by a quarter or more
+  check({8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0}, 2, 6);     // 6 and 5 layers: a group for each, with one wasted
+                                                      // plane
 }
 
 TEST(CacheLayout, LayersOfABlockDoNotOverlap) {
@@ -130,8 +131,8 @@ TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
   EXPECT_FLOAT_EQ(rope_frequencies(rope, 65)[0], 0.5F);
 }
 
-// A stretch by 8 of heads of 64 with theta 20,000 has theta 160,000, and each frequency is 8^(1/32) lower
-// (GTE).
+// GTE: heads of 64, theta 20,000, scaled by 8. Then theta is 160,000, and each frequency is 8^(1/32) times
+// lower.
 TEST(Rope, NtkStretchesTheta) {
   RopeSpec rope{.rotary_dim = 64, .theta = 20'000};
   rope.scaling = {.kind = RopeScalingKind::ntk, .factor = 8};
@@ -150,7 +151,7 @@ TEST(Rope, AxesMayTakeTurnsWithFrequencies) {
 TEST(Costs, CountParametersAndWork) {
   ModelSpec spec = with_windows({0, 8});
   spec.logits.tied = true;
-  // qkv 128 x 64, out 64 x 64, up 192 x 64, down 64 x 96: twice; embedding 100 x 64.
+  // Two layers with qkv 128 x 64, out 64 x 64, up 192 x 64, down 64 x 96; embedding 100 x 64.
   const std::int64_t layers = 2 * (128 * 64 + 64 * 64 + 192 * 64 + 64 * 96);
   EXPECT_EQ(count_parameters(spec).total, layers + 6400);
   EXPECT_EQ(count_parameters(spec).active, layers + 6400);
@@ -164,8 +165,8 @@ TEST(Costs, CountParametersAndWork) {
   EXPECT_DOUBLE_EQ(three.operations, 2.0 * static_cast<double>(3 * layers + 6400) + 4 * 64 * (6 + 6));
 }
 
-// Draft heads have slots for the rows they read, for embedding and row side by side, and for numbers of
-// rows. The target model has slots for the residual before each layer that draft heads read.
+// A drafter has slots for the rows that it reads, for embedding and row concatenated, and for row indices.
+// The target has slots for the residual before each layer that the drafter reads.
 TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
   ModelSpec spec = with_windows({0});
   constexpr std::int64_t kTokens = 64, kDim = 64;

@@ -37,7 +37,7 @@ Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint
   return model;
 }
 
-// The network that a layer of multi-token prediction is.
+// The network of a multi-token prediction layer.
 Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   if (!other.predictor)
     return field_failure(kField, ErrorCode::unsupported, "{} has no layer of multi-token prediction",
@@ -61,12 +61,12 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
     names->only_layer = predictor.layer;
     names->hidden = predictor.names;
     names->final_norm = predictor.final_norm;
-    names->ignorable = {"*"};  // the other's
+    names->ignorable = {"*"};  // tensors of the target
   }
   return spec;
 }
 
-// The layers of an EAGLE head: Llama's, with the fields that depend on its tensors.
+// The layers of an EAGLE head: Llama's; some fields depend on the head's tensors.
 Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoint, const Model& other, int most) {
   Config complete = config;
   complete.set_defaults(field_defaults("LlamaForCausalLM"));
@@ -98,7 +98,7 @@ Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoin
   return spec;
 }
 
-// Which of the other's tokens the head's are: d2t holds the difference.
+// The target's token id for each of the head's ids. The tensor d2t contains the differences.
 Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int draft_vocab, int vocab) {
   std::vector<std::int32_t> tokens;
   const StoredTensor* d2t = checkpoint.find("d2t");
@@ -121,7 +121,7 @@ Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int 
   return tokens;
 }
 
-// Which of the other's layers an EAGLE-3 head reads.
+// The target's layers that an EAGLE-3 head reads.
 Result<std::vector<int>> read_layers(const Config& config, int layers) {
   constexpr std::string_view kLayers = "eagle_aux_hidden_state_layer_ids";
   TRY(const std::optional<Config> nested, config.object("eagle_config"));

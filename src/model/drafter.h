@@ -1,4 +1,4 @@
-// Networks that propose what another will say, from rows of the other's residual (ModelSpec::hidden).
+// Drafters: networks that propose tokens for a target network, from rows of its residual (ModelSpec::hidden).
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,34 @@ namespace octavo {
 
 struct Drafter {
   std::unique_ptr<Model> model;
-  std::vector<std::int32_t> tokens = {};  // token of each row of its logits; empty: token i is row i
+  std::vector<std::int32_t> tokens = {};  // token id of each row of the drafter's logits; empty: row i is
+                                          // token i
 };
 
-// `other`, and the network in it, must outlive what these load. Errors of all: those of Model::load; numbers
-// that do not fit the other's.
+// `other` is the target; its network must outlive the drafter. Errors of all functions: those of Model::load;
+// dimensions that do not fit the target's.
 
-// The first layer of multi-token prediction that a checkpoint of the other model has. Error (unsupported):
+// Loads the first multi-token prediction layer of a checkpoint of the target. Error (unsupported): the
+// architecture, or config.json, has no such layer.
 // the architecture has none, or config.json says so.
 Result<Drafter> load_predictor(const std::string& path, const Model& other, Backend& backend,
                                const LoadOptions& options);
 
-// EAGLE's head for Llama-like layers: a folder with tensors as the authors call them.
+// Loads an EAGLE head for Llama-like layers: a folder whose tensors have the authors' names.
 Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend& backend,
                            const LoadOptions& options);
 
-// EAGLE-3's: the same, or as Speculators writes it. The drafter's vocabulary may be a part of the other's.
+// Loads an EAGLE-3 head in the authors' format or in Speculators'. Its vocabulary may be a part of the
+// target's.
 Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend& backend,
                             const LoadOptions& options);
 
-// For all that propose beside `other`: load_weights() in the other's format, so that each can use the other's
+// For all drafters of `other`: load_weights() in the target's format, so that a drafter can use the target's
 // matrices.
 Result<> load_beside(const Model& other, const Checkpoint& checkpoint, Backend& backend, LoadOptions options,
                      ParameterList parameters, Model& model);
 
-// The numbers of a vector I64. Error (corrupt): it is none.
+// The numbers of an I64 vector. Error (corrupt): the tensor is not an I64 vector.
 Result<std::vector<std::int64_t>> integers_of(const StoredTensor& tensor);
 
 }  // namespace octavo

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Number of slots per expert.
+// Number of slots for each expert.
 std::vector<int> count_places(std::span<const double> loads, std::size_t places, int ranks) {
   std::vector<int> counts(loads.size(), 1);
   const auto share = [&](std::size_t e) { return loads[e] / counts[e]; };

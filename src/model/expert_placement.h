@@ -1,5 +1,5 @@
-// Placement of whole experts on ranks: a list of slots, rank by rank, each of which holds one expert. A
-// heavy expert may have several slots, which share its tokens.
+// Placement of whole experts on ranks: a list of slots in rank order, each of which holds one expert. A busy
+// expert may have several slots, which share its tokens.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 
 namespace octavo {
 
-using ExpertPlacement = std::vector<std::int32_t>;  // the expert of each slot
+using ExpertPlacement = std::vector<std::int32_t>;  // expert of each slot
 
-// The first slot of a rank; for rank `ranks`: the number of slots.
+// First slot of a rank; for rank == ranks, the number of slots.
 constexpr std::int64_t first_place(std::int64_t places, int ranks, int rank) { return places * rank / ranks; }
 
-// Each expert once in order, then the first `redundant` ones again; redundant <= experts * (ranks - 1).
+// Each expert once in order, then the first `redundant` experts again; redundant <= experts * (ranks - 1).
 ExpertPlacement first_placement(int experts, int redundant);
 
-// Returns a placement that spreads the experts' `loads` evenly over ranks, after DeepSeek's EPLB (2025).
-// First, each further slot goes to the expert with the greatest load per slot. Then the slots, heaviest
-// first, go to the rank with the least load so far that has room. Ranks without this expert are preferred.
-// No expert has more slots than there are ranks. An expert that stays on a rank keeps its slot in `now`.
-// The new placement has the size and the experts of `now`.
+// Returns a placement that spreads the experts' `loads` evenly over ranks, as DeepSeek's EPLB (2025) does.
+// First, each extra slot is given to the expert with the highest load per slot. Then the slots, heaviest
+// first, are given to the least loaded rank with free slots, if possible to one without this expert. An
+// expert has at most one slot per rank. An expert that stays on a rank keeps its slot in `now`. The result
+// has the size and the experts of `now`.
 ExpertPlacement balanced_placement(std::span<const double> loads, const ExpertPlacement& now, int ranks);
 
-// The load of each rank: an expert's load is divided evenly among its slots.
+// Load of each rank, if an expert's load is divided evenly among its slots.
 std::vector<double> rank_loads(std::span<const double> loads, const ExpertPlacement& placement, int ranks);
 
-// The mean of the ranks' loads by the greatest: 1 where all have as much to do, or nothing.
+// Mean of the ranks' loads divided by the maximum; 1: all loads are equal or 0.
 double balancedness(std::span<const double> rank_loads);
 
 }  // namespace octavo

@@ -18,14 +18,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = std::size_t{16} << 20;
-constexpr std::size_t kThreadsMax = 8;          // each reads some GB/s
-constexpr std::uintmax_t kBeginning = 1 << 20;  // files up to this size, and as much of larger ones
+constexpr std::size_t kThreadsMax = 8;          // each thread reads several GB/s
+constexpr std::uintmax_t kBeginning = 1 << 20;  // size of the part at the start of a file that is read
+                                                // completely
 constexpr std::uintmax_t kSample = 4 << 10;
 constexpr std::uintmax_t kSamples = 256;
 
 void add_text(Sha256& hash, const std::string& text) { hash.add(std::as_bytes(std::span(text))); }
 
-// The hashes of its pieces.
+// Adds the hashes of the file's pieces.
 Result<> add_whole(Sha256& hash, const fs::path& path) {
   TRY(const MappedFile file, MappedFile::open(path.string()));
   const std::span<const std::byte> bytes = file.bytes();
@@ -71,7 +72,7 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   return {};
 }
 
-// The index counts too: it selects one of two tensors with the same name.
+// The index counts as well: if a tensor is in several files, it selects one.
 bool is_of_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".bin" || path.string().ends_with(".index.json");
 }

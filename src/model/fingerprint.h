@@ -1,4 +1,4 @@
-// Which model it is, so that two processes know whether they have the same.
+// Fingerprints: hashes with which two processes check that they have the same model.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace octavo {
 
-// 32 hexadecimal digits: a hash of all bytes of config.json and the weight files of a directory, or of a
-// GGUF file. Copies of the same files have equal fingerprints. weights: a directory whose weight files
-// replace the model's, or a GGUF file; "": the model's. Errors: a file is missing or cannot be read.
+// Hash of all bytes of config.json and the weight files of a directory, or of a GGUF file; 32 hexadecimal
+// digits. Copies of the files have equal fingerprints. weights: a directory or a GGUF file whose weights
+// replace the model's; "": the model's. Errors: a file is missing or cannot be read.
 Result<std::string> model_fingerprint(const std::string& path, const std::string& weights = {});
 
-// The same of the files' sizes, their beginnings and samples all through them: at once, however large they
-// are. Two models that differ in few tensors may have the same one.
+// A faster hash: of the files' sizes, their beginnings and samples. Its time does not depend on the size.
+// Models that differ in only a few tensors may have equal hashes.
 Result<std::string> sampled_fingerprint(const std::string& path, const std::string& weights = {});
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// GGUF files of every architecture and of many formats against transformers, with the numbers that the files
-// hold: tests/data/gguf, made by tools/goldens/make_gguf_goldens.py.
+// Compares GGUF files of every architecture and of many formats with transformers, which uses the numbers of
+// the same files: tests/data/gguf, from tools/goldens/make_gguf_goldens.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST_P(GgufGolden, ReferenceComputesWithTheNumbersOfTheFile) {
   EXPECT_LE(difference, 5e-5F);
 }
 
-// The kernels multiply blocks by rows in 8 bits: the difference is that rounding's.
+// The kernels multiply blocks with rows in 8 bits; the tolerance is the error of this rounding.
 TEST_P(GgufGolden, CpuIsNearAndChunksDoNotMatter) {
   const Golden golden = golden::read(GetParam(), kRoot);
   for (const CpuIsa isa : kCpuIsas) {

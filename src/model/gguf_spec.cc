@@ -25,17 +25,17 @@ void adapt(LayerSpec& layer, const GgufLayers& layers) {
     mlp->up_bias = layers.have("ffn_up.bias");
     mlp->down_bias = layers.have("ffn_down.bias");
   }
-  // Files leave out the bias that Nomic's experts have together.
+  // GGUF files lack the bias that Nomic's experts share.
   if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->sum_bias = false;
   for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
   layer.last_offset.reset();
-  // Files of Qwen3-Next have b and a of a key head's value heads beside each other, those of Qwen3.5 have
-  // none of a key head's value heads beside each other.
+  // In files of Qwen3-Next, b and a of the value heads of one key head are neighbours; in files of Qwen3.5
+  // they are not.
   if (auto* net = std::get_if<DeltaNet>(&layer.mixer)) net->tiled = layers.have("ssm_beta.weight");
   layer.scales.stored = layer.scales.stored && layers.have("layer_output_scale.weight");
 }
 
-// A network that reads prompts with an encoder.
+// Adapts the spec of an encoder-decoder network.
 void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
   ModelSpec tower = *spec.media.tower;
   tower.names = gguf_half_names("enc.", gguf);
@@ -57,24 +57,24 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   for (LayerSpec& layer : spec.layers) adapt(layer, layers);
   spec.final_norm.weight_offset = 0;
   spec.logits.bias = gguf.find("output.bias") != nullptr;
-  spec.embedding.scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
+  spec.embedding.scale_rounds = false;  // llama.cpp does not round it
   for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
   spec.names = gguf_names(spec, gguf, layers);
-  // Layers that read the keys and values of others may have matrices for them.
+  // Layers that read other layers' keys and values may still have matrices for their own.
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
     if (const auto* attention = std::get_if<Attention>(&spec.layers[i].mixer);
         attention != nullptr && attention->source >= 0)
       for (const char* unused : {"attn_k", "attn_v", "attn_k_norm"})
         spec.names.ignorable.push_back(fmt::format("blk.{}.{}.weight", i, unused));
-  // The first layer of RWKV-7 does not mix its values with those of another layer.
+  // The first layer of RWKV-7 does not mix its values with another layer's.
   if (!spec.layers.empty() && std::holds_alternative<TimeMix>(spec.layers[0].mixer))
     for (const char* unused : {"v0", "v1", "v2"})
       spec.names.ignorable.push_back(fmt::format("blk.0.time_mix_{}.weight", unused));
   spec.other_names.reset();
-  spec.predictor.reset();  // under other names
+  spec.predictor.reset();  // its tensors have other names
 }
 
-// xIELU's numbers of a layer, or of all.
+// xIELU's numbers: one for all layers, or one for each.
 Result<std::vector<double>> xielu_numbers(const Gguf& gguf, const std::string& key, std::size_t layers) {
   std::vector<double> numbers;
   if (gguf.metadata.is_list(key)) {
@@ -90,7 +90,7 @@ Result<std::vector<double>> xielu_numbers(const Gguf& gguf, const std::string& k
   return field_failure(key, ErrorCode::corrupt, "{}: {}: one is not finite", gguf.metadata.what(), key);
 }
 
-// Apertus's are metadata, under keys without the architecture's name.
+// Apertus's slopes are metadata, in keys without the architecture's name.
 Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   const auto is_xielu = [](const LayerSpec& layer) {
     const auto* mlp = std::get_if<Mlp>(&layer.feed_forward);
@@ -101,7 +101,7 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   for (const auto& [key, constant] : kConstants) {
     TRY(const std::vector<double> stored, xielu_numbers(gguf, key, spec.layers.size()));
     for (const double one : stored)
-      if (std::abs(one / constant - 1) > 0.01)  // files have them in BF16
+      if (std::abs(one / constant - 1) > 0.01)  // files have them rounded to BF16
         return field_failure(key, ErrorCode::unsupported, "{}: {} has {}; only {} is supported",
                              gguf.metadata.what(), key, one, constant);
   }
@@ -112,9 +112,10 @@ Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
   return {};
 }
 
-// Checks that the file's router scores experts as the family does.
+// Checks that the file's scoring function of the router is the family's.
 Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
-  constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;  // another one: softmax over those chosen
+  constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;  // other values: softmax over the selected
+                                                                   // experts
   const std::string key = fmt::format("{}.expert_gating_func", architecture);
   TRY(const auto stored, gguf.metadata.number(key));
   for (const LayerSpec& layer : spec.layers) {
@@ -150,7 +151,7 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf) {
   adapt(spec, gguf, architecture->traits.interleaved);
   TRY(const auto predictors,
       gguf.metadata.count(fmt::format("{}.nextn_predict_layers", architecture->name), kGgufLayersMax));
-  for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // they come after the others
+  for (std::int64_t i = 0; i < predictors.value_or(0); ++i)  // they come after the other layers
     spec.names.ignorable.push_back(fmt::format("blk.{}.*", std::ssize(spec.layers) + i));
   return spec;
 }

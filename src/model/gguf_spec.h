@@ -7,9 +7,9 @@
 
 namespace octavo {
 
-// Turns the file's metadata into the fields that a family reads from config.json. Undoes the changes of the
-// conversion to GGUF: names of tensors, rows of queries and keys in the order of interleaved rotation,
-// Gemma's norms with 1 added. Errors: unsupported, naming architecture or key; invalid_argument, naming the
+// Converts the file's metadata to the fields that a family reads from config.json. Reverts the changes of the
+// conversion to GGUF: names of tensors, the order of rows of queries and keys for interleaved rotation, and 1
+// added to Gemma's norms. Errors: unsupported, with the architecture or the key; invalid_argument, with the
 // key and its limit.
 Result<ModelSpec> gguf_spec(const Gguf& gguf);
 

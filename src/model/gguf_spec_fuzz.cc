@@ -1,5 +1,5 @@
-// Any GGUF file describes a network or is an error, and so are its sampling parameters. The mutator writes
-// files that can be read, with some key or some tensor other than a llama's.
+// Fuzzer: any GGUF file must describe a network or give an error; the same for its sampling parameters. The
+// mutator writes valid files in which a key or a tensor differs from a llama's.
 #include <array>
 #include <cstring>
 #include <random>

@@ -1,4 +1,4 @@
-// Specs from metadata, and errors for wrong or missing metadata.
+// Tests specs from metadata, and errors for wrong or missing metadata.
 #include "model/gguf_spec.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kF32 = 0;
 
 class GgufSpec : public testing::Test {
  protected:
-  // A llama's metadata, without the keys that the test leaves out.
+  // Metadata of a llama. without: a key to leave out.
   static GgufBuilder llama(std::string_view without = "") {
     GgufBuilder file;
     file.text("general.architecture", "llama");
@@ -129,7 +129,7 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   EXPECT_THAT(error(gemma), HasSubstr("rope_freqs.weight divides the angle of pair 1 by 8"));
 }
 
-// Apertus's activation has two numbers in each layer.
+// Apertus's activation has two numbers for each layer.
 TEST_F(GgufSpec, NumbersOfActivations) {
   const auto apertus = [](std::vector<float> alphas, float beta) {
     GgufBuilder file;
@@ -164,7 +164,7 @@ TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
               HasSubstr("llama.pooling_type is 5; supported are"));
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 4)),
               HasSubstr("llama.pooling_type is 4 (scores) and there is no cls.output.weight"));
-  // Models whose tokens see later tokens do not generate.
+  // Models with bidirectional attention do not generate text.
   EXPECT_THAT(error(llama().value("llama.attention.causal", GgufType::boolean, std::string(1, '\0'))),
               HasSubstr("set --runner pooling"));
 }
@@ -213,7 +213,7 @@ TEST_F(GgufSpec, ALlamaWithExpertsIsMixtral) {
   EXPECT_EQ(std::get<Mlp>(dense->layers[2].feed_forward).hidden, 128);
 }
 
-// Layers of multi-token prediction are counted among the blocks, and are not part of the network.
+// The file's number of blocks includes multi-token prediction layers, which are not part of the network.
 TEST_F(GgufSpec, LayersThatPredictAreLeftOut) {
   GgufBuilder file;
   file.text("general.architecture", "glm4moe");
@@ -302,7 +302,7 @@ TEST_F(GgufSpec, InfiniteScaleIsFound) {
   ASSERT_TRUE(gguf.has_value());
   const StoredTensor& down = *gguf->find("blk.1.ffn_down.weight");
   const auto place = static_cast<std::size_t>(down.bytes.data() - gguf->files[0].bytes().data());
-  bytes[place + 34 + 1] = '\x7c';  // the second block's scale
+  bytes[place + 34 + 1] = '\x7c';  // scale of the second block
   directory_.write("model.gguf", bytes);
   Backend backend = make_reference_backend();
   const auto model = Model::load(path_, backend);

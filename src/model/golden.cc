@@ -26,7 +26,6 @@ std::vector<T> values_of(std::span<const StoredTensor> tensors, std::string_view
   return values;
 }
 
-// A copy of these items on the device.
 template <class T>
 Buffer uploaded(Backend& backend, std::span<const T> items) {
   Buffer copy = backend.device->allocate(items.size_bytes()).value();
@@ -39,7 +38,7 @@ Buffer uploaded(Backend& backend, std::span<T> items) {
   return uploaded(backend, std::span<const T>(items));
 }
 
-// One sequence's cache and batches for it.
+// The cache of one sequence, and its batches.
 class Sequence {
  public:
   Sequence(const Model& model, const CacheLayout& layout, Backend& backend, std::int64_t length,
@@ -66,7 +65,7 @@ class Sequence {
           attention_limits(model, layout.groups[static_cast<std::size_t>(group)], chunk_max, 1);
       plans_.push_back(backend.ops.make_attention_plan(*backend.device, limits).value());
     }
-    if (layout.state_floats > 0) {  // NaN, too, and the second of two
+    if (layout.state_floats > 0) {  // starts as NaN; the sequence has the second of two slots
       const std::vector<std::uint8_t> states(static_cast<std::size_t>(2 * layout.state_bytes()), 0xff);
       state_memory_ = backend.device->allocate(states.size()).value();
       backend.device->upload(*backend.stream, state_memory_.view(DType::u8, {std::ssize(states)}),
@@ -80,7 +79,7 @@ class Sequence {
 
   std::span<const KvLayer> layers() const { return layers_; }
 
-  // The groups' batches for tokens [begin, end).
+  // Batches of the cache groups for the tokens [begin, end).
   std::span<const GroupBatch> batches(std::int32_t begin, std::int32_t end) {
     const std::int64_t size = layout_.block_size;
     for (std::size_t g = 0; g < batches_.size(); ++g) {
@@ -105,10 +104,9 @@ class Sequence {
     return batches_;
   }
 
-  // The batch's states for n tokens.
   StateBatch states(std::int32_t tokens) {
     if (layout_.state_floats == 0) return {};
-    const std::int32_t numbers[] = {1, 0, tokens};  // the slot; starts
+    const std::int32_t numbers[] = {1, 0, tokens};  // slot; starts
     state_numbers_ = uploaded(backend_, std::span<const std::int32_t>(numbers));
     const View all = state_numbers_.view(DType::i32, {3});
     return {.memory = state_memory_.view(DType::f32, {2, layout_.state_floats}),
@@ -131,7 +129,7 @@ class Sequence {
 
 const RankGroups kAlone;
 
-// A network that reads one text piece by piece.
+// Runs a network over one text, chunk by chunk.
 class Reader {
  public:
   static Result<std::unique_ptr<Reader>> make(const Model& model, Backend& backend, std::int64_t length,
@@ -150,7 +148,7 @@ class Reader {
 
   Decoder& decoder() { return *decoder_; }
 
-  // The text's tokens from position `begin` on.
+  // Runs the text's tokens from position `begin` on.
   void forward(std::span<const std::int32_t> ids, std::int32_t begin, const Adapter* adapter = nullptr) {
     adapter_ = adapter;
     const auto count = static_cast<std::int32_t>(ids.size());
@@ -178,14 +176,14 @@ class Reader {
     if (ranks_.to_stage_behind) ranks_.to_stage_behind->broadcast(rows_between);
   }
 
-  // Adds row rows[i] of the last output of `from` to token i of the next forward().
+  // Token i of the next forward() reads row rows[i] of the last output of `from`.
   void read_hidden(Reader& from, std::span<const std::int32_t> rows) {
     const Buffer device_rows = uploaded(backend_, rows);
     decoder_->read_hidden(from.decoder(), device_rows.view(DType::i32, {std::ssize(rows)}));
     backend_.stream->synchronize();
   }
 
-  // Logits of every token of the last forward(); empty on a rank that is not in the last stage.
+  // Appends the logits of every token of the last forward(); none on ranks outside of the last stage.
   void append_logits(std::vector<float>& to) {
     if (ranks_.to_stage_behind) return;
     const auto count = std::ssize(rows_);
@@ -205,7 +203,7 @@ class Reader {
   Reader(const Model& model, Backend& backend, const CacheOptions& options, const RankGroups& ranks)
       : model_(model), backend_(backend), ranks_(ranks), layout_(cache_layout(model.spec, options)) {}
 
-  // Adapters of all rows. The arguments must outlive the result.
+  // Adapters for all rows. The arguments must outlive the result.
   StepAdapters step_adapters(std::span<const std::int32_t> starts, const Buffer& device_starts,
                              const Buffer& device_rows) const {
     return {.adapters = {&adapter_, 1},
@@ -221,7 +219,7 @@ class Reader {
   std::optional<Decoder> decoder_;
   std::optional<Sequence> sequence_;
   Buffer logits_;
-  std::vector<std::int32_t> rows_;    // rows of the last forward(): 0, 1 ..
+  std::vector<std::int32_t> rows_;    // row indices of the last forward(): 0, 1 ..
   const Adapter* adapter_ = nullptr;  // adapter of the last forward()
 };
 
@@ -286,11 +284,12 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   DrafterLogits out;
   std::vector<std::int32_t> rows(static_cast<std::size_t>(chunk));
   std::iota(rows.begin(), rows.end(), 0);
-  std::int32_t last = 0;  // tokens of the last chunk
+  std::int32_t last = 0;  // number of tokens in the last chunk
   for (std::int32_t begin = 0; begin < length; begin += chunk) {
     const auto piece = ids.subspan(static_cast<std::size_t>(begin));
     reader->forward(piece.first(std::min(piece.size(), rows.size())), begin);
-    const std::size_t known = std::min(piece.size() - 1, rows.size());  // tokens after those
+    const std::size_t known = std::min(piece.size() - 1, rows.size());  // number of tokens after these whose
+                                                                        // logits are known
     if (known == 0) break;
     head->read_hidden(*reader, std::span(rows).first(known));
     head->forward(piece.subspan(1, known), begin);

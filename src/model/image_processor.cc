@@ -16,7 +16,7 @@ namespace octavo {
 namespace {
 
 constexpr Config::Range kEdge{1, 1 << 16};
-constexpr std::int64_t kPixelsMax = 1 << 26;  // of an image when it is resized
+constexpr std::int64_t kPixelsMax = 1 << 26;  // maximum number of pixels of a resized image
 
 Result<int> longest_edge(const Config& config, std::string_view field, int fallback) {
   TRY(const std::optional<Config> size, config.object(field));
@@ -33,7 +33,7 @@ Result<> read_tiles(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// size: {"height", "width"}, which must be equal.
+// Reads `size`: {"height", "width"}, which must be equal.
 Result<int> square_size(const Config& config, int absent) {
   TRY(const std::optional<Config> size, config.object("size"));
   if (!size) return absent;
@@ -42,7 +42,7 @@ Result<int> square_size(const Config& config, int absent) {
   return height;
 }
 
-// InternVL's processor cuts images for any value of crop_to_patches.
+// The value of crop_to_patches is ignored: InternVL's processor always cuts images into tiles.
 Result<> read_ratio_tiles(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kTiles{1, 64};
   media::RatioTileRule rule;
@@ -66,7 +66,7 @@ Result<> read_stretched(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// size: {"shortest_edge"}; the middle that is cut out must be as large both ways.
+// Reads `size`: {"shortest_edge"}. The centre crop must be a square of this side.
 Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
   media::SquareRule rule{.size = 224, .crop = true};
   TRY(const std::optional<Config> size, config.object("size"));
@@ -80,8 +80,8 @@ Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// size: {"shortest_edge"} or {"height", "width"}; crop_size, where it is there, is as large. The grids are
-// sizes [height, width] in pixels.
+// Reads `size`: {"shortest_edge"} or {"height", "width"}; crop_size, if it exists, must be equal. The grids
+// are sizes [height, width] in pixels.
 Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, int absent_size,
                            std::span<const media::PinnedTileRule::Grid> absent) {
   constexpr std::int64_t kTilesMax = 256;
@@ -111,7 +111,7 @@ Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, in
   return {};
 }
 
-// "anyres_max_9", of the processor: the tokens of more tiles are made fewer.
+// "anyres_max_9" of the processor: if there are more than 9 tiles, their tokens are interpolated.
 Result<int> read_tiles_most(const Config& config) {
   constexpr std::string_view kBegin = "anyres_max_";
   TRY(const std::string ratio, config.text("vision_aspect_ratio", "anyres_max_9"));
@@ -178,7 +178,7 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// The patches of a side that become one token: pooling_kernel_size.
+// pooling_kernel_size: number of patches per side of the square that becomes one token.
 Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
   TRY(const int pooled, config.integer("pooling_kernel_size", {1, 64}, 3));
@@ -189,7 +189,8 @@ Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// patch_size: a number, or {"height", "width"}, which must be equal. spatial_merge_size is the processor's.
+// patch_size: a number, or {"height", "width"}, which must be equal. spatial_merge_size comes from the
+// processor.
 Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kPatch{1, 1024};
   media::LongestEdgeRule rule;
@@ -207,15 +208,15 @@ Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// transformers' processors, each with its defaults of absent fields.
+// The processors of transformers, each with its defaults of missing fields.
 struct Kind {
-  std::string_view name;  // beginning of the class name
+  std::string_view name;  // first part of the class name
   Result<> (*read)(const Config& config, media::ProcessorConfig& out);
   media::ProcessorConfig absent;
-  std::vector<std::string_view> overrides;  // fields of mm_processor_kwargs
-  // false: do_normalize must be false, and the model says what a channel's value counts as.
+  std::vector<std::string_view> overrides;  // fields that mm_processor_kwargs may override
+  // false: do_normalize must be false, because the model defines how channel values are scaled.
   bool normalises = true;
-  bool videos = false;  // there is a processor of videos, too
+  bool videos = false;  // the model has a video processor, too
 };
 
 using media::Filter;
@@ -313,7 +314,7 @@ Result<> check_overrides(const Kind& kind, const boost::json::object& overrides)
 
 Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   if (!config.has("resample")) return fallback;
-  TRY(const int number, config.integer("resample", {0, 5}));  // as Pillow numbers them
+  TRY(const int number, config.integer("resample", {0, 5}));  // numbered as in Pillow
   switch (number) {
     case 1:
       return media::Filter::lanczos;
@@ -328,7 +329,6 @@ Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   }
 }
 
-// Applies mm_processor_kwargs for the frames of videos.
 Result<> set_video_sampling(const Config& config, const boost::json::object& overrides, media::VideoRule& video) {
   const bool fps = overrides.contains("fps"), frames = overrides.contains("num_frames");
   if (fps && frames) return invalid("mm_processor_kwargs", "fps and num_frames exclude each other");

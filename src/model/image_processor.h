@@ -10,9 +10,9 @@
 namespace octavo {
 
 // Reads preprocessor_config.json of a model's directory or, as transformers 5 writes it, the image_processor
-// of processor_config.json; `overrides` (vLLM's mm_processor_kwargs) may give some fields other values.
-// Errors: neither file is there, a kind of processor that is not supported, a field that cannot be changed, a
-// value out of range.
+// of processor_config.json. overrides: other values for some fields (vLLM's mm_processor_kwargs). Errors:
+// neither file exists; an unsupported type of processor; a field that cannot be overridden; a value out of
+// range.
 Result<media::ProcessorConfig> read_image_processor(const std::string& directory,
                                                     const boost::json::object& overrides = {});
 

@@ -1,4 +1,4 @@
-// Cost of a network, and the text of `octavo model inspect`.
+// Cost of a network, and the output of `octavo model inspect`.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 namespace octavo {
 
 struct ParameterCount {
-  std::int64_t total = 0;   // a tied matrix counts once
-  std::int64_t active = 0;  // parameters in matrices that a token uses: no embeddings, norms, biases
+  std::int64_t total = 0;   // number of all parameters; a tied matrix counts once
+  std::int64_t active = 0;  // number of matrix parameters that a token uses; without embeddings, norms,
+                            // biases
 };
 ParameterCount count_parameters(const ModelSpec& spec);
 
-// Minimum traffic and work of one forward pass of one sequence: `tokens` new tokens, `context` in all. Reads
-// every matrix and every visible cached key and value once; a multiplication and an addition are two
-// operations; computes logits only for the last token.
+// Minimum traffic and work of a forward pass of one sequence: `tokens` new tokens, `context` tokens in total.
+// Every matrix, and every visible cached key and value, is read once. A multiply-add counts as two
+// operations. Logits are computed only for the last token.
 struct PassCost {
   double bytes = 0;
   double operations = 0;

@@ -9,15 +9,15 @@
 namespace octavo {
 namespace {
 
-// A part of a matrix, and its numbers where they are not the checkpoint's own.
+// A part of a matrix. If its data are not the checkpoint's, it owns them.
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
-  std::vector<std::byte> cut = {};  // columns of a rank, or rows in another order
+  std::vector<std::byte> cut = {};  // a rank's columns, or reordered rows
   QuantizedMatrix quantized = {};
 };
 
-// A quantised part becomes plain.
+// Converts a quantised part to a plain one.
 void dequantize_part(LoadedPart& loaded, DType type, ThreadPool& pool) {
   const std::int64_t rows = loaded.part.rows(), cols = loaded.part.cols();
   loaded.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(type));
@@ -39,13 +39,13 @@ void transpose(View& matrix) {
   std::swap(matrix.stride[0], matrix.stride[1]);
 }
 
-// Whether the kernels multiply a matrix of codes directly.
+// Whether the kernels can multiply this matrix of codes directly.
 bool is_multiplied(const MatrixPart& part) {
   const std::int64_t groups = part.scales.size(1);
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
 }
 
-// A plain matrix in another format, its rows multiplied by the numbers of a vector.
+// Converts a plain matrix to another format and multiplies each row by an element of `scale`.
 StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType type,
                     std::vector<std::byte>& memory, ThreadPool& pool) {
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
@@ -61,7 +61,7 @@ StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType
   return out;
 }
 
-// Each row [channels, n] of a plain matrix as [n, channels].
+// Transposes each row [channels, n] of a plain matrix to [n, channels].
 Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
                               std::vector<std::byte>& memory) {
   if (!tensor.plain())
@@ -81,7 +81,7 @@ Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
   return out;
 }
 
-// A plain part in the requested format.
+// Converts a plain part to the requested format.
 Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const MatrixFormats& formats,
                              ThreadPool& pool) {
   if (formats.quantization == Encoding::plain) return loaded;
@@ -110,7 +110,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
       const std::int64_t groups = std::ssize(scales) / stored.shape[0];
       for (std::int64_t i = 0; scale != nullptr && i < std::ssize(scales); ++i)
         scales[static_cast<std::size_t>(i)] *= number_at(*scale, i / groups);
-      loaded.part = loaded.quantized.part;  // the codes stay where they are when their vector moves
+      loaded.part = loaded.quantized.part;  // moving the vector does not move the codes
       if (is_multiplied(loaded.part)) return loaded;
       dequantize_part(loaded, formats.plain, pool);
       return quantized(std::move(loaded), stored.name, formats, pool);
@@ -119,7 +119,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
     loaded.part = matrix_of(stored);
     return loaded;
   }
-  // With activations in single precision, products are not rounded to the checkpoint's format.
+  // If activations are f32, products with `scale` are not rounded to the checkpoint's format.
   const StoredTensor tensor = scale != nullptr
                                   ? scaled(stored, *scale, formats.activation, loaded.memory, pool)
                                   : in_format(stored, formats.plain, loaded.memory, pool);
@@ -129,7 +129,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
-// Rows of zeros, in the format of the other rows.
+// A part with rows of zeros, in the format of the other rows.
 Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixFormats& formats, ThreadPool& pool) {
   LoadedPart made;
   made.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(formats.plain));
@@ -137,7 +137,7 @@ Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixForma
   return quantized(std::move(made), "", formats, pool);
 }
 
-// Extends each run of `stored` columns of a plain part with zeros to `count` columns.
+// Pads each group of `stored` columns of a plain part with zeros to `count` columns.
 void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, ThreadPool& pool) {
   const View from = loaded.part.values;
   const auto element = static_cast<std::int64_t>(size_of(from.dtype));
@@ -153,7 +153,7 @@ void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, Thr
   loaded.part = {.values = View::of(loaded.memory.data(), from.dtype, {rows, runs * count})};
 }
 
-// Whether columns [begin, begin + count) are whole blocks and groups of it.
+// Whether the columns [begin, begin + count) consist of whole blocks and groups of the part.
 bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const bool plain = part.encoding == Encoding::plain;
   const std::int64_t block = plain ? 1 : block_shape(part.encoding).elements;
@@ -163,20 +163,20 @@ bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count)
 
 MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const auto of = [&](const View& view) {
-    if (!view || view.size(1) == 1) return view;  // a scale for all of them
+    if (!view || view.size(1) == 1) return view;  // one scale for all columns
     return view.columns(begin * view.size(1) / part.cols(), count * view.size(1) / part.cols());
   };
   return {part.encoding, of(part.values), of(part.scales), of(part.zeros)};
 }
 
-// Whether a rank's part of a matrix is contiguous rows and columns of its tensors in the checkpoint.
+// Whether a rank's part of a matrix is contiguous in the checkpoint's tensors.
 bool stands_together(const MatrixParameter& parameter) {
   return !parameter.transposed && !parameter.scale &&
          std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
 }
 
-// A rank's part of plain tensors: of each range of `order` its rows and columns, and no other bytes of the
-// checkpoint.
+// Loads a rank's part of plain tensors: rows and columns of each range of `order`. Reads no other bytes of
+// the checkpoint.
 Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors,
                                            const MatrixParameter& parameter, const MatrixFormats& formats,
                                            ThreadPool& pool) {
@@ -198,7 +198,7 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   return loaded;
 }
 
-// `gap` is rows of zeros, which are enough for the longest range of zeros in `order`.
+// gap: rows of zeros, at least the number in the longest range of zeros in `order`.
 std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order,
                                  const LoadedPart& gap) {
   std::vector<MatrixPart> parts;
@@ -216,7 +216,7 @@ std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<c
   return parts;
 }
 
-// The first row minus the second, of two parts with a row each.
+// The first row minus the second row; both parts have one row.
 MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vector<std::byte>& memory) {
   const auto cols = static_cast<std::size_t>(rows[0].cols());
   std::vector<float> first(cols), second(cols);
@@ -227,7 +227,7 @@ MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vect
   return {.values = View::of(memory.data(), type, {1, rows[0].cols()})};
 }
 
-// The tensors of a matrix, each as rows and columns.
+// The tensors of a matrix, each with two dimensions.
 std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixParameter& parameter) {
   std::vector<StoredTensor> tensors;
   for (const Slot& slot : parameter.parts) {
@@ -235,24 +235,23 @@ std::vector<StoredTensor> tensors_of(const Checkpoint& checkpoint, const MatrixP
     if (parameter.slices > 0) tensor.shape = {parameter.slices, tensor.shape[0] / parameter.slices, tensor.shape[1]};
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
     std::vector<std::int64_t>& shape = tensors.back().shape;
-    if (shape.size() > 2) {  // of a convolution whose pieces do not overlap; of a stack of matrices
+    if (shape.size() > 2) {  // a convolution whose windows do not overlap, or a stack of matrices
       std::int64_t rows = 1;
       for (const std::int64_t size : shape) rows *= size;
-      // The rows of both are as long as its own, but where a rank has some columns of a stack's.
+      // Both have rows of the parameter's length, except when a rank has some columns of a stack.
       const std::int64_t cols = parameter.sharded ? shape.back() : parameter.cols;
       shape = {rows / cols, cols};
     } else if (shape.size() == 1) {
-      shape.insert(shape.begin(), 1);  // a table of one row
+      shape.insert(shape.begin(), 1);  // a table with one row
     }
   }
   return tensors;
 }
 
-// Layout of a prepared matrix.
 struct MatrixLayout {
   MatrixFormats formats;
   bool all_plain;
-  bool widens;            // runs of columns are extended with zeros
+  bool widens;            // groups of columns are padded with zeros
   bool own_bytes;         // a rank reads only its part of the tensors
   std::int64_t gap_rows;  // length of the longest range of zero rows
 
@@ -267,7 +266,8 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
     if (range.begin < 0) gap_rows = std::max(gap_rows, range.count);
   if (!all_plain) {
     formats.plain = formats.activation;
-    if (gap_rows > 0 || widens) formats.quantization = Encoding::plain;  // zeros are plain: so is the rest
+    // zeros are plain, so the other rows must be, too
+    if (gap_rows > 0 || widens) formats.quantization = Encoding::plain;
   }
   return {.formats = formats,
           .all_plain = all_plain,
@@ -276,7 +276,6 @@ MatrixLayout matrix_layout_of(std::span<const StoredTensor> tensors, const Matri
           .gap_rows = gap_rows};
 }
 
-// All of one tensor.
 Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parameter,
                               const MatrixLayout& layout, const StoredTensor* scale, ThreadPool& pool) {
   std::vector<std::byte> turned;
@@ -299,7 +298,7 @@ Result<LoadedPart> load_whole(StoredTensor tensor, const MatrixParameter& parame
   return part;
 }
 
-// A product takes parts that are all quantised, or all plain.
+// Makes all parts quantised or all plain: a product does not support a mixture.
 void make_alike(std::span<LoadedPart> loaded, MatrixUse use, DType plain, ThreadPool& pool) {
   const auto is_plain = [](const LoadedPart& one) { return one.part.encoding == Encoding::plain; };
   if (use != MatrixUse::plain && std::ranges::none_of(loaded, is_plain)) return;

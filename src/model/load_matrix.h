@@ -1,4 +1,4 @@
-// One matrix from a checkpoint's tensors to a prepared weight.
+// Loads one matrix: from a checkpoint's tensors to a prepared weight.
 #pragma once
 
 #include "kernels/ops.h"
@@ -7,20 +7,22 @@
 namespace octavo {
 
 struct MatrixFormats {
-  DType plain = DType::f32;                 // plain matrices are converted to it
-  Encoding quantization = Encoding::plain;  // not plain: quantises plain matrices to it
+  DType plain = DType::f32;                 // plain matrices are converted to this format
+  Encoding quantization = Encoding::plain;  // plain matrices are quantised to this encoding; plain: they are
+                                            // not
   DType activation = DType::f32;
 };
 
-// Checks and prepares the matrix, then releases its pages. Quantised tensors keep their encodings, with two
-// exceptions: beside plain tensors in the same matrix, or if scales change within 32 columns, which no kernel
-// multiplies, they become plain, in the activations' format. `parameter` has been checked against the
-// checkpoint. Errors: corrupt, naming the tensor, if a number is not finite; errors of the backend.
+// Checks and prepares the matrix, then releases its pages of the file. Quantised tensors keep their
+// encodings, with two exceptions: if the same matrix has plain tensors, or if the scale changes within 32
+// columns (no kernel supports this), they become plain, in the activations' format. `parameter` has been
+// checked against the checkpoint. Errors: corrupt, with the tensor, if a number is not finite; errors of the
+// backend.
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
                               const MatrixFormats& formats, Backend& backend, ThreadPool& pool);
 
-// The format of the first plain matrix, those of the layers first; that of the norms when all are packed,
-// bf16 when all are in blocks.
+// Format of the first plain matrix; matrices of layers come first. If all matrices are packed, it is the
+// format of the norms; if all are in GGUF blocks, bf16.
 DType plain_format(Network& network, const Checkpoint& checkpoint);
 
 }  // namespace octavo

@@ -57,7 +57,7 @@ class Medusa final : public PlaceHeads {
   View x_, product_, delta_;  // act
 };
 
-// Names of the tensors in a checkpoint.
+// How the checkpoint names its tensors.
 struct Layout {
   std::string prefix;
   bool authors;
@@ -85,7 +85,7 @@ Result<Layout> layout_of(const Checkpoint& checkpoint) {
       "there are no Medusa heads: neither tensor blocks.0.layers.0.weight nor 0.0.linear.weight");
 }
 
-// The tokens of a smaller vocabulary, if the checkpoint has one.
+// Token ids of a smaller vocabulary, if the checkpoint has one.
 Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, int vocab) {
   std::vector<std::int32_t> tokens;
   const StoredTensor* map = checkpoint.find("token_map");
@@ -100,7 +100,8 @@ Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, i
   return tokens;
 }
 
-// Output matrix of a head. For a smaller vocabulary, selects the rows of its tokens if the matrix has all.
+// Output matrix of a head. With a smaller vocabulary, if the matrix has rows for all tokens, selects the rows
+// of this vocabulary.
 MatrixParameter output_matrix(const Namer& name, const Checkpoint& checkpoint, const std::string& tensor,
                               const ModelSpec& other, std::span<const std::int32_t> tokens) {
   const std::int64_t rows = tokens.empty() ? other.vocab : std::ssize(tokens);
@@ -135,7 +136,7 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
       const bool bias = checkpoint.find(block + ".bias") != nullptr;
       places.products.push_back(name.linear({block}, {other.spec.dim}, other.spec.dim, bias));
     }
-  // One for all may be called by the name of the first.
+  // A shared matrix may have the name of the first head's.
   std::vector<std::string> outputs;
   for (int place = 0; place < count; ++place)
     if (const std::string own = layout.output(place, blocks); has_matrix(checkpoint, own))

@@ -35,8 +35,7 @@ Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
   return *wanted;
 }
 
-// Tensors that do not fit may come from fields that config.json leaves out, so that defaults took their
-// place.
+// Adds to the error the fields that config.json lacks: if tensors do not fit, the reason may be a default.
 Error with_absent_fields(Error error, const std::string& path, const boost::json::object& overrides) {
   if (is_gguf(path)) return error;
   const auto config = Config::load(path, overrides);
@@ -50,7 +49,7 @@ Error with_absent_fields(Error error, const std::string& path, const boost::json
   return error;
 }
 
-// Loads the encoder of images or sound. The matrices are never quantised: they are few, and used once for an
+// Loads the encoder of images or sound. Its matrices are never quantised: they are small, and used once per
 // image.
 Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                     Model& model) {
@@ -61,7 +60,7 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   LoadOptions plain = options;
   plain.quantization = Encoding::plain;
   plain.progress = {};
-  plain.block_size = LoadOptions().block_size;  // its cache is its own
+  plain.block_size = LoadOptions().block_size;  // the encoder's cache is separate from the model's
   plain.cache_dtype = {};
   TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
   model.weight_bytes += tower->weight_bytes;
@@ -83,7 +82,7 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
   return {};
 }
 
-// The image processor must make what the encoder takes.
+// Checks that the image processor's output fits the encoder's input.
 Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input) {
   const auto* tiles = std::get_if<media::TileRule>(&config.rule);
   const auto* any = std::get_if<media::AnySizeRule>(&config.rule);
@@ -133,8 +132,8 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   return {};
 }
 
-// Layers with a window see no further on the other side either: where an image's tokens see each other, it
-// must fit.
+// Checks the windows. A window limits both directions, so an image whose tokens see each other must fit into
+// it.
 Result<> check_windows(const ModelSpec& spec) {
   const int tokens = spec.media.tower->image_tokens();
   for (const LayerSpec& layer : spec.layers)
@@ -146,13 +145,13 @@ Result<> check_windows(const ModelSpec& spec) {
   return {};
 }
 
-// Largest number of pixels of a video frame.
+// Maximum number of pixels in a video frame.
 std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
   if (!config.video) return 0;
   return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
 }
 
-// Conversion of pixels to numbers, from the files beside config.json.
+// Reads how pixels are scaled, from the files beside config.json.
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.media.tower;
@@ -171,7 +170,7 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   return spec.media.whole_images ? check_windows(spec) : Result<>();
 }
 
-// Reads the files of the image processor. If they are missing, the model reads text alone.
+// Reads the files of the image processor. If they are missing, the model supports only text.
 Result<> read_images(const std::string& path, ModelSpec& spec) {
   const Result<> read = read_pixel_format(path, spec);
   if (read || read.error().code != ErrorCode::not_found) return read;
@@ -181,7 +180,7 @@ Result<> read_images(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// The output of the checkpoint's feature extractor must fit the input of the encoder.
+// Checks that the output of the checkpoint's feature extractor fits the encoder's input.
 Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   TRY(const media::MelConfig config, read_sound_processor(path));
   if (config.mels != input.mels)
@@ -194,8 +193,8 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   return {};
 }
 
-// Reads the file of the feature extractor. If it is missing, a model with sound in its prompts reads text
-// alone.
+// Reads the file of the feature extractor. If it is missing, a model with sound in its prompts supports only
+// text.
 Result<> read_sound(const std::string& path, ModelSpec& spec) {
   const Result<> read = check_spectrogram(path, *spec.media.tower->inputs.sound);
   if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
@@ -204,7 +203,7 @@ Result<> read_sound(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// generation_config.json counts more than config.json.
+// Values in generation_config.json have priority over those in config.json.
 Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   TRY(const GenerationConfig file, load_generation_config(path));
   ModelSpec tower = *spec.media.tower;
@@ -221,7 +220,7 @@ Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
-// Checks that the tokens of images, videos and sound are in the vocabulary.
+// Checks that the placeholder tokens of images, videos and sound are in the vocabulary.
 Result<> check_media_token(const ModelSpec& spec) {
   if (!spec.media.tower) return {};
   if (spec.media.video_token >= spec.vocab)
@@ -257,7 +256,7 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   return {};
 }
 
-// A checkpoint with all tensors that the spec's network, or its encoder of images or sound, can load.
+// A checkpoint with random data for all tensors of the spec's network, and of its encoder of images or sound.
 Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& options, const ModelSpec& spec) {
   if (is_gguf(path)) return invalid("load_format", "dummy weights are for folders with a config.json, not for GGUF files");
   TRY(const Config config, Config::load(path, options.reading.overrides));
@@ -265,7 +264,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   if (packed.packing != Packing::none)
     return field_failure("load_format", ErrorCode::unsupported, "dummy weights are plain, config.json has those of {}",
                          name(packed.packing));
-  ModelSpec whole = spec;  // in the form of the files
+  ModelSpec whole = spec;  // with whole tensors, as in the checkpoint's files
   whole.shard = {};
   whole.stage = {};
   std::vector<Slot> slots = network_of(whole).parameters().slots();
@@ -274,7 +273,7 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   return dummy_checkpoint(slots);
 }
 
-// Adds the files of heads beside the network's files.
+// Adds files of heads, which are beside the network's files.
 Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Checkpoint& checkpoint) {
   for (std::size_t i = 0; i < spec.heads(); ++i)
     for (const HeadLayer& layer : spec.head_at(i).layers) {
@@ -285,7 +284,7 @@ Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Che
   return {};
 }
 
-// The spec, without the tower if the options leave out its media.
+// The spec; without the encoder if the options exclude its media.
 Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& options) {
   TRY(ModelSpec spec, load_spec(path, options.reading));
   if (!spec.media.tower || spec.has_cross()) return spec;
@@ -294,7 +293,7 @@ Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& optio
   return spec;
 }
 
-// Spec and network, and the checkpoint with the tensors that it names.
+// Sets the model's spec and network. Returns the checkpoint with the required tensors.
 Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& options, Model& model) {
   TRY(model.spec, spec_to_load(path, options));
   model.spec.shard = options.shard;
@@ -315,7 +314,7 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
   return checkpoint;
 }
 
-// Checks the model's architecture if the folder of the weights names it.
+// If the folder of the weights has a config.json, checks that its architecture is the model's.
 Result<> check_architecture(const std::string& path, const std::string& weights, const Reading& reading) {
   std::error_code unknown;
   if (!is_gguf(weights) && !std::filesystem::exists(std::filesystem::path(weights) / "config.json", unknown)) return {};
@@ -373,7 +372,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
     return invalid("runner", "{} has bidirectional attention, so it cannot generate: set --runner pooling",
                    spec.architecture);
-  // vLLM's default for other models.
+  // vLLM's default for models without a pooling head.
   if (runner == Runner::pooling && !spec.head) {
     if (reading.convert == Convert::none)
       return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
@@ -386,8 +385,8 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
 
 namespace {
 
-// Jina v3's first files have a change of each matrix for each task. As vLLM, the model is that of the last one, which
-// compares texts.
+// Jina v3's first checkpoints have a low-rank change of each matrix for each task. As in vLLM, the last task
+// is used: text similarity.
 Result<Checkpoint> with_last_task(const Config& config, Checkpoint checkpoint) {
   TRY(const std::vector<std::string> tasks, config.texts("lora_adaptations"));
   if (tasks.empty() || !has_changes(checkpoint)) return checkpoint;
@@ -420,7 +419,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   auto model = std::make_unique<Model>();
   TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
   const auto loaded = load_weights(checkpoint, backend, options, *model);
-  TRY_VOID(checkpoint.intact());  // checked first: a damaged file can cause all later errors
+  TRY_VOID(checkpoint.intact());  // checked first, because a damaged file can cause any of the following
+                                  // errors
   TRY_VOID(loaded);
   if (model->spec.media.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   if (options.whole_ends && model->spec.shard.size > 1)

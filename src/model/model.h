@@ -1,5 +1,5 @@
-// A network with its weights, ready to run on one backend. Loading uses the backend and its stream: nothing
-// else may use them meanwhile.
+// A network with its weights, ready to run on one backend. While it is loaded, only the loader may use the
+// backend and its stream.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,47 +20,52 @@
 
 namespace octavo {
 
-// The format of weights and activations. automatic: as in the checkpoint. bfloat16 and float16 convert the
-// matrices; float32 computes in single precision and leaves narrower matrices as they are, which changes no
-// number. With float32, activations are f32. Otherwise the backend decides by the matrices (Ops::activation).
+// Format of weights and activations. automatic: the checkpoint's format. bfloat16 and float16 convert the
+// matrices. float32 computes in single precision; narrower matrices keep their format, which is exact.
+// Activations are f32 for float32; otherwise the backend selects their format from the matrices
+// (Ops::activation).
 enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 
-// Use of the model. automatic: according to its files. generate: continue texts. pooling: make one vector
-// or scores of each text.
+// Use of the model. automatic: the model's files decide. generate: generates text. pooling: computes a vector
+// or scores for each text.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// Conversion of a language model to an embedding model or classifier. `automatic` decides by the model's
-// files. `embed` makes a vector of each text. `classify` scores labels, by the matrix "score" or, if
-// config.json has classifier_token_ids, by those rows of the output matrix.
+// Conversion of a language model to an embedding model or a classifier. automatic: the model's files decide.
+// embed: computes a vector for each text. classify: computes scores of labels, with the matrix "score" or, if
+// config.json has classifier_token_ids, with these rows of the output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 
 // Options that override a model's files.
 struct Reading {
   Runner runner = Runner::automatic;
   Convert convert = Convert::automatic;
-  std::optional<Pool> pool = {};       // for pooling models
-  bool each_token = false;             // they make a vector of each token
-  boost::json::object overrides = {};  // fields of config.json
+  std::optional<Pool> pool = {};       // for pooling models: type of pooling
+  bool each_token = false;             // for pooling models: a vector for each token
+  boost::json::object overrides = {};  // fields that replace those of config.json
 };
 
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
-  // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h), embedding and
-  // output matrix to int8 in both cases; where none is plain, that is an error. plain: they stay as they are.
+  // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h); embedding and
+  // output matrix always become int8. Error if no matrix is plain. plain: matrices are not quantised.
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: the model's limit
   Reading reading = {};
-  bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
-  // source of the tensors, in place of the model's files; "": the model's files
+  bool dummy = false;  // true: no files are read, and the weights are random numbers
+                       // (weights/dummy.h)
+  // Directory or GGUF file with the tensors; "": the model's files.
   std::string weights = {};
-  int threads = 0;  // threads that read and check; with 0, one for each CPU of the process
-  bool images = true, videos = true, sounds = true;  // if false, the encoder for it is not loaded
-  // KV cache options, which the backend must support (model/support.h). nullopt: the activations' format.
+  int threads = 0;  // number of threads that read and check; 0: one per CPU of the process
+  bool images = true, videos = true, sounds = true;  // false: the encoder for this type of input is not
+                                                     // loaded
+  // KV cache options, which the backend must support (model/support.h). nullopt: the format of the
+  // activations.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
-  Shard shard = {};                       // the part of each layer to load; only for unquantised checkpoints
-  bool whole_ends = false;                // Model::ends of a part
-  int stage = 0;                          // index of the stage to load, of `stages`
+  Shard shard = {};         // the part of each layer to load; a part needs an unquantised
+                            // checkpoint
+  bool whole_ends = false;  // on a rank, also load Model::ends
+  int stage = 0;            // index of the pipeline stage to load; `stages` is their number
   int stages = 1;
   // Called after each matrix.
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
@@ -72,16 +77,16 @@ struct Model {
   DType activation = DType::f32;
 
   Network network;
-  std::vector<Frequencies> ropes;  // beside spec.ropes
-  View temperatures;               // f32 [max_model_len] or empty: spec.temperature at each position
-  Buffer vectors;                  // holds all norms, biases and frequencies
-  std::size_t weight_bytes = 0;    // bytes of all prepared matrices and vectors, the tower's included
+  std::vector<Frequencies> ropes;    // angles of the pairs, parallel to spec.ropes
+  View temperatures;                 // f32 [max_model_len]: spec.temperature at each position; or empty
+  Buffer vectors;                    // memory of all norms, biases and frequencies
+  std::size_t weight_bytes = 0;      // bytes of all prepared matrices and vectors, including the tower's
   std::size_t checkpoint_bytes = 0;  // bytes of all tensors of the checkpoint
-  std::unique_ptr<Model> tower;      // encoder of images or sound, or null
-  // On a rank with draft heads: the whole embedding and output matrix, for these heads.
+  std::unique_ptr<Model> tower;      // encoder of images or sound; null: none
+  // On a rank with draft heads: the whole embedding and output matrix for these heads.
   std::unique_ptr<Model> ends;
 
-  // Whose embedding and output matrix are whole.
+  // Embedding and output matrix of the whole vocabulary.
   const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors:
@@ -93,23 +98,23 @@ struct Model {
                                              const LoadOptions& options = {});
 };
 
-// Whether the backend can run the model as `options` would load it: model/support.h. Reads no tensors.
+// Whether the backend can run the model with `options` (model/support.h). Reads no tensors.
 Result<> check_support(const std::string& path, const LoadOptions& options, const Backend& backend);
 
-// Whether other weights (options.weights) are this model's: of its architecture, and with all of its tensors. Reads no
-// values. Errors: the first that is not.
+// Checks whether the weights options.weights fit this model: the same architecture, and all tensors exist.
+// Reads no values. The error names the first difference.
 Result<> check_weights(const std::string& path, const LoadOptions& options);
 
-// Checkpoint::open, with the packed matrices that config.json speaks of. weights: see LoadOptions.
+// Checkpoint::open with the packed matrices that config.json describes. weights: see LoadOptions.
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {},
                                    const std::string& weights = {});
 
-// Packing of the checkpoint's matrices, by its name in configurations: "gptq", "awq", "compressed-tensors",
-// "fp8", "gguf"; "none": plain numbers.
+// How the checkpoint's matrices are packed, by the name in config.json: "gptq", "awq", "compressed-tensors",
+// "fp8"; or "gguf"; "none": plain numbers.
 Result<std::string_view> quantization_method(const std::string& path);
 
-// The spec of a directory's config.json and the files of Sentence Transformers beside it, or of a GGUF file's
-// metadata, alone. Errors: the model does not support the requested `reading`.
+// The spec from a directory's config.json and its files of Sentence Transformers, or from a GGUF file's
+// metadata. Errors: the model does not support `reading`.
 Result<ModelSpec> load_spec(const std::string& path, const Reading& reading = {});
 
 }  // namespace octavo

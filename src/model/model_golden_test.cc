@@ -1,4 +1,4 @@
-// Every family against transformers: tests/data/models, made by tools/goldens/make_model_goldens.py.
+// Compares every family with transformers: tests/data/models, from tools/goldens/make_model_goldens.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ struct NamedBackend {
   Backend backend;
 };
 
-// The reference, the CPU backend for every instruction set that this processor has, and CUDA; by default
-// every other one of these after the reference.
+// The reference, the CPU backend with every instruction set of this processor, and CUDA. By default, every
+// second one of those after the reference.
 std::vector<NamedBackend> backends(const std::string& of) {
   std::vector<NamedBackend> list;
   std::size_t way = 0;
@@ -34,11 +34,10 @@ std::vector<NamedBackend> backends(const std::string& of) {
     if (auto cuda = make_cuda_backend()) list.push_back({"cuda", std::move(*cuda)});
   return list;
 }
-// Whether the backend has what the model asks for.
 bool supports(const Golden& golden, const Backend& backend) {
   return check_support(golden.directory, {}, backend).has_value();
 }
-// The CUDA backend of builds without CUDA is emulated, and slow.
+// In builds without CUDA, the CUDA backend is emulated and slow.
 bool slow(const Backend& backend) { return backend.device->name() == "emulated"; }
 
 std::unique_ptr<Model> load(const Golden& golden, Backend& backend, ModelDType dtype) {
@@ -58,7 +57,7 @@ std::vector<float> logits_of(const Model& model, Backend& backend, const Golden&
 
 class ModelGolden : public testing::TestWithParam<std::string> {};
 
-// Sizes of chunks, the last of which repeats, and the cache's layout.
+// Sizes of chunks (the last one repeats), and the layout of the cache.
 struct Way {
   std::vector<int> chunks;
   CacheOptions cache = {};
@@ -79,8 +78,8 @@ TEST_P(ModelGolden, LogitsAreThoseOfTransformers) {
     fmt::print("max |logit difference| {:<22} {:<15} {:.1e}\n", golden.name, name, difference);
     EXPECT_LE(difference, 1e-4F);
 
-    // However the prompt is cut and the cache is laid out, the very same numbers. By default each backend has one of the ways,
-    // which another model's has not.
+    // The numbers must be identical for any chunks and any cache layout. By default, a backend is tested with
+    // one of the ways, which differs between models.
     const std::vector<Way> ways = slow(backend) ? std::vector{kWays[0]} : std::vector(std::begin(kWays), std::end(kWays));
     for (std::size_t i = 0; i < ways.size(); ++i)
       if (long_tests() || i == turn % ways.size()) {
@@ -109,9 +108,9 @@ TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
   }
 }
 
-// By which scale of the embeddings transformers' logits in bf16 are explained best: mean squared differences
-// from ours in f32 are a parabola around it. Not by the root of the width, but by the number of bf16 next to
-// it.
+// Finds the scale of the embeddings that best explains transformers' bf16 logits: the mean squared difference
+// from our f32 logits is a parabola in the scale. Its minimum is not at sqrt(dim), but at sqrt(dim) rounded
+// to bf16.
 TEST(ModelGoldenInBf16, GemmaScalesEmbeddingsAsTransformersDoes) {
   const Golden golden = golden::read("gemma3-scale");
   Backend backend = make_reference_backend();

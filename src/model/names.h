@@ -16,70 +16,68 @@ struct EmbeddingNames {
   std::string norm = {};
 };
 
-// The mixers of a layer, whatever their kind, and their projections.
+// Names of a layer's mixer, of any type, and of its projections.
 struct AttentionNames {
-  std::string norm = "input_layernorm";  // empty if the mixers have no norm
+  std::string norm = "input_layernorm";  // "": the mixers have no norm
   std::string post_norm = {};
-  std::string q_norm =
-      "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
+  std::string q_norm = "self_attn.q_norm";  // '{}': the head's index, one tensor per head; without '{}', one
+                                            // tensor for all heads
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   QkvOrder qkv_order = QkvOrder::by_kind;
   std::string out = "self_attn.o_proj";
-  // A vector, if any, that scales the rows of `out`, and its bias. LayerScale: Touvron et al., "Going deeper
+  // Vector that scales the rows of `out` and its bias; "": none. LayerScale: Touvron et al., "Going deeper
   // with Image Transformers", 2021.
   std::string out_scale = {};
   std::string head_gate = "self_attn.g_proj";
   std::string sinks = "self_attn.sinks";
-  std::string distance_bias = {};  // a whole name
+  std::string distance_bias = {};  // a full name
 };
 
 struct MlpNames {
   std::string norm = "post_attention_layernorm";
   std::string post_norm = {};
-  std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate first
-  bool up_first = false;  // a fused matrix of gate and up has the rows of up first
+  std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate comes first
+  bool up_first = false;  // in a fused matrix of gate and up, the rows of up come first
   std::string down = "mlp.down_proj";
-  std::string down_scale = {};                                                     // as out_scale
-  std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
+  std::string down_scale = {};                                                     // as out_scale, for `down`
+  std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // parameters of xielu
 };
 
-// Encoders of images and sound.
 struct EncoderNames {
   std::string patches = {};
   std::string class_token = {};
-  std::string newline = {};                    // row of ImageInput::tiled; the name has no prefix
-  std::string separator = {};                  // row of ImageInput::whole_last, likewise
-  std::vector<std::string> convolutions = {};  // of sound encoders
-  // Whole names of two vectors: an encoder's output minus standard_bias is multiplied by standard_scale.
+  std::string newline = {};                    // the row of ImageInput::tiled; a full name
+  std::string separator = {};                  // the row of ImageInput::whole_last; a full name
+  std::vector<std::string> convolutions = {};  // for sound encoders
+  // Full names of two vectors: standard_bias is subtracted from an encoder's output, then it is multiplied by
+  // standard_scale.
   std::string standard_scale = {};
   std::string standard_bias = {};
   bool stacked_tables =
-      false;  // class token and positions are stored [1, rows, dim], under their names alone
+      false;  // class token and positions are stored as [1, rows, dim]; the names have no ".weight"
 };
 
-// An encoder's projector; these names have no prefix.
+// Names of an encoder's projector, without a prefix.
 struct ProjectorNames {
-  std::vector<std::string> matrices = {};  // in their order
+  std::vector<std::string> matrices = {};  // in the order of use
   std::string norm = {};
-  std::string merger = {};  // of Projector::merged
-  std::vector<std::string> deep =
-      {};                       // likewise of each of ImageInput::deep_layers: '{}' is its number among
-  std::string deep_norms = {};  // them
+  std::string merger = {};             // the matrix of Projector::merged
+  std::vector<std::string> deep = {};  // for each of ImageInput::deep_layers; '{}' is its index in this list
+  std::string deep_norms = {};         // norms of the same layers
 };
 
-// Names of tensors that kinds share; of<Kind>() returns those of one kind (blocks/kinds.h). '#' in a
-// layer's name is replaced by LayerSpec::part. Layer names are relative to layers + number + "."; names of
-// matrices come without ".weight" and ".bias". A list of names means matrices stacked by rows, in this
-// order.
+// Names of tensors that block types share; of<Kind>() returns those of one type (blocks/kinds.h). '#' in a
+// layer's name is replaced by LayerSpec::part. Names in a layer follow layers + number + "."; names of
+// matrices lack ".weight" and ".bias". Several names in a list mean matrices stacked by rows, in this order.
 struct Names {
-  std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
-  std::string lm_head = "lm_head";                 // without a prefix before it
-  std::string logits_bias = {};                    // a whole name; empty: lm_head + ".bias"
+  std::vector<std::string> prefixes = {"model."};  // possible prefixes of every name except lm_head
+  std::string lm_head = "lm_head";                 // without a prefix
+  std::string logits_bias = {};                    // a full name; "": lm_head + ".bias"
   EmbeddingNames embedding = {};
   std::string final_norm = "norm";
   std::string layers = "layers.";
-  std::string only_layer = {};  // of networks of one layer: in place of layers + number + "."
+  std::string only_layer = {};  // for networks with one layer: replaces layers + number + "."
 
   AttentionNames attention = {};
   MlpNames mlp = {};
@@ -88,10 +86,10 @@ struct Names {
   EncoderNames encoder = {};
   ProjectorNames projector = {};
 
-  bool gguf = false;     // names after a prefix for several tensors are as in GGUF files
-  bool bounded = false;  // matrices called x.linear have bounds of their inputs and outputs: x.input_min ..
+  bool gguf = false;        // names that are formed from a prefix have the forms of GGUF files
+  bool bounded = false;     // matrices called x.linear have limits of inputs and outputs: x.input_min ..
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
-  // Tensors that a checkpoint may have and the model does not read; '*' at one end.
+  // Tensors that a checkpoint may have but the model does not read; may have one '*' at an end.
   std::vector<std::string> ignorable = {"*.rotary_emb.inv_freq"};
 
   KindNames kinds = {};
@@ -104,7 +102,7 @@ struct Names {
     return kinds.of<Kind>();
   }
 
-  // A tensor with `prefix`, by its usual name and by its name in GGUF files.
+  // A tensor's name after `prefix`: its usual name, or its name in GGUF files.
   std::string behind(const std::string& prefix, const char* usual, const char* in_gguf) const {
     return prefix + (gguf ? in_gguf : usual);
   }

@@ -1,4 +1,4 @@
-// A network made from its spec: inputs, layers and heads, with all their parameters.
+// A network built from its spec: inputs, layers and heads, with their parameters.
 #pragma once
 
 #include <memory>
@@ -19,33 +19,36 @@ namespace octavo {
 
 struct Layer {
   std::vector<std::unique_ptr<Phase>> phases;
-  std::int64_t state_floats = 0;  // floats of all blocks' states
+  std::int64_t state_floats = 0;  // number of f32 values in the states of all blocks
 
   // Blocks in the order of the forward pass.
   std::vector<Block*> blocks() const;
-  // At most one of the blocks has cached keys and values, and at most one stores an encoder's rows.
+  // Needs of the block with cached keys and values, and of the block that stores an encoder's rows. A layer
+  // has at most one of each.
   std::optional<CacheNeed> cache() const;
   std::optional<CacheNeed> entries() const;
   std::optional<CacheNeed> source() const;
-  // The phase with the cached block.
+  // The phase that runs the block with the KV cache.
   const Phase& caching_phase() const;
 };
 
 struct Network {
-  std::unique_ptr<Ends> ends = std::make_unique<Ends>();  // which other parts refer to
-  std::vector<std::unique_ptr<Phase>> inputs;             // inputs of the first stage; angles: of every stage
+  std::unique_ptr<Ends> ends = std::make_unique<Ends>();  // other parts refer to it, so its address must not
+                                                          // change
+  std::vector<std::unique_ptr<Phase>> inputs;             // inputs, in the first stage; angles, in every
+                                                          // stage
   std::unique_ptr<ResidualScheme> residual;
   std::vector<Layer> layers;  // layers of this stage
-  // Heads, each null where the network has none, or another stage has it.
+  // Heads; null if the network has no such head, or another stage has it.
   std::unique_ptr<LogitsHead> logits;
   std::unique_ptr<PoolHeads> pool;
   std::unique_ptr<ProjectHead> project;
-  DType plain = DType::f32;            // format of the checkpoint's plain matrices, other ranks' included
-  std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
+  DType plain = DType::f32;            // format of the checkpoint's plain matrices, including other ranks'
+  std::vector<std::string> ignorable;  // see Names::ignorable
 
-  std::vector<NetworkPart*> parts() const;  // all but the ends
+  std::vector<NetworkPart*> parts() const;  // all parts except `ends`
   ParameterList parameters();
-  // The input of this kind, or null.
+  // The input of this type; null if the network has none.
   template <class Input>
   const Input* input() const {
     for (const std::unique_ptr<Phase>& phase : inputs)
@@ -54,12 +57,12 @@ struct Network {
   }
 };
 
-// The network with tensors named as under one of its Names::prefixes, without any values.
+// The network, without values. prefix: one of its Names::prefixes.
 Network network_of(const ModelSpec& spec, const std::string& prefix);
 inline Network network_of(const ModelSpec& spec) { return network_of(spec, spec.names.prefixes[0]); }
 
-// The same, under the names and the prefix that the checkpoint uses, when it holds exactly these tensors.
-// Errors: see check_slots.
+// The network with the names and the prefix that this checkpoint uses. Errors if the checkpoint does not have
+// exactly these tensors: see check_slots.
 Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpoint);
 
 }  // namespace octavo

@@ -1,12 +1,12 @@
-// Norms.
+// Specs of norms.
 #pragma once
 
 #include "kernels/kinds.h"
 
 namespace octavo {
 
-// Norms by kind: weight always, bias on request. weight_offset is added to the stored weight (Gemma stores w
-// and multiplies by 1 + w). Where none is stored each weight is 1.
+// A norm: it has a weight, and a bias if requested. weight_offset is added to the stored weight (Gemma stores
+// w and multiplies by 1 + w). If no weight is stored, it is 1.
 struct NormSpec {
   NormKind kind = NormKind::none;
   float eps = 0;

@@ -1,5 +1,5 @@
-// Parameters of a network: matrices and vectors, each with its tensors in the checkpoint and, once loaded,
-// its values.
+// Parameters of a network: matrices and vectors. Each has the names of its tensors in the checkpoint and,
+// once loaded, its values.
 #pragma once
 
 #include <algorithm>
@@ -14,81 +14,85 @@
 
 namespace octavo {
 
-// Rows begin, begin + step .. of a matrix, or elements of a vector; begin -1: zeros.
+// Rows begin, begin + step, .. of a matrix, or elements of a vector. begin -1: rows of zeros.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;
   std::int64_t step = 1;
 };
 
-// Which precision LoadOptions::quantization gives a plain matrix.
+// How LoadOptions::quantization applies to a plain matrix.
 enum class MatrixUse : std::uint8_t {
-  layer,   // the requested layer
+  layer,   // quantised as requested
   table,   // embedding and output matrix: int8
   plain,   // not quantised; a matrix that is stored quantised becomes plain
-  router,  // not quantised; its format does not count as the format of the checkpoint
+  router,  // not quantised; its format is ignored when the checkpoint's format is determined
 };
 
-// A matrix [rows, cols]: the tensors stacked by rows, or those of their rows that `order` lists.
+// A matrix [rows, cols]: its tensors, stacked by rows; or only their rows in `order`.
 struct MatrixParameter {
-  std::vector<Slot> parts;      // empty if the network has no such matrix
-  std::int64_t slice = -1;      // >= 0: index in a stack [slices, ..]
-  std::int64_t slices = 0;      // if not 0, the number of tensors in such a stack, whose rows are consecutive
+  std::vector<Slot> parts;      // the tensors; empty: the network has no such matrix
+  std::int64_t slice = -1;      // index in a stack [slices, ..]; -1: the tensor is no stack
+  std::int64_t slices = 0;      // number of matrices in such a stack, whose rows follow one another; 0: no
+                                // stack
   bool transposed = false;      // each tensor is stored [cols, rows]
-  bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
-  // If not 0: each run of stored_run_cols columns of a tensor is padded with zeros to `run_cols`.
+  bool turned = false;          // each range of `order` [count, cols] is transposed to [cols, count]
+  // If not 0: each group of stored_run_cols columns of a tensor is padded with zeros to `run_cols`.
   std::int64_t stored_run_cols = 0, run_cols = 0;
-  std::int64_t channels = 0;  // not 0: each row is stored [channels, cols / channels] and used transposed
-  std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
-  std::vector<RowRange> order;     // not empty: these rows in this order, each range in one tensor
+  std::int64_t channels = 0;       // if not 0: each row is stored as [channels, cols / channels], and is
+                                   // transposed
+  std::optional<Slot> scale = {};  // a vector [rows] of the checkpoint that multiplies the rows
+  std::vector<RowRange> order;     // if not empty: these rows in this order; each range is inside one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  bool difference = false;     // a single row: the first row of `order` minus the second
-  bool sharded = false;        // a rank's part; if it is contiguous in a plain tensor, only it is read
-  std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
+  bool difference = false;     // the matrix has one row: the first row of `order` minus the second
+  bool sharded = false;        // a rank's part; if it is contiguous in a plain tensor, only this part is read
+  std::int64_t first_col = 0;  // the matrix has the columns [first_col, first_col + cols) of the tensors
   MatrixUse use = MatrixUse::layer;
-  std::size_t index = 0;  // for an expert: LinearParameter::index
-  WeightPtr weight;  // null until it is loaded
+  std::size_t index = 0;  // for a matrix of an expert: LinearParameter::index
+  WeightPtr weight;       // null until loaded
 
   std::int64_t elements() const { return rows * cols; }
-  // Whether zeros that no tensor holds are among its rows or columns.
+  // Whether some rows or columns are zeros that no tensor contains.
   bool padded() const {
     return run_cols > 0 || std::ranges::any_of(order, [](const RowRange& range) { return range.begin < 0; });
   }
 };
 
-// Elements [begin, begin + count) of a vector, multiplied.
+// A factor of the elements [begin, begin + count) of a vector.
 struct Factor {
   std::int64_t begin;
   std::int64_t count;
   float factor;
 };
 
-// A vector, kept in f32: the tensors one after the other.
+// A vector in f32: the concatenation of its tensors.
 struct VectorParameter {
-  std::vector<Slot> parts;      // empty if the network has no such vector
-  std::vector<float> constant;  // or it is not in the checkpoint: these are its elements
+  std::vector<Slot> parts;      // the tensors; empty: the network has no such vector, or it is `constant`
+  std::vector<float> constant;  // elements of a vector that is not in the checkpoint
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
-  bool rates = false;              // each element is stored as -exp of it
-  bool shares = false;             // each element s counts as the row (s, 1 - s); size and row are of these
-  std::optional<Slot> scale = {};  // another one as long, by which it is multiplied
+  bool rates = false;              // an element x is stored as -exp(x)
+  bool shares = false;             // each stored number s becomes a row (s, 1 - s); `size` and `row` count
+                                   // these
+  std::optional<Slot> scale = {};  // a vector of equal length that multiplies this one
   std::vector<Factor> factors;
   std::int64_t size = 0;
-  std::int64_t row = 0;             // not 0: length of rows, tensors side by side; `order` per row
-  std::vector<RowRange> kept_rows;  // not empty: only these rows
-  std::int64_t below = 0;           // if not 0, the elements are integers in [0, below)
-  // the tensor is one number, which may be infinite and fills all `size` elements
+  std::int64_t row = 0;             // if not 0: length of a row; a row is the concatenation of the tensors'
+                                    // rows, and `order` applies within a row
+  std::vector<RowRange> kept_rows;  // if not empty: the rows that are kept
+  std::int64_t below = 0;           // if not 0: the elements are integers in [0, below)
+  // The tensor is one number, which all `size` elements have. It may be infinite.
   bool repeated = false;
-  View value;            // f32 [size], or [size / row, row]; empty until it is loaded
+  View value;  // f32 [size], or [size / row, row]; empty until loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
-// Numbers of the products that LoRA adapters can change: the embedding, the output matrix, all linear
-// products of the whole network, then those of experts, one number for each expert.
+// Indices of the products that LoRA adapters can change: the embedding, the output matrix, all linear
+// products of the network, then those of experts, one index for each expert.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
-// Numbers below and above are cut off: of each column (ClampArgs).
+// Limits of the values of each column (ClampArgs).
 struct BoundsParameter {
   VectorParameter least, most;
 };
@@ -96,10 +100,10 @@ struct BoundsParameter {
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
-  BoundsParameter input, output;  // bounds, if any, of input and output
-  std::size_t index = 0;  // among the network's, from kFirstLinearIndex on
+  BoundsParameter input, output;  // limits of the input and the output; empty: none
+  std::size_t index = 0;          // index among the network's products, from kFirstLinearIndex on
 
-  // Multiplies the outputs by a vector that the checkpoint has beside the matrix.
+  // Multiplies the outputs by a vector that is stored beside the matrix.
   void scale_by(const Slot& vector);
 };
 
@@ -111,22 +115,24 @@ struct NormParameter {
   Norm norm() const { return {spec.kind, spec.eps, weight.value, bias.value}; }
 };
 
-// Keep only these rows, elements or columns of a matrix, a vector, or a matrix with its bias: a rank's
-// part. Rows are numbered as in the network. If columns are split, the ranks' products are summed, so that
-// one rank has the bias.
+// Keep only a rank's part: these rows, elements or columns of a matrix, of a vector, or of a matrix with its
+// bias. Rows are numbered as in the whole network. If columns are split, the ranks' products are added up, so
+// only one rank keeps the bias.
 void keep_rows(MatrixParameter& matrix, const std::vector<RowRange>& rows);
 void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
 void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
 void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
-void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);  // of VectorParameter::row
+// columns of VectorParameter::row
+void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);
 
-// The existing parameters of a network, in the order of the forward pass.
+// The parameters that a network has, in the order of the forward pass.
 struct ParameterList {
   std::vector<MatrixParameter*> matrices;
   std::vector<VectorParameter*> vectors;
-  std::vector<LinearParameter*> linears;  // their parts are among the other parameters
-  // A product of experts: a matrix for each, which are among the others, and how many of them a token passes.
+  std::vector<LinearParameter*> linears;  // their matrices and vectors are also in the other lists
+  // A product of experts: one matrix per expert (also in `matrices`), and the number of experts for each
+  // token.
   struct ExpertProduct {
     std::vector<MatrixParameter>* matrices;
     std::int64_t chosen;
@@ -138,7 +144,7 @@ struct ParameterList {
   void add(LinearParameter& linear);
   void add(NormParameter& norm);
   void add(BoundsParameter& bounds);
-  // A part of a block that lists its own parameters; a pointer to one; several of the above, in their order.
+  // Adds the parameters of a part of a block, of a pointer to a part, or of several arguments in order.
   template <class Part>
     requires requires(Part& part, ParameterList& list) { part.list(list); }
   void add(Part& part) {
@@ -161,31 +167,31 @@ struct ParameterList {
   std::vector<Slot> slots() const;
 };
 
-// Finds the names and shapes of a network's tensors; `prefix` comes before every name.
+// Creates parameters from names and shapes of tensors. `prefix` precedes every name.
 class Namer {
  public:
   Namer(const Names& all, std::string prefix, const Shard& of = {}, std::string part = {})
       : names(all), shard(of), prefix_(std::move(prefix)), part_(std::move(part)) {}
 
   const Names& names;
-  const Shard shard;  // for blocks, which know how they are split
+  const Shard shard;  // for blocks that are split over ranks
 
   NormParameter norm(const NormSpec& spec, const std::string& name, std::int64_t size) const;
-  // `tensors` stacked by rows: rows[i] belongs to tensors[i].
+  // A product whose matrix is `tensors`, stacked by rows: tensors[i] has rows[i] rows.
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
                          std::int64_t cols, bool bias) const;
-  // One matrix for each of `count` experts, in the layout names.of<Experts>().storage: the tensors' rows,
-  // `rows` in all, stacked. `down`: their columns are the hidden units.
+  // A matrix for each of `count` experts, in the layout names.of<Experts>().storage. Its `rows` rows are
+  // those of the tensors, stacked. down: the columns are the hidden units.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
                                        std::int64_t rows, std::int64_t cols, bool down = false) const;
   // A stack [count, rows, cols] as one matrix [count * rows, cols].
   MatrixParameter stack(const std::string& tensor, std::int64_t count, std::int64_t rows,
                         std::int64_t cols) const;
-  // [rows, row]: the tensors, of equal width, side by side.
+  // A [rows, row] matrix: the tensors, of equal width, concatenated along the second dimension.
   VectorParameter rows_of_vectors(const std::vector<std::string>& tensors, std::int64_t rows,
                                   std::int64_t row) const;
   MatrixParameter table(const std::string& name, std::int64_t rows, std::int64_t cols, MatrixUse use) const;
-  // tensors[i], of sizes[i] elements, one after the other.
+  // A vector: the tensors, concatenated; tensors[i] has sizes[i] elements.
   VectorParameter vector(const std::vector<std::string>& tensors,
                          const std::vector<std::int64_t>& sizes) const;
 

@@ -1,4 +1,4 @@
-// params.json: how Mistral's own files ("consolidated") describe a network.
+// Reads params.json, the description of a network in Mistral's own format ("consolidated").
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace octavo {
 
-// Whether a folder is in that format: it has a params.json, and no config.json or only weights that are in
-// this format (is_consolidated).
+// Whether a folder has this format: it has a params.json, and either no config.json or only weights in
+// Mistral's format (is_consolidated).
 bool in_mistral_format(const std::string& directory);
 
-// <directory>/params.json as the config.json that families read, under transformers' names. Its model_type
-// "transformer" selects the names of tensors (take_mistral_names). Errors name the fields of params.json.
+// Converts <directory>/params.json to the fields of config.json, with transformers' names. The model_type
+// "transformer" selects the tensors' names (take_mistral_names). Errors name the fields of params.json.
 Result<Config> load_params(const std::string& directory);
 Result<Config> parse_params(std::string_view text);
 

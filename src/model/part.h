@@ -1,4 +1,4 @@
-// Parts of a network, each with its parameters, its workspaces and its run().
+// Parts of a network. Each has parameters, workspaces and a run().
 #pragma once
 
 #include <string_view>
@@ -17,36 +17,34 @@ class NetworkPart {
  public:
   virtual ~NetworkPart() = default;
 
-  // Adds all parameters.
   virtual void list(ParameterList&) {}
-  // Called once when all of them have their values.
+  // Called once, after all parameters have been loaded.
   virtual void loaded() {}
-  // Reserves working memory.
   virtual void reserve(Arena) const {}
-  // Whether ranks can share this part of a whole network. Errors: unsupported, naming the part that cannot
-  // be split; invalid, naming the number that shard.size does not divide.
+  // Checks whether this part of a whole network can be split over ranks. Errors: unsupported, with the part
+  // that cannot be split; invalid_argument, with the number that is no multiple of shard.size.
   virtual Result<> splits(const Shard&) const { return {}; }
   // Requirements beyond the operators that all backends have (operators/list.h).
   virtual std::vector<Need> needs() const { return {}; }
-  // Whether it reads results of another layer, so that both must be in one stage.
+  // Whether the part reads results of another layer; then both layers must be in one stage.
   virtual bool spans_layers() const { return false; }
 };
 
-// For NetworkPart::splits().
+// The error of NetworkPart::splits().
 Result<> not_split(std::string_view what);
 Result<> divides(const Shard& shard, std::int64_t number, std::string_view what);
 
-// A part that reads or changes the residual: a step is one phase after the other.
+// A part that reads or changes the residual. A step runs all phases, one after the other.
 class Phase : public NetworkPart {
  public:
-  // Adds the blocks that it runs, in the order of the forward pass.
+  // Adds the part's blocks, in the order of the forward pass.
   virtual void add_blocks(std::vector<Block*>&) const {}
   void loaded() override;
   Result<> splits(const Shard& shard) const override;
   bool spans_layers() const override;
-  // Allocates nothing.
+  // Runs the phase. Must not allocate memory.
   virtual void run(const Step& step) const = 0;
-  // In the first phase with keys and values: Block::store_rows() of its block's input.
+  // Only for the first phase with keys and values: calls Block::store_rows() with its block's input.
   virtual void store_rows(const Step&) const {}
 };
 

@@ -1,5 +1,5 @@
-// Draft heads with a small network for each position of a draft. It reads one row of another network's
-// residual after the last norm. The heads keep no state of a text, and have no cache.
+// Draft heads that have a small network for each position of a draft. They read one row of the target
+// network's residual after the last norm. They keep no state and have no cache.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@
 
 namespace octavo {
 
-// If a list is shorter than the number of positions, its last entry serves all later positions.
+// Parameters of all positions. If a list has fewer entries than positions, its last entry is used for the
+// rest.
 struct PlaceParameters {
-  NormParameter input_norm;  // norm of the row
+  NormParameter input_norm;  // norm of the input row
   std::vector<MatrixParameter> tables;
-  std::vector<LinearParameter> products;  // Medusa: one for each block of each position
+  std::vector<LinearParameter> products;  // Medusa: one for each block of each position, position by position
   std::vector<NormParameter> norms;
-  std::vector<MatrixParameter> outputs;  // if empty, all use the other network's matrix
+  std::vector<MatrixParameter> outputs;  // output matrices; empty: all positions use the target's
 
   ParameterList list();
 };
@@ -29,13 +30,13 @@ struct PlaceParameters {
 // Parameters with their values.
 struct LoadedPlaces {
   PlaceParameters parameters;
-  Model model;         // holds the vectors; its vocabulary are the columns of the logits
-  const Model* other;  // the model for which they propose
+  Model model;         // owns the vectors; the size of its vocabulary is the number of logits
+  const Model* other;  // the target: the model for which the heads propose
 };
 
 class PlaceHeads {
  public:
-  // tokens: token of each column of the logits; empty: token i is column i.
+  // tokens: token id of each logit; empty: logit i belongs to token i.
   PlaceHeads(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places,
              std::vector<std::int32_t> tokens)
       : backend_(backend), loaded_(std::move(loaded)), places_(places), tokens_(std::move(tokens)) {}
@@ -48,23 +49,23 @@ class PlaceHeads {
   // Allocates the workspaces for drafts of at most `sequences` sequences. Error: not enough memory.
   virtual Result<> reserve(std::int64_t sequences) = 0;
 
-  // Begins a draft for each row of the other network's residual (Decoder::residual) after a step: rows i32
-  // [n]. Both must not change until the drafts are made.
+  // Begins a draft for each of these rows of the target's residual (Decoder::residual), after a step. rows:
+  // i32 [n]. Residual and rows must not change until the drafts are complete.
   void begin(const View& residual, const View& rows) {
     residual_ = residual;
     rows_ = rows;
   }
 
-  // Logits of the token after number `place` of the drafts; number 0 is the other network's token. Covers
-  // the first ids.size(0) drafts, for which all earlier positions are done. ids i32 [n], out f32 [n,
-  // vocab].
+  // Computes the logits of the token that follows position `place`; position 0 is the target's token. Covers
+  // the first ids.size(0) drafts, whose earlier positions must be complete. ids: i32 [n], tokens at `place`;
+  // out: f32 [n, vocab].
   virtual void logits(int place, const View& ids, const View& out) = 0;
 
  protected:
   Result<View> allocate(DType type, std::int64_t rows, std::int64_t cols);
   const PlaceParameters& parameters() const { return loaded_->parameters; }
   const Model& other() const { return *loaded_->other; }
-  // Copies the first n rows of the residual after its last norm: out f32 [n, dim].
+  // Copies the first n rows of the residual after the last norm. out: f32 [n, dim].
   void copy_hidden(std::int64_t n, const View& out) const;
 
   Backend& backend_;
@@ -77,23 +78,23 @@ class PlaceHeads {
   View residual_, rows_;
 };
 
-// The draft heads propose for `other`, which outlives them, and compute in its format. path: a directory.
-// Errors: those of Model::load; numbers that do not fit the other's.
+// `other` is the target: it must outlive the heads, which use its format. path: a directory. Errors: those of
+// Model::load; dimensions that do not fit the target's.
 
-// Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b). The
-// output matrix is separate for each position, shared by all, or the other network's. Names are vLLM's
-// (blocks.0.layers.0, lm_heads.0, token_map), or the authors' (0.0.linear, 0.1).
+// Loads Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b). Each
+// position has an output matrix, all share one, or they use the target's. Names are vLLM's
+// (blocks.0.layers.0, lm_heads.0, token_map) or the authors' (0.0.linear, 0.1).
 Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
                                                 const LoadOptions& options);
 
-// IBM's MLP speculators (Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding
-// Speculators", 2024). Each position makes a new state gelu(norm(W state + weight * embedding)) from the
-// last state and the token; the first state is the row.
+// Loads IBM's MLP speculators (Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding
+// Speculators", 2024). Each position computes a state gelu(norm(W state + weight * embedding)) from the
+// previous state and the token. The first state is the input row.
 Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
                                                         Backend& backend, const LoadOptions& options);
 
-// For both kinds: reads the parameters of all positions from the checkpoint's tensors. Error: tensors are
-// missing, left over or of another shape.
+// For both types of heads: loads the parameters of all positions. Error: tensors are missing, unknown or of
+// another shape.
 Result<std::unique_ptr<LoadedPlaces>> load_places(ModelSpec spec, PlaceParameters parameters,
                                                   const std::vector<std::string>& ignorable,
                                                   const Checkpoint& checkpoint, const Model& other,

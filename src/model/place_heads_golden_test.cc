@@ -1,4 +1,4 @@
-// Medusa heads and MLP speculators, against torch: tests/data/drafters, made by
+// Compares Medusa heads and MLP speculators with torch: tests/data/drafters, from
 // tools/goldens/make_drafter_goldens.py.
 #include "model/place_heads.h"
 

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Two neighbours on one axis of the table, and how much each counts.
+// Two neighbours on one axis of the table, and their weights.
 struct Tap {
   int place;
   float weight;

@@ -9,7 +9,7 @@ constexpr Config::Range kGroupRange{-1, 1 << 24};
 
 using TextList = std::vector<std::string>;
 
-// The text of a field, which must be one of these.
+// The text of a field, which must be one of the given texts.
 Result<std::string> one_of(const Config& config, std::string_view field, std::optional<std::string> fallback,
                            const TextList& known) {
   TRY(const std::string text, config.text(field, std::move(fallback)));
@@ -55,7 +55,7 @@ Result<PackedFormat> awq(const Config& config) {
   return format;
 }
 
-// Blocks [rows, columns] that share a scale.
+// Reads the size [rows, columns] of the blocks that share a scale.
 Result<> read_blocks(const Config& config, std::string_view field, PackedFormat& format) {
   if (!config.has(field)) return {};
   TRY(const std::vector<double> block, config.numbers(field, 2, {1, 1 << 24}));

@@ -1,5 +1,5 @@
-// Checkpoints in the quantised formats of Hugging Face, against transformers with the dequantised numbers:
-// tests/data/quantized, made by tools/goldens/make_quantized_goldens.py.
+// Compares checkpoints in Hugging Face's quantised formats with transformers, which uses the dequantised
+// numbers: tests/data/quantized, from tools/goldens/make_quantized_goldens.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST_P(QuantizedGolden, NumbersAreThoseOfTheFormat) {
   EXPECT_LE(golden::max_difference(logits, golden_.logits), 1e-4f);
 }
 
-// The CPU kernels add the error of rounding activations to int8, and to bf16 if requested.
+// The CPU kernels add the error of rounding activations to int8 and, if requested, to bf16.
 TEST_P(QuantizedGolden, CpuIsClose) {
   for (const CpuIsa isa : kCpuIsas) {
     auto backend = make_cpu_backend({.threads = 2, .isa = isa});
@@ -55,7 +55,7 @@ TEST_P(QuantizedGolden, CpuIsClose) {
   }
 }
 
-// Numbers in f32 are the format's own; in 16 bits they are rounded to those.
+// In f32, the numbers are exactly those of the format; in 16 bits, they are rounded.
 TEST_P(QuantizedGolden, CudaIsClose) {
   auto backend = make_cuda_backend();
   if (!backend) GTEST_SKIP() << backend.error().message;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// The theta of dynamic scaling for sequences of this length.
+// Theta of dynamic scaling, for sequences of this length.
 double dynamic_theta(const RopeSpec& rope, int length) {
   const RopeScaling& s = rope.scaling;
   const double ratio = static_cast<double>(std::max(length, s.original_positions)) / s.original_positions;
@@ -20,14 +20,16 @@ double dynamic_theta(const RopeSpec& rope, int length) {
 }
 
 double llama3_frequency(const RopeScaling& s, double frequency) {
-  const double turns = s.original_positions * frequency / kTurn;  // within the length of training
+  const double turns = s.original_positions * frequency / kTurn;  // number of rotations within the training
+                                                                  // length
   if (turns < s.low_freq_factor) return frequency / s.factor;
   if (turns >= s.high_freq_factor) return frequency;
   const double blend = (turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
   return (1 - blend) * frequency / s.factor + blend * frequency;
 }
 
-// Pairs below `low` keep their frequency, pairs above `high` are divided by the factor, between them a ramp.
+// The frequencies of pairs below `low` do not change, those of pairs above `high` are divided by the factor,
+// and between them a ramp blends both.
 struct YarnRamp {
   double low;
   double high;
@@ -36,7 +38,7 @@ struct YarnRamp {
 
 YarnRamp yarn_ramp(const RopeSpec& rope) {
   const RopeScaling& s = rope.scaling;
-  // The pair (not rounded) that makes this number of rotations within the length of training.
+  // Index of the pair (not rounded) that makes this number of rotations within the training length.
   const auto pair_of = [&](double turns) {
     return rope.rotary_dim * std::log(s.original_positions / (turns * kTurn)) / (2 * std::log(rope.theta));
   };
@@ -52,7 +54,6 @@ YarnRamp yarn_ramp(const RopeSpec& rope) {
   return {low, high};
 }
 
-// Each axis has a separate rotary embedding.
 std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) {
   std::vector<float> frequencies(rope.axes.size());
   for (const int axis : std::set(rope.axes.begin(), rope.axes.end())) {

@@ -1,19 +1,21 @@
-// Rotary embeddings (Su et al., "RoFormer", 2021) and the ways to stretch them.
+// Rotary embeddings (Su et al., "RoFormer", 2021), and methods to extend them to longer contexts.
 //
-// Pair i of rotary_dim elements rotates by position * frequency(i); unscaled, frequency(i) is
+// Pair i of rotary_dim elements is rotated by position * frequency(i). Without scaling, frequency(i) is
 // theta^(-2i / rotary_dim).
 //
 // - linear: position interpolation (Chen et al., 2023; kaiokendev). Frequencies are divided by the factor.
 // - dynamic: NTK-aware scaling (bloc97, emozilla, 2023). Theta grows with the length.
-// - llama3: Llama 3.1. Low frequencies are divided by the factor, high ones stay, between them is a blend.
-// - yarn: Peng et al., 2023. A ramp over the pairs leads from divided to unchanged; cos and sin are scaled.
-// - longrope: Ding et al., 2024. Each pair has a divisor, one for short and one for long contexts; cos and
-//   sin are scaled.
+// - llama3: Llama 3.1. Low frequencies are divided by the factor, high ones do not change; in between, both
+//   are blended.
+// - yarn: Peng et al., 2023. A ramp over the pairs leads from divided to unchanged frequencies. cos and sin
+//   are scaled.
+// - longrope: Ding et al., 2024. Each pair has a divisor for short and one for long contexts. cos and sin are
+//   scaled.
 //
-// Two of these depend on the length of the context. transformers decides by the current sequence. There,
-// the same prompt gets another output in a longer conversation, and cached keys become wrong. Octavo
-// decides once, by the longest sequence that the model is loaded for (max_model_len). dynamic stretches for
-// that length; longrope uses its long divisors if it exceeds the length of training.
+// dynamic and longrope depend on the context length. transformers uses the length of the current sequence:
+// then a prompt has another output in a longer conversation, and cached keys become wrong. Octavo uses the
+// longest sequence that the model is loaded for (max_model_len). dynamic scales for this length; longrope
+// uses the long divisors if it exceeds the length of training.
 #pragma once
 
 #include <vector>
@@ -22,11 +24,11 @@
 
 namespace octavo {
 
-// Angle per position of each pair, [rotary_dim / 2]. A step rotates its tokens by them: AnglesArgs of
+// The angle per position for each pair, [rotary_dim / 2]. A step rotates its tokens by these: AnglesArgs in
 // kernels/ops.h.
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len);
 
-// Factor at each position in [0, positions).
+// The temperature's factor at each position in [0, positions).
 std::vector<float> temperatures(const Temperature& temperature, int positions);
 
 }  // namespace octavo

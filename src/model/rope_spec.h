@@ -1,4 +1,4 @@
-// Rotary embeddings, and the temperature of attention.
+// Specs of rotary embeddings and of the attention temperature.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class RopeScalingKind : std::uint8_t {
   ntk
 };
 
-// Scaling of a rotary embedding beyond its trained length; formulas in rope.h. Fields that a kind does not
-// use keep their defaults.
+// Scaling of a rotary embedding for contexts longer than in training; rope.h has the formulas. Fields that a
+// type does not use keep their defaults.
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1;
@@ -30,35 +30,35 @@ struct RopeScaling {
   double beta_fast = 32;
   double beta_slow = 1;
   bool truncate = true;
-  // proportional: share of the pairs that rotate; the first ones
+  // proportional: share of the pairs that are rotated; these come first
   double share = 1;
-  // longrope: one divisor a pair of elements
+  // longrope: a divisor for each pair
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
-  // yarn and longrope: what cos and sin are multiplied by
+  // yarn and longrope: factor of cos and sin
   double attention_factor = 1;
 };
 
-// Which frequencies the pairs of a rotary embedding of several axes have.
+// How frequencies are assigned to pairs if the rotary embedding has several axes.
 enum class AxisFrequencies : std::uint8_t {
   in_line,      // pairs are numbered across all axes
-  anew,         // pairs are numbered per axis
-  alternating,  // the axes, with equal numbers of pairs, alternate: the first has the first frequency
+  anew,         // pairs of each axis are numbered from 0
+  alternating,  // axes alternate and have equal numbers of pairs; the first axis has the first frequency
 };
 
 struct RopeSpec {
-  int rotary_dim = 0;  // rotated elements of a head; even
+  int rotary_dim = 0;  // number of rotated elements of a head; even
   double theta = 10000;
   bool interleaved = false;
   RopeScaling scaling = {};
-  // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
-  // rotates by the one on axes[i].
+  // If not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
+  // is rotated by the position on axes[i].
   std::vector<std::int32_t> axes = {};
   AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };
 
-// Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so
-// that attention over long contexts stays sharp (Llama 4, 2025).
+// A query at `position` is multiplied by 1 + beta * ln(1 + floor((position + shift) / length)), so that
+// attention over long contexts stays sharp (Llama 4, 2025).
 struct Temperature {
   double beta = 0;
   int length = 0;

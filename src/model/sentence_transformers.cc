@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A JSON file of one object; an empty one where the file is not there.
+// Reads a JSON file that contains an object; empty if the file is missing.
 Result<Config> read_object(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return Config::of({}, file.filename(), {});
@@ -22,7 +22,7 @@ Result<Config> read_object(const fs::path& file) {
   return Config::of(std::move(tree.get_object()), file.string(), {});
 }
 
-// A folder may hold no path that leads out of it.
+// Whether the path stays inside the folder. Others are not allowed.
 bool stays_inside(const fs::path& path) {
   return path.is_relative() && std::ranges::none_of(path, [](const fs::path& part) { return part == ".."; });
 }
@@ -68,7 +68,7 @@ Result<std::optional<Activation>> read_activation(const Config& config) {
                        config.where("activation_function"), path);
 }
 
-// Reads a matrix from its separate file. `inputs`: width of its input.
+// Reads a matrix from its file. inputs: width of its input.
 Result<HeadLayer> read_dense(const Config& config, const std::string& folder, int inputs) {
   TRY_VOID(config.integer("in_features", {inputs, inputs}));
   TRY(const bool residual, config.boolean("use_residual", false));
@@ -90,7 +90,7 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
   if (!fs::exists(root / "modules.json", ignored)) return {};
   TRY(const boost::json::value tree, read_json_file(root / "modules.json"));
   if (!tree.is_array()) return failure(ErrorCode::corrupt, "modules.json: not a list");
-  // If no module pools, the output is one vector for each token (PyLate).
+  // Without a pooling module, the output is one vector for each token (PyLate).
   Head head{.each_token = true};
   for (const boost::json::value& item : tree.get_array()) {
     if (!item.is_object()) return failure(ErrorCode::corrupt, "modules.json: a module is no object");
@@ -118,7 +118,7 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
                            "modules.json: {}; supported are Transformer, Pooling, Dense and Normalize", type);
     }
   }
-  // PyLate normalises the vectors of tokens, and has no module for it.
+  // PyLate scales the vectors of tokens to length 1 without a module for this.
   if (head.each_token) head.normalise = true;
   if (!spec.head || spec.head->labels.empty()) spec.head = std::move(head);
   return {};

@@ -1,4 +1,5 @@
-// The files of a Sentence Transformers folder: how the vectors of a model's tokens become that of a text.
+// Reads the files of a Sentence Transformers folder: how a text's vector is computed from its tokens'
+// vectors.
 #pragma once
 
 #include <functional>
@@ -9,13 +10,13 @@
 
 namespace octavo {
 
-// Reads modules.json and what it names, into spec.head and, where a module bounds the length of texts,
-// spec.max_positions; nothing changes where there is no modules.json. Errors: unsupported, naming a module or
-// a way of pooling that is not done; corrupt.
+// Reads modules.json and the files that it names, and sets spec.head and, if a module limits the length of
+// texts, spec.max_positions. Does nothing if modules.json is missing. Errors: unsupported, with the module or
+// the type of pooling; corrupt.
 Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spec);
 
-// Prefixes of texts of a kind ("query", "document"): the prompts of config_sentence_transformers.json;
-// empty without this file. Error: corrupt.
+// Prefixes for each type of text ("query", "document"), from the prompts of
+// config_sentence_transformers.json; empty without this file. Error: corrupt.
 using TextPrompts = std::map<std::string, std::string, std::less<>>;
 Result<TextPrompts> read_text_prompts(const std::string& directory);
 

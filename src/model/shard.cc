@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The same for all ranks.
+// The spec of the whole network, without the rank's part.
 ModelSpec whole_of(ModelSpec spec) {
   spec.shard = {};
   spec.stage = {};
@@ -54,8 +54,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
   std::vector<Stage> found;
   int first = 0;
   for (int i = 0; i < stages; ++i) {
-    // A stage ends at the layer boundary nearest to its share of the cost; every stage has at least one
-    // layer.
+    // A stage ends at the layer boundary that is nearest to its share of the cost. Every stage has at least
+    // one layer.
     const double wanted = all * (i + 1) / stages;
     int end = first + 1;
     while (end < layers - (stages - 1 - i) &&

@@ -1,7 +1,7 @@
-// Whether a network can be split over ranks, and which layers a stage has. The blocks define the split.
-// Products with a row for each head or hidden unit keep the rank's rows; the products after them keep the
-// matching columns. Sums over the ranks complete what each half of a layer adds to the residual. Embedding
-// and output matrix are split by tokens.
+// Decides whether a network can be split over ranks, and which layers a stage has. The blocks define the
+// split. Products with a row for each head or hidden unit keep the rank's rows; the products after them keep
+// the matching columns. The ranks' outputs of each half of a layer are added up before they change the
+// residual. Embedding and output matrix are split by tokens.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace octavo {
 
-// Errors: unsupported, naming what of the network cannot be split; invalid, naming the number that
-// spec.shard.size does not divide.
+// Errors: unsupported, with the part of the network that cannot be split; invalid_argument, with the number
+// that is no multiple of spec.shard.size.
 Result<> check_shard(const ModelSpec& spec);
 
-// The stages with their layers, as even as whole layers are in the memory that their weights take, embedding and
-// output matrix included. Errors: unsupported, naming what of the network cannot be in stages; invalid where there
-// are fewer layers than stages.
+// Divides the layers among the stages, so that the memory of the weights (including embedding and output
+// matrix) is as equal as possible. Errors: unsupported, with the part that cannot be in stages;
+// invalid_argument if there are fewer layers than stages.
 Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Two and four ranks, threads here, against the goldens of one.
+// Compares two and four ranks (threads here) with the goldens of one rank.
 #include "model/shard.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,8 @@ namespace {
 
 using golden::Golden;
 
-// Logits of every position on rank 0, and the bytes of weights on each rank; an error that the ranks agree on.
+// Logits of every position on rank 0, and the size of the weights on each rank; or an error on which all
+// ranks agree.
 struct Ranked {
   std::vector<float> logits;
   std::vector<std::size_t> weight_bytes;
@@ -30,12 +31,12 @@ struct Split {
   bool whole_experts = false;
   std::uint16_t redundant_experts = 0;
   Encoding quantization = Encoding::plain;  // while loading
-  bool moves = false;  // before each chunk each layer's experts go somewhere else
-  std::string adapter = {};  // a folder: all tokens have it
+  bool moves = false;                       // true: each layer's experts move before each chunk
+  std::string adapter = {};                 // folder of the adapter that all tokens use; "": none
 };
 constexpr int kAdapterRank = 8;
 
-// A random placement: each expert has a slot.
+// A random placement in which each expert has a slot.
 ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t places) {
   ExpertPlacement placement;
   for (std::size_t i = 0; i < places; ++i)
@@ -126,8 +127,8 @@ Ranked run_on(int size, const Golden& golden, ModelDType dtype, const std::vecto
 
 class ShardGolden : public testing::TestWithParam<std::string> {};
 
-// Every family has the numbers of transformers and the same bits for every split of the prompt, or an error
-// that names the unsupported part.
+// Every family must either equal transformers, with the same bits for any chunks of the prompt, or give an
+// error that names the unsupported part.
 TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
   for (const int size : {2, 3, 4}) {
@@ -152,7 +153,7 @@ TEST_P(ShardGolden, RanksTogetherAreTheModel) {
   }
 }
 
-// Stages pass their residual on unchanged, so that the numbers equal those of one stage to the bit.
+// Stages pass their residual on unchanged, so the logits are bit-identical to those of one stage.
 TEST_P(ShardGolden, StagesTogetherAreTheModel) {
   const Golden golden = golden::read(GetParam());
   const std::vector<int> whole{static_cast<int>(golden.ids.size())};
@@ -170,7 +171,6 @@ TEST_P(ShardGolden, StagesTogetherAreTheModel) {
   }
 }
 
-// Each rank has whole experts.
 TEST_P(ShardGolden, ExpertsOverRanksAreTheModel) {
   const Golden golden = golden::read(GetParam());
   const Split split{.layout = {.tensor = 2}, .whole_experts = true};
@@ -183,7 +183,7 @@ TEST_P(ShardGolden, ExpertsOverRanksAreTheModel) {
   EXPECT_EQ(whole.logits, run_on(split, golden, ModelDType::float32, {13, 1, 2, 16}).logits);
 }
 
-// Whatever rank computes an expert, and whether several do: the same bits.
+// The bits must not depend on the rank that computes an expert, or on the number of its replicas.
 TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
   const Golden golden = golden::read(GetParam());
   const Split still{.layout = {.tensor = 2}, .whole_experts = true};
@@ -201,7 +201,7 @@ TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
   }
 }
 
-// Matrices of codes: cut where their groups are, else plain numbers.
+// Quantised matrices are split between groups if possible; otherwise they become plain.
 class ShardQuantised : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShardQuantised, EveryLayoutIsTheModel) {
@@ -234,7 +234,7 @@ TEST_P(ShardQuantised, EveryLayoutIsTheModel) {
                 .logits);
 }
 
-// Each rank takes of an adapter what belongs to its matrices.
+// Each rank uses the part of an adapter that belongs to its matrices.
 class ShardAdapter : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
@@ -319,7 +319,8 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
   EXPECT_TRUE(check_shard(spec));
 }
 
-// Rows of any number, and hidden units of experts by groups of MXFP4 where there is one for each rank.
+// Tests parts of any number of rows, and parts of experts' hidden units in MXFP4 groups if each rank can have
+// a group.
 TEST(Shard, PartsAreOneBehindTheOther) {
   const auto parts = [](int size, std::int64_t n) {
     std::vector<std::int64_t> found;
@@ -347,7 +348,8 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   spec.dim = 10;
   LayerSpec layer;
   layer.feed_forward = Mlp{.hidden = 10};
-  spec.layers.assign(8, layer);  // 300 numbers each, beside 1000 of the embedding and 1000 of the output
+  spec.layers.assign(8, layer);  // 300 parameters each, besides 1000 of the embedding and 1000 of the output
+                                 // matrix
   const auto ends = [&](int stages) {
     std::vector<int> found;
     const std::vector<Stage> all = divide_layers(spec, stages).value();
@@ -362,8 +364,8 @@ TEST(Stages, AreEvenInWeightsAndHaveALayerEach) {
   EXPECT_EQ(divide_layers(spec, 9).error().field, "pipeline_parallel_size");
 }
 
-// Codes of a rank's columns have separate scales: they are as close to the plain model as those of one
-// rank.
+// The codes of a rank's columns have separate scales. Their error relative to the plain model must not exceed
+// that of one rank.
 TEST(Shard, QuantisedWhileLoadingRanksAreTheModel) {
   Golden demo{.name = "demo", .directory = "models/demo", .ids = {}, .logits = {}, .bf16_kl = {}, .max_model_len = {}};
   for (std::int32_t i = 0; i < 24; ++i) demo.ids.push_back(7 * i % 90);

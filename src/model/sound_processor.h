@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Errors: no configuration (read_processor_file), a feature extractor that is not Whisper's, a value out of
-// range.
+// Errors: no configuration exists (read_processor_file); the feature extractor is not Whisper's; a value is
+// out of range.
 Result<media::MelConfig> read_sound_processor(const std::string& directory);
 
 }  // namespace octavo

@@ -1,11 +1,11 @@
 // Description of a network, as plain data.
 //
-// A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load
+// A family's file converts config.json to a ModelSpec. The rest follows from it: the tensors to load
 // (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
-// (inspect.h). Families differ by numbers, order and activations, never by code.
+// (inspect.h). Families differ in numbers, order and activations, not in code.
 //
-// A layer has two halves: a mixer, where tokens attend to each other, and a feed-forward, which each token
-// passes alone. The kinds of both are blocks: blocks/kinds.h lists them.
+// A layer has two halves: a mixer, in which tokens attend to each other, and a feed-forward, which processes
+// each token alone. Both are blocks; blocks/kinds.h lists the types.
 #pragma once
 
 #include <algorithm>
@@ -26,120 +26,125 @@
 
 namespace octavo {
 
-// Factors of a layer's values.
+// Factors of values in a layer.
 struct LayerScales {
-  float residual = 1;  // of both halves' outputs
-  float mixer = 1;     // of one half's outputs, as the next two
+  float residual = 1;  // factor of both halves' outputs
+  float mixer = 1;     // factor of one half's outputs, as the next two
   float second_mixer = 1;
   float feed_forward = 1;
-  float mixed = 1;      // of the residual after the mixers
-  float passed = 1;     // of the residual after the layer
-  bool stored = false;  // `passed` is a number of the checkpoint (Names::layer_scale)
+  float mixed = 1;      // factor of the residual after the mixers
+  float passed = 1;     // factor of the residual after the layer
+  bool stored = false;  // the checkpoint contains `passed` (Names::layer_scale)
 };
 
 struct LayerSpec {
-  std::string prefix = {};  // prefix of its tensors' names, after its number
-  int number = -1;          // number of the layer in names; -1: its index
-  std::string part = {};    // replacement of '#' in these names
+  std::string prefix = {};  // prefix of the tensors' names, after the layer's number
+  int number = -1;          // layer number in the tensors' names; -1: the layer's index
+  std::string part = {};    // text that replaces '#' in these names
   std::optional<Blend> blend = {};
-  std::optional<SharedTransformer> shared = {};  // before the mixer, in serial layers
+  std::optional<SharedTransformer> shared = {};  // runs before the mixer; only in serial layers
   Mixer mixer = {};
-  Mixer second_mixer = {};                   // second mixer after the same norm; for serial layers
-  std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
+  Mixer second_mixer = {};                   // second mixer, which reads the same normed input; only in
+                                             // serial layers
+  std::optional<CrossAttention> cross = {};  // runs between the halves; only in serial and post_norm layers
   FeedForward feed_forward = {};
-  // Experts that read the feed-forward's input. The output is added after the next layer (LongCat-Flash,
+  // Experts that read the feed-forward's input. Their output is added after the next layer (LongCat-Flash,
   // 2025).
   std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};    // norm before the half
-  bool mixer_normed = true;  // the mixer has pre_norm, too
-  // Norm of the halves' outputs. With pre_norm and post_norm: "sandwich". A half without a norm name has no
-  // norm.
+  NormSpec pre_norm = {};    // norm before each half
+  bool mixer_normed = true;  // true: the mixer has pre_norm, too
+  // Norm of the halves' outputs. Together with pre_norm: "sandwich". If a half's norm has no name, the half
+  // has no such norm.
   NormSpec post_norm = {};
   std::optional<float> last_offset =
-      {};  // NormSpec::weight_offset of the feed-forward, if the mixer's differs
+      {};  // NormSpec::weight_offset of the feed-forward; nullopt: the same as the mixer's
   LayerScales scales = {};
 
-  // For families whose layers all have these kinds.
+  // For families in which all layers have these types.
   Attention& attention() { return std::get<Attention>(mixer); }
   const Attention& attention() const { return std::get<Attention>(mixer); }
   Mlp& mlp() { return std::get<Mlp>(feed_forward); }
 };
 
-// Tensor parallelism: which part of every layer, and of the vocabulary, a process holds.
+// Tensor parallelism: the part of every layer, and of the vocabulary, that a process has.
 struct Shard {
   int rank = 0;
   int size = 1;
-  bool whole_experts = false;  // expert parallelism: a rank has some whole experts instead of a part of each
-  std::uint16_t redundant_experts = 0;  // additional slots, for replicas of experts (expert_placement.h)
-  // With whole_experts: engines with separate tokens whose ranks share the experts, and this rank's engine.
+  bool whole_experts = false;  // expert parallelism: a rank has some whole experts, not a part of each expert
+  std::uint16_t redundant_experts = 0;  // number of additional slots for replicas of experts
+                                        // (expert_placement.h)
+  // With whole_experts: number of engines whose ranks share the experts, and the index of this engine. Each
+  // engine has separate tokens.
   int engines = 1, engine = 0;
 
   int expert_ranks() const { return engines * size; }
   int expert_rank() const { return engine * size + rank; }
 
-  // First of this rank's part of n items, and their number. Parts differ by at most one item.
+  // Index of the first of this rank's n items; count() is their number. Ranks differ by at most one item.
   std::int64_t first(std::int64_t n) const { return n * rank / size; }
   std::int64_t count(std::int64_t n) const { return n * (rank + 1) / size - first(n); }
-  // Number of hidden units of an expert that stay together: those that share a scale in MXFP4, if n is
-  // large enough.
+  // Number of consecutive hidden units of an expert that are not separated: 32, which share a scale in MXFP4,
+  // if n is large enough; else 1.
   std::int64_t together(std::int64_t n) const { return n % 32 == 0 && n / 32 >= size ? 32 : 1; }
 };
 
-// Pipeline parallelism: which layers a process holds. The first stage also has the
-// embedding; the last one has the parts after the layers.
+// Pipeline parallelism: the layers that a process has. The first stage also has the embedding; the last one
+// has the parts after the layers.
 struct Stage {
   int index = 0;
   int count = 1;
-  int first_layer = 0;  // as the next field, for several stages: see divide_layers
+  int first_layer = 0;  // the layers [first_layer, last_layer) if there are several stages: see divide_layers
   int end_layer = 0;
 
   bool is_first() const { return index == 0; }
   bool is_last() const { return index == count - 1; }
 };
 
-// Rows that tokens become.
+// Computation of a token's row.
 struct EmbeddingSpec {
   float scale = 1;
-  bool scale_rounds = false;  // rounded to the format of the weights before use
-  int learned_positions = 0;  // rows of a table [rows, dim], if any, that is added to the embeddings
-  int first_position = 0;     // the row of that table for the first token
-  int token_types = 0;        // rows of another, if any, by the part of the text that a token is in
-  NormSpec norm = {};         // norm of the sum
+  bool scale_rounds = false;  // the scale is rounded to the weights' format before use
+  int learned_positions = 0;  // number of rows of a table [rows, dim] of positions, added to the embeddings;
+                              // 0: none
+  int first_position = 0;     // row of this table for a sequence's first token
+  int token_types = 0;        // number of rows of a table of token types (the part of the text that a token
+                              // is in); 0: none
+  NormSpec norm = {};         // norm of the sum of all these
 };
 
-// Inputs in place of tokens, or beside them.
+// Inputs that replace tokens or are added to them.
 struct InputSpecs {
-  std::optional<ImageInput> image = {};      // an image encoder without a vocabulary
-  std::optional<SoundInput> sound = {};      // a sound encoder without a vocabulary
-  std::optional<SourceInput> source = {};    // an encoder of prompts
-  std::optional<HiddenInput> hidden = {};    // proposes for another network
+  std::optional<ImageInput> image = {};      // for an image encoder without a vocabulary
+  std::optional<SoundInput> sound = {};      // for a sound encoder without a vocabulary
+  std::optional<SourceInput> source = {};    // for an encoder of prompts
+  std::optional<HiddenInput> hidden = {};    // for a drafter
   std::optional<LayerInputs> by_layer = {};  // a separate input for each layer, beside the tokens
 };
 
-// More than one residual stream.
+// Networks with several residual streams.
 struct ResidualSpec {
   std::optional<Streams> streams = {};
   std::optional<HyperConnections> hyper = {};
 };
 
 struct LogitsSpec {
-  bool tied = false;  // the embedding is also the output matrix
+  bool tied = false;  // embedding and output matrix are the same matrix
   bool bias = false;
   float scale = 1;
-  float soft_cap = 0;  // limit of the logits, if not 0
+  float soft_cap = 0;  // limit of the logits; 0: none
 };
 
 struct ModelSpec;
 
-// For vision and audio models, or models with cross attention to their prompts: the encoder, and the
+// For vision and audio models, and for models with cross attention to their prompts: the encoder, and the
 // placeholder token of its rows. Models with cross attention have no such token.
 struct MediaSpec {
   std::shared_ptr<const ModelSpec> tower = {};
   int token = -1;
-  int video_token = -1;  // the same for frames of videos; -1: no videos
-  // The tokens of an image see all of it, not only those before them, in layers with
-  // AttentionMask::whole_images.
+  int video_token = -1;  // placeholder token for frames of videos; -1: no videos
+  // In layers with AttentionMask::whole_images, a token of an image sees the whole image, not only earlier
+  // tokens.
   bool whole_images = false;
 };
 
@@ -147,24 +152,25 @@ struct ModelSpec {
   std::string architecture;
   int dim = 0;
   int vocab = 0;
-  int max_positions = 0;  // longest supported sequence, including rope scaling
+  int max_positions = 0;  // length of the longest supported sequence, including rope scaling
   EmbeddingSpec embedding = {};
   InputSpecs inputs = {};
   MediaSpec media = {};
   std::vector<RopeSpec> ropes;
-  Temperature temperature = {};  // for the layers that use one
+  Temperature temperature = {};  // for layers that use a temperature
   ResidualSpec residual = {};
   std::vector<LayerSpec> layers;
   NormSpec final_norm;
   LogitsSpec logits = {};
-  std::optional<Head> head = {};  // nullopt: the model continues texts
-  // Additional outputs for each token, beside `head` (BGE-M3: Chen et al., "M3-Embedding", 2024).
+  std::optional<Head> head = {};  // nullopt: the model generates text
+  // Additional heads, with an output for each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
   std::vector<Head> token_heads = {};
   Names names;
-  std::optional<Names> other_names = {};    // some checkpoints use these instead
-  std::optional<Predictor> predictor = {};  // in the same checkpoint
-  Shard shard = {};                         // all numbers above are the whole network's (shard.h)
-  Stage stage = {};                         // and all layers
+  std::optional<Names> other_names = {};    // alternative names, which some checkpoints use
+  std::optional<Predictor> predictor = {};  // multi-token prediction layers in the same checkpoint
+  Shard shard = {};                         // this rank's part; all numbers above are those of the whole
+                                            // network (shard.h)
+  Stage stage = {};                         // this process's stage; `layers` are all layers
 
   // `head`, followed by `token_heads`.
   std::size_t heads() const { return head ? 1 + token_heads.size() : 0; }
@@ -173,35 +179,34 @@ struct ModelSpec {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }
   bool encodes_media() const { return inputs.image || inputs.sound; }
-  // Image encoders: tokens of the largest image.
+  // Image encoders: number of tokens of the largest image.
   int image_tokens() const {
     return inputs.image->image_size > 0 ? inputs.image->side() * inputs.image->side()
                                         : max_positions / inputs.image->square();
   }
-  // First layer of this stage.
   std::size_t first_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0;
   }
   std::size_t end_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size();
   }
-  // The text attends to sound by cross attention; prompts contain no rows of sound.
+  // Layers attend to sound by cross attention, and prompts contain no rows of sound.
   bool hears_beside() const {
     return media.tower && media.tower->inputs.sound && media.tower->inputs.sound->joined == 0;
   }
-  // Layers have cross attention to the rows of an encoder of sound or of prompts.
+  // Layers have cross attention to the rows of an encoder, of sound or of prompts.
   bool has_cross() const { return hears_beside() || (media.tower && media.tower->inputs.source); }
-  // Encoders for cross attention: rows of the longest input.
+  // Encoders for cross attention: number of rows of the longest input.
   int cross_rows() const { return inputs.sound ? inputs.sound->rows : inputs.source->rows; }
-  // Encoders whose rows are in prompts: the number of encoder rows that make one row of the text, the
-  // projector, and its output width.
+  // Encoders whose rows are in prompts: number of encoder rows that become one input row of the language
+  // model, the projector, and the width of its output.
   int joined() const { return inputs.image ? inputs.image->square() : inputs.sound->joined; }
   const Projector& projector() const {
     return inputs.image ? inputs.image->projector : inputs.sound->projector;
   }
   int out_dim() const { return inputs.image ? inputs.image->out_dim : inputs.sound->out_dim; }
 
-  // Whether its layers see all of a text at once, so that it cannot continue one.
+  // Whether layers see later tokens. Such a model cannot generate text.
   bool bidirectional() const {
     for (const LayerSpec& layer : layers)
       if (const auto* attention = std::get_if<Attention>(&layer.mixer); attention && !attention->mask.causal)

@@ -1,4 +1,4 @@
-// One step of the forward pass: its inputs, and the arguments of a network's parts.
+// One step of the forward pass: its inputs, and the arguments of the network's parts.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct StepRows {
   std::int64_t count = 0;
 };
 
-// One cache group's view of a step.
+// Data of a step for one cache group.
 struct GroupBatch {
   const AttentionPlan* plan = nullptr;
-  View slots;  // i64 [n]: cache slot of each token's keys and values
+  View slots;  // i64 [n]: slot in the cache for each token's keys and values
 };
 
-// The states of a step's sequences; empty where no layer is recurrent.
+// States of the sequences of a step; empty if no layer is recurrent.
 struct StateBatch {
   View memory;       // f32 [slots, CacheLayout::state_floats]
   View slots;        // i32 [sequences], as in StatePlan
@@ -35,13 +35,13 @@ struct StateBatch {
   View copies = {};  // i32 [n]
 };
 
-// Encoders' rows for the layers of models with cross attention.
+// An encoder's rows, for models with cross attention.
 struct CrossBatch {
   const AttentionPlan* plan = nullptr;
   std::span<const KvLayer> cache;  // one for each layer
 };
 
-// Rows of an image, which replace the embeddings of the tokens from `token` on. Rows of deep layers
+// Rows of an image. They replace the embeddings of the tokens from `token` on. Rows of deep layers
 // (ImageInput::deep_layers) are added to the residual after the first layers.
 struct ImageRows {
   std::int64_t token = 0;
@@ -49,36 +49,36 @@ struct ImageRows {
   View rows;  // i32 [tokens]: 0, 1 ..
 };
 
-// Tokens [token, token + count) of a step, of one sequence, that see each other and all tokens before them.
-// The tokens of an image are an example (MediaSpec::whole_images).
+// Tokens [token, token + count) of a step and of one sequence, which see each other and all earlier tokens;
+// for example the tokens of an image (MediaSpec::whole_images).
 struct WholeSpan {
   std::int64_t token = 0;
   std::int64_t count = 0;
-  std::vector<const AttentionPlan*> plans;  // not causal; one a cache group
+  std::vector<const AttentionPlan*> plans;  // one for each cache group; not causal
 };
 
-// The tokens of a step, those of one sequence next to each other and ascending.
+// Tokens of a step. The tokens of a sequence are consecutive and ascending.
 struct ForwardBatch {
   View ids = {};          // i32 [n]
   View positions;         // i32 [n]
-  View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
-                          // on all of them `positions`
+  View axes = {};         // i32 [axes, n], for ropes with several axes; [1, n]: equal on all axes; empty:
+                          // `positions` on all axes
   View token_types = {};  // i32 [n], if the model has token types
   std::span<const GroupBatch> groups;  // parallel to CacheLayout::groups
   StateBatch states = {};
-  const StepAdapters* adapters = nullptr;  // null if no token has an adapter
+  const StepAdapters* adapters = nullptr;  // null: no token uses an adapter
   std::span<const ImageRows> images = {};
   std::span<const WholeSpan> wholes = {};
   CrossBatch cross = {};
-  View features = {};  // for sound encoders, in place of ids: act [n, dim], output of the convolutions
-  View patches = {};   // for image encoders, in place of ids: act [n, ImageInput::patch_values()]
-  // With ImageInput::position_side: f32 [n, dim], added to the patches, by `positions`.
+  View features = {};  // sound encoders: replaces ids; act [n, dim], output of the convolutions
+  View patches = {};   // image encoders: replaces ids; act [n, ImageInput::patch_values()]
+  // With ImageInput::position_side: f32 [n, dim], learned positions added to the patches.
   View placed = {};
-  // Output, with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side].
+  // Output, with ImageInput::deep_layers: f32 [tokens, out_dim * number of deep layers].
   View deep = {};
 };
 
-// Inputs for the angles of a rotary embedding: rope.h.
+// Inputs for the angles of a rotary embedding; see rope.h.
 struct Frequencies {
   View each;  // f32 [pairs]
   float scale = 1;
@@ -91,11 +91,11 @@ struct Turning {
   View temperatures = {};                    // f32 [max_model_len] or empty: ModelSpec::temperature
 };
 
-// Slot of each rope, by number: f32 [tokens, rotary_dim / 2].
+// Slot for the cosines of each rope, by its index: f32 [tokens, rotary_dim / 2].
 struct Cosines {};
 struct Sines {};
 
-// A layer's keys and values.
+// Cache of a layer's keys and values.
 struct LayerCache {
   KvLayer memory = {};
   const AttentionPlan* plan = nullptr;
@@ -104,10 +104,10 @@ struct LayerCache {
 
 // A layer's caches and states.
 struct LayerMemory {
-  LayerCache cache = {};    // for a layer without a cache: the slots of another
-  std::size_t group = 0;    // the cache group
-  LayerCache entries = {};  // Block::entries(); the slots are those of tokens
-  // Cross attention: the keys and values of encoders' rows, and the rows that each sequence sees.
+  LayerCache cache = {};    // the layer's cache; for a layer that reads another layer's cache, that one
+  std::size_t group = 0;    // index of the cache group
+  LayerCache entries = {};  // compressed entries (Block::entries()); `slots` are those of the tokens
+  // Cross attention: keys and values of encoders' rows, and the rows that each sequence sees.
   KvLayer cross = {};
   const AttentionPlan* cross_plan = nullptr;
   View states = {};  // f32 [slots, Layer::state_floats]
@@ -115,7 +115,7 @@ struct LayerMemory {
 };
 
 struct CacheLayout;
-// cache: parallel to CacheLayout::layers. state_floats: size of the layer's state.
+// cache: parallel to CacheLayout::layers. state_floats: number of f32 values in the layer's state.
 LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
                          const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
 
@@ -123,19 +123,19 @@ LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int6
 struct Step {
   Backend& backend;
   const ForwardBatch& batch;
-  StepRows rows;  // rows of the batch: all, or those of this step
+  StepRows rows;  // rows of the batch: all, or those that this call runs
   const Slots& slots;
   ResidualSum& residual;
   Turning turning;
   Scratch scratch;
   Scratch adapter_scratch = Scratch();
   LayerMemory memory = {};
-  ProcessGroup* ranks = nullptr;      // the ranks that share the layers; null: only this one
-  ExpertExchange* experts = nullptr;  // the engines that share the experts; null: only this one
+  ProcessGroup* ranks = nullptr;      // ranks that share the layers; null: only this rank
+  ExpertExchange* experts = nullptr;  // engines that share the experts; null: only this engine
 
   std::int64_t tokens() const { return rows.count; }
   View positions() const { return batch.positions.rows(rows.first, rows.count); }
-  // This step's rows of a slot, or an empty view if no part has requested the slot.
+  // The rows of a slot that this step uses; empty if no part has requested the slot.
   template <class Key>
   View slot(int number = 0) const {
     const View all = slots.all<Key>(number);

@@ -1,4 +1,4 @@
-// Whether a backend can run a network: decided once, before any weight is read.
+// Checks whether a backend can run a network, before any weight is read.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace octavo {
 
-// Checks the needs of the network's and its tower's parts (NetworkPart::needs) against the backend, and
-// whether its attention can use their caches. Errors: unsupported, field "device": the backend lacks what a
-// part needs; the message names the part and the remedy. Errors of options (block_size, kv_cache_dtype) keep
-// their fields.
+// Compares the needs of all parts of the network and its tower (NetworkPart::needs) with the backend, and
+// checks whether its attention supports their caches. Errors: unsupported, field "device", if the backend
+// lacks something; the message names the part and what to do. Errors of options (block_size, kv_cache_dtype)
+// have these fields.
 Result<> check_support(const ModelSpec& spec, const CacheOptions& cache, const Backend& backend);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Which models a backend refuses: on the CUDA backend, which in builds without CUDA is emulated.
+// Tests which models a backend rejects, with the CUDA backend (emulated in builds without CUDA).
 #include "model/support.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(Support, NamesThePartTheNeedAndTheRemedy) {
   EXPECT_THAT(refusal("sound/whisper"), HasSubstr("needs cross attention to the rows of an encoder"));
 }
 
-// The tower is checked, too, unless the options leave its media out.
+// The encoder is checked, too, unless the options exclude its media.
 TEST(Support, OfATowerFollowsFromTheOptions) {
   const auto cuda = make_cuda_backend();
   if (!cuda) GTEST_SKIP() << cuda.error().message;

@@ -14,7 +14,7 @@ struct Found {
   std::string type;
 };
 
-// The class of the whole model may select Qwen3-VL's processor.
+// The architecture of the model may select Qwen3-VL's processor.
 std::string type_of(const Config& images) {
   const auto whole = images.text("processor_class", "");
   return whole && whole->starts_with("Qwen3") ? "Qwen3VLVideoProcessor" : "Qwen2VLVideoProcessor";
@@ -27,7 +27,7 @@ Result<Found> find(const std::string& directory, const Config& images) {
   return Found{*std::move(own), std::move(type)};
 }
 
-// Least and greatest number of pixels.
+// Reads the minimum and maximum number of pixels.
 Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
   const Config::Range range{1, kVideoPixelsMax};
   int least = static_cast<int>(rule.pixels_min), most = static_cast<int>(rule.pixels_max);
@@ -86,7 +86,7 @@ Result<media::VideoRule> read_video_processor(const std::string& directory, cons
   TRY(const int patch, config.integer("patch_size", {1, 1024}, rule.stamped ? 16 : 14));
   TRY(const int merge, config.integer("merge_size", {1, 64}, 2));
   TRY(rule.frames, config.integer("temporal_patch_size", {1, 64}, rule.frames));
-  const int unit = rule.stamped ? 32 : 28;  // unit of the published models, for default limits
+  const int unit = rule.stamped ? 32 : 28;  // the published models' unit, for the default limits
   rule.size = {.unit = patch * merge, .pixels_min = 128 * unit * unit, .pixels_max = 768 * unit * unit};
   TRY_VOID(read_pixels(config, rule.size));
   TRY_VOID(read_sampling(config, rule));

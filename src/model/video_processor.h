@@ -10,9 +10,9 @@
 
 namespace octavo {
 
-// From video_preprocessor_config.json, else the `video_processor` of processor_config.json, else the fields of `images`,
-// where older checkpoints have them (Qwen2-VL). Errors name the file and the field; a processor of another kind, other
-// mean and standard deviation than `images` has.
+// Reads it from video_preprocessor_config.json, else from `video_processor` in processor_config.json, else
+// from the fields of `images`, as in older checkpoints (Qwen2-VL). Errors name the file and the field. It is
+// an error if the processor has another type, or another mean or standard deviation than `images`.
 Result<media::VideoRule> read_video_processor(const std::string& directory, const Config& images,
                                               const media::ProcessorConfig& image_config);
 

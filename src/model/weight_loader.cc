@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Floats between the beginnings of two vectors are a multiple of this: a cache line.
+// Each vector begins at a multiple of this number of floats: a cache line.
 constexpr std::int64_t kVectorAlign = 16;
 
 std::int64_t padded(std::int64_t size) { return (size + kVectorAlign - 1) / kVectorAlign * kVectorAlign; }
@@ -24,7 +24,7 @@ std::vector<float> rows_of(const std::vector<float>& all, std::int64_t row, std:
   return rows;
 }
 
-// Puts stacked matrices of `rows` rows side by side.
+// Concatenates stacked matrices of `rows` rows along the second dimension.
 std::vector<float> side_by_side(const std::vector<float>& all, std::span<const Slot> parts,
                                 std::int64_t rows) {
   std::vector<float> joined;
@@ -44,7 +44,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   std::vector<float> stored = parameter.constant;
   for (const Slot& slot : parameter.parts) {
     const StoredTensor& tensor = *checkpoint.find(slot.name);
-    if (!tensor.plain())  // check_slots() does not find such vectors if they have rows
+    if (!tensor.plain())  // check_slots() does not report such vectors if they have rows
       return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
                      tensor.format);
     if (parameter.repeated) {
@@ -88,7 +88,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   return ordered;
 }
 
-// All vectors of a model, one after the other in one buffer.
+// Stores all vectors of a model in one buffer.
 class VectorArena {
  public:
   VectorArena(Backend& backend, Buffer& buffer) : backend_(backend), buffer_(buffer) {}
@@ -136,7 +136,7 @@ class Loader {
   }
 
  private:
-  // Quantised matrices stay as they are, so that one at least must be plain.
+  // Checks that at least one matrix is plain: quantised matrices are not quantised again.
   Result<> check_quantization() {
     if (options_.quantization == Encoding::plain) return {};
     for (const MatrixParameter* matrix : parameters_.matrices)
@@ -148,7 +148,7 @@ class Loader {
                    name(options_.quantization), first.name, first.format);
   }
 
-  // All plain matrices are kept in one format: the requested one, else the checkpoint's.
+  // Selects the format of all plain matrices: the requested one, else the checkpoint's.
   void choose_formats() {
     plain_ = model_.network.plain;
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
@@ -156,9 +156,9 @@ class Loader {
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
   }
 
-  // A system without room would end the process while it loads.
+  // Checks the available memory. Otherwise the system could end the process while it loads.
   Result<> check_room() const {
-    const auto available = static_cast<double>(backend_.device->available_bytes());  // 0: not known
+    const auto available = static_cast<double>(backend_.device->available_bytes());  // 0: unknown
     const double wanted = bytes_with(options_.quantization);
     if (available == 0 || wanted <= available) return {};
     const double smallest = bytes_with(Encoding::int4);
@@ -168,7 +168,7 @@ class Loader {
                                      : "");
   }
 
-  // About what all matrices take, without the scales of codes that are made.
+  // Approximate size of all matrices, without the scales of new codes.
   double bytes_with(Encoding quantization) const {
     double bytes = 0;
     for (const MatrixParameter* matrix : parameters_.matrices) {
@@ -192,7 +192,7 @@ class Loader {
     return bytes;
   }
 
-  // As in transformers: 73.5 in bf16 instead of 73.32 for 5376 columns.
+  // As in transformers: for 5376 columns, 73.5 (in bf16) instead of 73.32.
   void round_embed_scale() {
     if (!model_.spec.embedding.scale_rounds || options_.dtype == ModelDType::float32) return;
     float& scale = model_.spec.embedding.scale;
@@ -240,7 +240,7 @@ class Loader {
   Encoding quantization_of(MatrixUse use) const { return quantization_of(use, options_.quantization); }
 
   Result<> load(MatrixParameter& matrix) {
-    // Routers of GGUF files are in F32 beside experts in blocks.
+    // In GGUF files, routers are in F32 although experts are in blocks.
     const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
     const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
                                 .quantization = quantization_of(matrix.use),
@@ -250,7 +250,7 @@ class Loader {
           name(matrix.weight->activation()), name(plain_));
     model_.weight_bytes += matrix.weight->bytes();
     for (const Slot& slot : matrix.parts) {
-      if (matrix.turned) continue;  // another matrix is of the same tensor
+      if (matrix.turned) continue;  // another matrix also uses this tensor
       const std::size_t slices = matrix.slice < 0 ? 1 : static_cast<std::size_t>(slot.shape[0]);
       bytes_done_ += stored_bytes(*checkpoint_.find(slot.name)) / slices;
     }

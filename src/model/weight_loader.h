@@ -6,13 +6,13 @@
 
 namespace octavo {
 
-// Fills model.activation, everything below it and the values of all parameters. model.spec and
-// model.max_model_len are set, and model.network was checked against the checkpoint. Errors: corrupt if a
-// tensor is not finite, with its name; or the backend's error.
+// Sets model.activation, the members after it, and the values of all parameters. model.spec and
+// model.max_model_len must be set, and model.network must have been checked against the checkpoint. Errors:
+// corrupt, with the tensor, if a number is not finite; errors of the backend.
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       Model& model);
 
-// The same of parameters that are not in model.network, which has no layers; its `plain` is set.
+// Loads parameters that are not in model.network. The network has no layers, and its `plain` must be set.
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       ParameterList parameters, Model& model);
 

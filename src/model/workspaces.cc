@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-struct BlockScratch {};    // u8: of the block that runs
+struct BlockScratch {};    // u8: scratch memory of the running block
 struct AdapterScratch {};  // u8: scratch memory of adapters
 
 Slots slots_of(const ModelSpec& spec, const Network& network, DType activation, const DecoderLimits& limits) {

@@ -1,4 +1,4 @@
-// Workspaces of all parts of a network: measured, and allocated once.
+// Workspaces of all parts of a network; measured, then allocated once.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,13 @@
 namespace octavo {
 
 struct DecoderLimits {
-  int max_tokens = 0;        // per step
-  int max_logit_rows = 0;    // per call of a head
-  int max_adapter_rank = 0;  // 0: no adapters
+  int max_tokens = 0;        // maximum number of tokens in a step
+  int max_logit_rows = 0;    // maximum number of rows in a call of a head
+  int max_adapter_rank = 0;  // maximum rank of adapters; 0: no adapters
   std::vector<int> kept_layers =
-      {};  // before each of these layers the residual is kept (HiddenInput::layers)
+      {};  // the residual is kept before each of these layers (HiddenInput::layers)
 };
 
-// Bytes of a decoder's workspaces.
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits);
 
 class Workspaces {

@@ -22,7 +22,7 @@ constexpr std::size_t up(std::size_t bytes, std::size_t unit) { return (bytes + 
 
 void release(void* data, std::size_t bytes) { munmap(data, bytes); }
 
-// Zeroed memory, aligned to `alignment`; nullptr if there is not enough.
+// Maps zeroed memory, aligned to `alignment`; nullptr if there is not enough memory.
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
   const std::size_t wanted = up(bytes, kPage);
   const std::size_t all = wanted + alignment;
@@ -45,8 +45,8 @@ std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
 struct Chunk {
   std::atomic<std::size_t> users;
 
-  // Returns the buffer's pages to the system while others still use the chunk: adapters are unloaded while
-  // weights stay.
+  // Returns the buffer's pages to the system, even if other buffers still use the chunk: adapters are
+  // unloaded while weights remain.
   static void release(void* data, std::size_t bytes) {
     if (bytes > 0) madvise(data, up(bytes, kPage), MADV_DONTNEED);
     auto* chunk =
@@ -55,7 +55,7 @@ struct Chunk {
   }
 };
 
-// The chunk that is being filled holds a reference to itself.
+// The chunk from which memory is allocated now. It holds a reference to the chunk.
 struct Filling {
   std::mutex mutex;
   Chunk* chunk = nullptr;

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Bytes on a device, freed by the function that was passed with them.
+// Memory on a device. The destructor calls the release function that the constructor received.
 class Buffer {
  public:
   using Release = void (*)(void* data, std::size_t bytes);
@@ -34,7 +34,7 @@ class Buffer {
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
-  // A view of the first elements; they must fit.
+  // A view of the buffer's first elements. The view must not be larger than the buffer.
   View view(DType dtype, std::initializer_list<std::int64_t> shape) const {
     const View v = View::of(data_, dtype, shape);
     CHECK(static_cast<std::size_t>(v.bytes()) <= bytes_, "{} bytes requested of {}", v.bytes(), bytes_);
@@ -47,12 +47,12 @@ class Buffer {
   Release release_ = nullptr;
 };
 
-// Zeroed host memory from the operating system, page-aligned, in huge pages where the system offers them.
+// Allocates zeroed, page-aligned host memory from the operating system, in huge pages if they are available.
 Result<Buffer> allocate_host(std::size_t bytes);
 
-// Allocates memory for objects with equal lifetimes, such as the matrices of a model. Buffers share chunks,
-// so small buffers and the ends of large ones are in huge pages too. A chunk is freed with its last buffer.
-// Safe from any thread.
+// Allocates memory for objects with equal lifetimes, such as the matrices of a model. Several buffers share a
+// chunk, so that small buffers and the ends of large ones are in huge pages too. A chunk is freed with its
+// last buffer. Thread-safe.
 Result<Buffer> allocate_host_packed(std::size_t bytes);
 
 }  // namespace octavo

@@ -9,8 +9,9 @@ Float16 f16_at(const std::uint8_t* bytes) { return {static_cast<std::uint16_t>(b
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
-// Adds `count` numbers of kBits bits to `codes` at bit `shift`. The first `run` bytes hold the lowest bits of
-// numbers 0 .. run - 1, then the next bits of the next `run` numbers, and so on; the next `run` bytes follow.
+// Adds `count` numbers of kBits bits to `codes`, shifted left by `shift`. The first `run` bytes contain,
+// from their lowest bits on, the numbers 0 .. run - 1, then the next `run` numbers, and so on; further bytes
+// likewise.
 template <int kBits>
 void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8_t* codes) {
   constexpr int kPerByte = 8 / kBits;
@@ -21,13 +22,13 @@ void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8
   }
 }
 
-// Moves bit i of 32 (little-endian) to bit 4 of number i.
+// Moves bit i of a 32-bit little-endian word to bit 4 of code i.
 void spread_fifth_bits(const std::uint8_t* bytes, std::uint8_t* codes) {
   for (int i = 0; i < 32; ++i)
     codes[i] = static_cast<std::uint8_t>(codes[i] | (bytes[i / 8] >> i % 8 & 1) << 4);
 }
 
-// The eight scales and eight minimums of Q4_K and Q5_K: 6 bits each, in 12 bytes.
+// Reads the eight scales and eight mins of Q4_K and Q5_K: 6 bits each, in 12 bytes.
 void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t i = 0; i < 4; ++i) {
     block.scales[i] = static_cast<std::int8_t>(bytes[i] & 63);
@@ -37,7 +38,7 @@ void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   }
 }
 
-// The sixteen scales of Q3_K: 6 bits each, in 12 bytes, minus 32.
+// Reads the sixteen scales of Q3_K: 6 bits each, in 12 bytes; 32 is subtracted from each.
 void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   std::uint8_t scales[16] = {};
   spread<4>(bytes, 8, 16, 0, scales);

@@ -1,4 +1,4 @@
-// Dequantisation: from quantised numbers to codes and scales, and to f32.
+// Dequantisation: converts quantised numbers to codes and scales, and to f32.
 #pragma once
 
 #include <array>
@@ -8,23 +8,23 @@
 
 namespace octavo {
 
-// Properties of an encoding's blocks. Number i of a block is
+// Properties of an encoding's blocks. Element i of a block has the value
 //   scale * scales[i / group] * (v - zero) - min * mins[i / group],
-// where v = values_of(encoding)[codes[i]], or codes[i] where values_of() is null. scales and mins are 1 where
-// the format has none.
+// where v = values_of(encoding)[codes[i]], or v = codes[i] if values_of() is null. If the format has no
+// scales or no mins, these are 1.
 struct BlockTraits {
   int bits;   // bits of a code
   int group;  // numbers that share a scale
   int zero;
   bool has_min;
 };
-BlockTraits block_traits(Encoding encoding);  // encoding: one of GGUF's
+BlockTraits block_traits(Encoding encoding);  // encoding: a GGUF encoding
 
-// The 16 values of IQ4_NL, plus 128.
+// The 16 values of IQ4_NL; 128 is added to each.
 inline constexpr std::array<std::uint8_t, 16> kIq4Values = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
 
-// The 16 values of e2m1 (1 sign bit, 2 exponent bits, 1 fraction bit), doubled, plus 12.
+// The 16 values of e2m1 (1 sign bit, 2 exponent bits, 1 fraction bit); each is doubled, then 12 is added.
 inline constexpr std::array<std::uint8_t, 16> kE2m1Values = {12, 13, 14, 15, 16, 18, 20, 24,
                                                              12, 11, 10, 9,  8,  6,  4,  0};
 
@@ -35,7 +35,7 @@ constexpr const std::uint8_t* values_of(Encoding encoding) {
                                        : nullptr;
 }
 
-// Zero point of int4, int8 and mxfp4 where a part has no zeros.
+// Zero point of int4, int8 and mxfp4 if a part has no `zeros`.
 constexpr int zero_of(Encoding encoding) {
   return encoding == Encoding::int4 ? 8 : encoding == Encoding::mxfp4 ? 12 : 128;
 }
@@ -50,7 +50,7 @@ struct QuantBlock {
 };
 void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
 
-// Converts row `row` of the part to f32 (cols() values), exactly as the format defines them.
+// Converts row `row` of the part to f32 (cols() values), with exactly the format's formula.
 void dequantize(const MatrixPart& part, std::int64_t row, float* out);
 
 }  // namespace octavo

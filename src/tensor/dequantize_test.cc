@@ -1,5 +1,5 @@
-// Compares every encoding with the numbers that the gguf package reads (tools/goldens/make_quant_goldens.py),
-// or with the format's definition.
+// Compares every encoding with the numbers that the gguf package reads
+// (tools/goldens/make_quant_goldens.py), or with the definition of the format.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -62,7 +62,6 @@ Float16 to_f16(float x);
 // Rounds to nearest, ties to even; values out of range become the largest value; NaN stays NaN.
 Float8E4M3 to_f8_e4m3(float x);
 
-// The DType of a C++ element type.
 template <class T>
 constexpr DType dtype_of = [] {
   static_assert(sizeof(T) == 0, "no DType for this type");

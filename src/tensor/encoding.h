@@ -8,11 +8,11 @@
 
 namespace octavo {
 
-// plain      f32, f16 or bf16 numbers
-// q8_0 ..    the blocks of GGUF: `elements` consecutive numbers of a row in `bytes` bytes, scales included
-// int4 int8  unsigned codes, a byte each: scale * (code - zero), with a scale and a zero for each group
-// fp8        e4m3 numbers (no infinity, NaN is 0x7f): scale * number, with a scale for each group
-// mxfp4      codes of e2m1 numbers, a byte each: the same, with a power of two for each group
+// plain       f32, f16 or bf16 numbers
+// q8_0 ..     GGUF blocks: `elements` consecutive numbers of a row in `bytes` bytes, scales included
+// int4, int8  unsigned codes, one byte each: scale * (code - zero); each group has a scale and a zero
+// fp8         e4m3 numbers (no infinity, NaN is 0x7f): scale * number; each group has a scale
+// mxfp4       codes of e2m1 numbers, one byte each: scale * number; each group has a power of two as scale
 enum class Encoding : std::uint8_t {
   plain,
   q8_0,
@@ -34,8 +34,7 @@ enum class Encoding : std::uint8_t {
 
 std::string_view name(Encoding encoding);
 
-// A block of a GGUF encoding; {1, 1} for int4, int8, mxfp4 and fp8; {1, 0} for plain, where the dtype gives
-// the size.
+// Size of a GGUF block; {1, 1} for int4, int8, mxfp4 and fp8; {1, 0} for plain (the dtype gives the size).
 struct BlockShape {
   int elements;
   int bytes;
@@ -45,10 +44,10 @@ BlockShape block_shape(Encoding encoding);
 // Rows of a matrix in host memory, in the encoding of the checkpoint.
 struct MatrixPart {
   Encoding encoding = Encoding::plain;
-  View values;  // plain: f32, f16 or bf16 [rows, cols], any strides; else u8 [rows, bytes of a row]
+  View values;       // plain: f32, f16 or bf16 [rows, cols], any strides; else u8 [rows, bytes of a row]
   View scales = {};  // int4, int8, mxfp4, fp8: f32 [rows, groups]; a group is cols / groups consecutive
                      // numbers of a row
-  View zeros = {};  // int4, int8: u8 [rows, groups]; not there: 8 in int4, 128 in int8
+  View zeros = {};   // int4, int8: u8 [rows, groups]; empty: every zero is 8 (int4) or 128 (int8)
 
   std::int64_t rows() const { return values.size(0); }
   std::int64_t cols() const {
@@ -56,7 +55,7 @@ struct MatrixPart {
     const BlockShape block = block_shape(encoding);
     return values.size(1) / block.bytes * block.elements;
   }
-  // `count` rows: begin, begin + step, ...
+  // A view of `count` rows: begin, begin + step, ...
   MatrixPart row_range(std::int64_t begin, std::int64_t count, std::int64_t step = 1) const {
     const auto of = [&](const View& view) {
       View rows = view.rows(begin, count == 0 ? 0 : (count - 1) * step + 1);

@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// A mapping as the signal handler sees it. Nodes are never freed, only reused.
+// A mapping that the signal handler can read. Nodes are reused, but never freed.
 struct Mapping {
   std::atomic<std::uintptr_t> begin = 0;  // 0: unused
   std::atomic<std::size_t> bytes = 0;
@@ -29,8 +29,8 @@ std::atomic<Mapping*> mappings = nullptr;
 std::mutex mappings_change;
 std::uintptr_t page_bytes = 0;
 
-// Handles SIGBUS. If the page belongs to a mapping whose file became shorter, maps zeros from this page to
-// the mapping's end. Otherwise the instruction runs again and ends the process as usual.
+// Handles SIGBUS. If the address belongs to a mapping, the file has become shorter: maps zeros from this
+// page to the mapping's end. Otherwise the instruction runs again, and ends the process as usual.
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (Mapping* m = mappings.load(); m != nullptr; m = m->next) {
@@ -77,7 +77,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   struct stat info;
   const bool known = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const auto size = known ? static_cast<std::size_t>(info.st_size) : 0;
-  // mmap refuses a length of 0; an empty file is an empty span.
+  // mmap does not accept a length of 0; an empty file becomes an empty span.
   void* data = known && size > 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
   close(fd);
   if (!known) return failure(ErrorCode::io, "{} is not a regular file", path);
@@ -112,7 +112,7 @@ Result<> MappedFile::intact() const {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {
-  // Only pages that are wholly inside the part: its neighbours may be in use.
+  // Only pages that are completely inside the part, because its neighbours may be in use.
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;

@@ -1,5 +1,5 @@
-// A file mapped read-only into memory. If the file becomes shorter, or a read from disk fails, the missing
-// bytes read as zeros (the process does not end) and intact() reports it.
+// A file mapped read-only into memory. If the file shrinks or the disk fails, the missing bytes read as zeros
+// instead of ending the process; intact() then reports an error.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Call it after the last read. Error: some bytes were missing when they were read.
+  // Call this after the last read. Error: some bytes were missing when they were read.
   Result<> intact() const;
 
-  // Tells the system that these bytes are not needed soon: their pages leave the process's memory; the page
-  // cache keeps them.
+  // Tells the system that these bytes are not needed soon. Their pages leave the process's memory, but stay
+  // in the page cache.
   void release(std::span<const std::byte> part) const;
 
  private:
@@ -37,7 +37,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  Mapping* mapping_ = nullptr;  // same lifetime; null if the file is empty
+  Mapping* mapping_ = nullptr;  // lives as long as this object; null if the file is empty
 };
 
 }  // namespace octavo

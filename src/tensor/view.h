@@ -1,4 +1,4 @@
-// A tensor in memory of another owner: address, element type, shape and strides.
+// A view of a tensor in memory that another object owns: address, element type, shape and strides.
 #pragma once
 
 #include <array>
@@ -55,13 +55,13 @@ struct View {
     return true;
   }
 
-  // The address as T; the type must match.
+  // The address as a pointer to T, which must be the element type.
   template <class T>
   T* as() const {
     CHECK(dtype == dtype_of<T>, "view holds {}, requested as {}", name(dtype), name(dtype_of<T>));
     return static_cast<T*>(data);
   }
-  // Address of the i-th slice along the first axis. T must be the element type.
+  // Address of slice i along the first axis. T must be the element type.
   template <class T>
   T* row(std::int64_t i) const {
     return static_cast<T*>(data) + i * stride[0];

@@ -1,5 +1,5 @@
-// The C ABI of the Rust crate in bridge/, and the few lines that turn its answers into Results. Only this
-// room's sources include it.
+// The C ABI of the Rust crate in bridge/, and functions that convert its return values to Results. Only
+// source files of this folder include it.
 #pragma once
 
 #include <cstddef>
@@ -77,7 +77,8 @@ Status octavo_template_render(const TemplateHandle* handle, const RenderInput* i
 
 inline Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 
-// Takes the buffer over: its bytes, or the error they describe, with `field` as the field at fault.
+// Takes ownership of the buffer. Returns its bytes or, if `status` is an error, the error that they describe,
+// for the field `field`.
 Result<std::string> take(Status status, Bytes bytes, std::string_view field);
 
 }  // namespace octavo::bridge

@@ -1,4 +1,4 @@
-// Converts vocabularies that list token bytes by rank (tiktoken) to byte-level BPE.
+// Converts vocabularies that list each token's bytes by rank (tiktoken) to byte-level BPE.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// The bytes in byte-level form: bytes without a visible character get another one.
+// The bytes in byte-level form: each byte without a visible character is replaced by another character.
 std::string written(std::string_view bytes);
 
-// Every way to make a token out of two others, the tokens by rank.
+// All merges of two tokens into a third one. `tokens` is ordered by rank.
 std::vector<std::string> merges_of(std::span<const std::string> tokens);
 
 }  // namespace octavo

@@ -38,7 +38,7 @@ std::vector<std::string> template_names() {
   return names;
 }
 
-// Like json.loads and json.dumps.
+// Equal to json.loads and json.dumps.
 TEST(ChatTemplate, WholeNumbersOfAnySize) {
   for (const std::string n : {"18446744073709551616", "-9223372036854775809", "170141183460469231731687303715884105728",
                               "123456789012345678901234567890123456789012345678901234567890"}) {
@@ -49,7 +49,7 @@ TEST(ChatTemplate, WholeNumbersOfAnySize) {
   }
 }
 
-// Against transformers: every template with every conversation.
+// Compares every template and every conversation with transformers.
 class ChatTemplateGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(ChatTemplateGolden, RendersAsTransformersDoes) {
@@ -165,7 +165,7 @@ TEST(ChatTemplate, GenerationTagsOnlyScope) {
   EXPECT_EQ(render("{% set x = 1 %}{% generation %}{% set x = 2 %}{% endgeneration %}{{ x }}").value(), "1");
 }
 
-// Templates from strangers: each must end in an error, soon.
+// Malicious templates: each must give an error after a short time.
 class EvilTemplate : public testing::TestWithParam<std::string> {};
 
 TEST_P(EvilTemplate, IsRefused) {
@@ -265,7 +265,7 @@ TEST(ChatTemplate, BoundsItsSourceAndOutput) {
               HasSubstr("21 bytes, the limit is 20"));
 }
 
-// The stack must hold what the parser does not limit: chains of operators as long as a template may be.
+// The parser does not limit chains of operators, so the stack must suffice for the longest template.
 TEST(ChatTemplate, CompilesLongChains) {
   const int bytes = static_cast<int>(ChatTemplateLimits().source_bytes) - 100;
   for (const std::string_view link :
@@ -307,7 +307,7 @@ TEST(ChatTemplate, NeedsLittleStackToRender) {
   pthread_attr_destroy(&attributes);
 }
 
-// Fuel grows with the input: a long conversation is no attack.
+// Fuel grows with the input, so that even long conversations are rendered.
 TEST(ChatTemplate, RendersLongConversations) {
   std::string messages = "[";
   for (int i = 0; i < 20'000; ++i)

@@ -4,18 +4,18 @@
 //   for each new id: send(detokenizer.push(id));
 //   send(detokenizer.finish());
 //
-// The joined pieces equal Tokenizer::decode of all ids; with a prompt, the text that they add to its decoded
-// text. No piece ends inside a code point.
+// The pieces together equal Tokenizer::decode of all ids. With a prompt, they equal the text that the ids add
+// to the decoded prompt. No piece ends inside a code point.
 //
-// Like vLLM and Hugging Face's DecodeStream, it decodes a small window and emits the new text. The decoder
-// determines the window, not U+FFFD at its end:
-// - byte-level BPE: keeps bytes only while they begin a code point that the next token may complete (at most
-//   3);
-// - byte fallback: keeps a run of byte tokens until it ends, because one invalid byte turns all of them to
-//   U+FFFD;
-// - Metaspace and WordPiece: decodes each token alone, as the first or as a middle one;
-// - decoders that are not for language models, such as CTC: finish() returns all text.
-// So each token is decoded once or twice: constant time per token.
+// As in vLLM and Hugging Face's DecodeStream, a small window of tokens is decoded and the new text is
+// returned. The type of the tokenizer's decoder determines the window:
+// - Byte-level BPE: keeps at most 3 bytes, and only while they begin a code point that the next token may
+//   complete.
+// - Byte fallback: keeps a run of byte tokens until it ends, because one invalid byte turns all of them to
+//   U+FFFD.
+// - Metaspace and WordPiece: decodes each token alone, either as the first one or as a later one.
+// - Decoders for other models, such as CTC: finish() returns all text.
+// So each token is decoded once or twice, in constant time.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,19 @@ namespace octavo {
 
 class Detokenizer {
  public:
-  // Keeps references to the tokenizer and to kept_special, special tokens that are not skipped.
-  // `prompt_tail`: the text's tokens before the new ids, all or at least the last few that are not special.
-  // It decides whether the first word keeps its leading space, and whether a new byte completes a character
-  // of the prompt.
+  // Keeps references to `tokenizer` and to `kept_special`, the special tokens that are not skipped.
+  // prompt_tail: the last tokens of the prompt, enough to contain a few that are not special. They decide
+  // whether the first word keeps its leading space, and whether a new byte completes a character of the
+  // prompt.
   Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens,
               std::span<const std::int32_t> prompt_tail = {},
               std::span<const std::int32_t> kept_special = {});
 
-  // Takes one more id; returns the text that is now certain, often one token's, sometimes none or several
-  // tokens'.
+  // Adds an id. Returns the text that cannot change any more: usually one token's, sometimes none or that of
+  // several tokens.
   std::string push(std::int32_t id);
 
-  // There will be no more ids: returns the rest, with U+FFFD for a code point that stayed incomplete.
+  // Call this after the last id. Returns the remaining text, with U+FFFD for an incomplete code point.
   std::string finish();
 
  private:
@@ -53,9 +53,9 @@ class Detokenizer {
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
   std::span<const std::int32_t> kept_special_;
-  bool at_start_ = true;             // no text yet: the next is decoded as the beginning of a text
+  bool at_start_ = true;             // no text yet: the next token is decoded as the beginning of a text
   std::string bytes_;                // byte-level: the incomplete code point
-  std::vector<std::int32_t> group_;  // otherwise: ids to be decoded together
+  std::vector<std::int32_t> group_;  // other decoders: ids that are decoded together
 };
 
 }  // namespace octavo

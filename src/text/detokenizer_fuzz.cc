@@ -1,6 +1,7 @@
-// Feeds any ids to the detokenizer, and its text to the stop splitter:
-// - the pieces are whole UTF-8 and join to the decode of all ids;
-// - the split text ends at the first stop string, for any split.
+// Fuzzer: passes any ids to the detokenizer, and its text to the stop splitter. It checks two rules.
+//
+// - The pieces must be valid UTF-8, and together equal the decoded text of all ids.
+// - The text after the splitter must end at the first stop string, for any division into pieces.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ const std::vector<Tokenizer>& tokenizers() {
   return all;
 }
 
-// The text before the first complete stop string: the definition, straight.
+// The text before the first complete stop string, computed directly from the definition.
 std::string cut(const std::string& text, const std::vector<std::string>& stops, bool include) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::size_t longest = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// Every piece must be whole UTF-8; returns them joined.
+// Checks that every piece is valid UTF-8; returns their concatenation.
 std::string stream(const Tokenizer& tokenizer, const Ids& ids, bool skip_special_tokens,
                    const Ids& prompt = {}) {
   Detokenizer detokenizer(tokenizer, skip_special_tokens, prompt);
@@ -57,7 +57,7 @@ TEST_P(DetokenizerTest, JoinsToTheDecodeOfAnyIds) {
   }
 }
 
-// After a prompt whose text is complete, the pieces are what the ids add to it.
+// After a prompt whose text is complete, the pieces are the text that the ids add.
 TEST_P(DetokenizerTest, ContinuesAPrompt) {
   if (GetParam() == "gpt1") GTEST_SKIP() << "its decoder needs the whole sequence";
   const std::string prompt_text = GetParam() == "bert" ? "the house" : "The house was";
@@ -79,7 +79,7 @@ TEST(Detokenizer, SendsByteLevelTextAtOnce) {
   const Tokenizer gpt2 = fixtures::tokenizer("gpt2");
   Detokenizer detokenizer(gpt2, true);
   EXPECT_EQ(detokenizer.push(gpt2.id_of("Ġthe").value()), " the");
-  // 🫠 is F0 9F AB A0.
+  // The bytes of 🫠 are F0 9F AB A0.
   EXPECT_EQ(detokenizer.push(gpt2.id_of("ð").value()), "");
   EXPECT_EQ(detokenizer.push(gpt2.id_of("Ł").value()), "");
   EXPECT_EQ(detokenizer.push(gpt2.id_of("«").value()), "");

@@ -1,5 +1,4 @@
-// For this room's tests: the committed fixtures under tests/data/text (made by
-// tools/goldens/make_text_goldens.py).
+// Reads the fixtures in tests/data/text, for tests. tools/goldens/make_text_goldens.py writes them.
 #pragma once
 
 #include <boost/json.hpp>

@@ -19,11 +19,11 @@ namespace {
 
 namespace json = boost::json;
 
-// tokenizer.ggml.token_type
+// values of tokenizer.ggml.token_type
 constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6;
 
 constexpr std::size_t kTokenBytesMax = 4096;
-constexpr const char* kBlank = "\u2581";  // SentencePiece's sign for a space
+constexpr const char* kBlank = "\u2581";  // SentencePiece's character for a space
 
 json::string_view view(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -54,8 +54,8 @@ Result<> check_lists(const GgufVocabulary& v) {
 
 std::string json_quoted(std::string_view text) { return json::serialize(view(text)); }
 
-// {"token": id, ..}, or [["token", score], ..] of unigrams. The two long parts of the text are written as
-// they come: as trees they would take many times its memory.
+// Writes {"token": id, ..}, or [["token", score], ..] for unigrams. The two long parts of tokenizer.json are
+// written directly as text: JSON trees would need many times the memory.
 Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
   std::unordered_set<std::string_view> seen;
   std::string text = unigrams ? "[" : "{";
@@ -70,7 +70,7 @@ Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
   return text + (unigrams ? "]" : "}");
 }
 
-// [["first", "second"], ..]
+// Writes [["first", "second"], ..].
 class MergesText {
  public:
   void add(std::string_view first, std::string_view second) {
@@ -82,7 +82,7 @@ class MergesText {
   std::string text_ = "[";
 };
 
-// Tokens that are found in a text before anything else.
+// Tokens that are searched in a text before anything else.
 json::array added_tokens(const GgufVocabulary& v) {
   json::array added;
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
@@ -102,7 +102,7 @@ json::array added_tokens(const GgufVocabulary& v) {
 Result<std::string> listed_merges(const GgufVocabulary& v) {
   MergesText merges;
   for (const std::string_view merge : v.merges) {
-    // Neither byte-level tokens nor SentencePiece's have a space in them.
+    // Byte-level tokens and SentencePiece tokens never contain a space.
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge))
       return failure(ErrorCode::corrupt, "tokenizer.ggml.merges: \"{}\" is not a pair of tokens", merge);
@@ -111,8 +111,8 @@ Result<std::string> listed_merges(const GgufVocabulary& v) {
   return std::move(merges).end();
 }
 
-// SentencePiece joins the two neighbours that make the token of the highest score. As ranks: every way to
-// make a token out of two others, the tokens by falling score.
+// SentencePiece first merges the two neighbours that form the token with the highest score. As a list of
+// merges: every way to make a token from two others, in descending order of scores.
 std::string merges_of_scores(const GgufVocabulary& v) {
   std::unordered_map<std::string_view, std::size_t> ids;
   for (std::size_t id = 0; id < v.tokens.size(); ++id) ids.emplace(v.tokens[id], id);
@@ -135,7 +135,7 @@ std::string merges_of_scores(const GgufVocabulary& v) {
   return std::move(merges).end();
 }
 
-// A tokenizer.json without its added tokens, its vocabulary and its merges.
+// A tokenizer.json, without added tokens, vocabulary and merges.
 json::object byte_level(const PreTokenizer& pre) {
   json::array steps;
   for (const std::string_view split : pre.splits)
@@ -174,7 +174,8 @@ json::object sentence_piece(std::string_view unknown, bool prefix) {
             {"byte_fallback", true}}}};
 }
 
-// BERT's files have SentencePiece's sign before tokens that begin words, and no "##" before others.
+// In GGUF files of BERT, tokens at the start of a word begin with SentencePiece's character, and other
+// tokens lack "##".
 std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   constexpr std::string_view kBegin = kBlank;
   std::vector<std::string> tokens;
@@ -188,8 +189,8 @@ std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   return tokens;
 }
 
-// Special tokens before a text, after it, and between two texts; the second text and the tokens after it have
-// type `second_type`.
+// Special tokens before a text, after it, and between two texts. The second text and the tokens after it
+// have the token type `second_type`.
 struct Around {
   std::optional<std::int64_t> begin = {}, end = {}, between = {};
   int second_type = 0;
@@ -220,7 +221,7 @@ json::object template_of(const GgufVocabulary& v, const Around& around) {
           {"special_tokens", std::move(tokens)}};
 }
 
-// A tokenizer.json without its added tokens and its vocabulary.
+// A tokenizer.json, without added tokens and vocabulary.
 Result<json::object> word_piece(const GgufVocabulary& v) {
   const auto found = [&](std::optional<std::int64_t> id, std::string_view token) -> std::int64_t {
     return id ? *id : std::ranges::find(v.tokens, token) - v.tokens.begin();
@@ -251,7 +252,7 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
         {"max_input_chars_per_word", 100}}}};
 }
 
-// A tokenizer.json without its added tokens and its vocabulary: T5's, and XLM-R's, which has a begin.
+// A tokenizer.json for T5 or XLM-R (which has a begin token), without added tokens and vocabulary.
 Result<json::object> unigram(const GgufVocabulary& v) {
   const auto missing = [](std::string_view key) {
     return failure(ErrorCode::corrupt, "tokenizer.ggml.{} is missing", key);
@@ -287,8 +288,8 @@ Result<json::object> unigram(const GgufVocabulary& v) {
         {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
-// A tokenizer.json without added tokens and vocabulary. The class in tokenizer_config.json selects the code
-// that cuts the text (bridge/src/plamo.rs).
+// A tokenizer.json, without added tokens and vocabulary. The class in tokenizer_config.json selects the code
+// that splits texts (bridge/src/plamo.rs).
 json::object plamo(const GgufVocabulary& v) {
   return {{"normalizer", nullptr},
           {"pre_tokenizer", nullptr},
@@ -297,7 +298,7 @@ json::object plamo(const GgufVocabulary& v) {
           {"model", {{"type", "Unigram"}, {"unk_id", *v.unknown}, {"byte_fallback", true}}}};
 }
 
-// The equivalent of tokenizer_config.json.
+// The contents of tokenizer_config.json.
 TokenizerConfig config_of(const GgufVocabulary& v) {
   TokenizerConfig config;
   json::object object;
@@ -320,7 +321,7 @@ TokenizerConfig config_of(const GgufVocabulary& v) {
 
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   GgufVocabulary v = given;
-  // Gemma 4's are SentencePiece's tokens with a list of merges in place of scores.
+  // Gemma 4 has SentencePiece tokens, with a list of merges instead of scores.
   const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert",
              unigrams = v.model == "t5", bytes = v.model == "gpt2", of_plamo = is_plamo(v);
   if (!pieces && !words && !unigrams && !bytes && !of_plamo)
@@ -371,7 +372,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
-  text.back() = model.back() = ',';  // both lists continue
+  text.back() = model.back() = ',';  // both objects continue
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));

@@ -1,5 +1,5 @@
-// The tokenizer that a GGUF file describes: a list of tokens, with merges (byte-level BPE) or scores
-// (SentencePiece's two kinds) or neither (WordPiece), put into the words of tokenizer.json.
+// Converts the tokenizer of a GGUF file to the form of tokenizer.json. The file has a list of tokens, with
+// merges (byte-level BPE), scores (SentencePiece's BPE and unigrams) or neither (WordPiece).
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,37 @@
 
 namespace octavo {
 
-// The metadata under tokenizer.ggml, and tokenizer.chat_template.
+// Metadata whose keys begin with tokenizer.ggml, and tokenizer.chat_template.
 struct GgufVocabulary {
-  // "gpt2": byte-level BPE; "llama": SentencePiece; "t5": SentencePiece's unigrams; "bert": WordPiece; "plamo2" and
-  // "plamo3": PLaMo's unigrams.
+  // "gpt2": byte-level BPE; "llama": SentencePiece; "t5": SentencePiece's unigrams; "bert": WordPiece;
+  // "plamo2" and "plamo3": PLaMo's unigrams.
   std::string_view model;
   std::string_view pre;  // gpt2: name of the pre-tokenizer that splits the text into words; "": "default"
   std::vector<std::string_view> tokens = {};
-  std::vector<double> types = {};             // types of the tokens; empty: all are ordinary
-  std::vector<std::string_view> merges = {};  // gpt2: "first second", the most urgent first
-  // Scores of the tokens. llama: the highest is merged first; t5, plamo: a text gets the tokens with the
-  // highest sum.
+  std::vector<double> types = {};             // token types; empty: all tokens are ordinary
+  std::vector<std::string_view> merges = {};  // gpt2: "first second"; merges earlier in the list come first
+  // Scores of the tokens. llama: the merge with the highest score comes first. t5, plamo: a text becomes the
+  // tokens with the highest total score.
   std::vector<double> scores = {};
   std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
-  std::optional<std::int64_t> classifier = {}, separator = {};  // bert: around texts; nothing: [CLS] and [SEP]
-  std::optional<bool> lowercase = {}, strip_accents = {};       // bert; nothing: true, and as lowercase
+  std::optional<std::int64_t> classifier = {}, separator = {};  // bert: tokens around a text; nullopt: [CLS]
+                                                                // and [SEP]
+  std::optional<bool> lowercase = {}, strip_accents = {};       // bert; nullopt: true for lowercase, and
+                                                                // lowercase's value for strip_accents
   std::optional<bool> add_bos = {}, add_eos = {}, add_space_prefix = {};
   std::optional<bool> add_separator =
-      {};  // t5: of pairs, between the texts; nothing: where texts have a begin
-  std::optional<bool> single_spaces =
-      {};                     // t5: runs of blanks are one, and none is at the ends; nothing: they stay
-  // plamo3: the length from which runs of one character, and of blanks, are cut separately; nullopt: never.
-  // GGUF files do not contain it.
+      {};  // t5: adds a separator between the texts of a pair; nullopt: only if texts have a begin token
+  std::optional<bool> single_spaces = {};  // t5: replaces runs of blanks by one and removes blanks at the
+                                           // ends; nullopt: false
+  // plamo3: a run of one character (`repeats`) or of blanks (`blanks`) is split off from this length on;
+  // nullopt: never. GGUF files do not contain these values.
   std::optional<std::int64_t> repeats = 4, blanks = 2;
-  std::string charsmap = {};  // t5: SentencePiece's compiled normalization, as bytes; "": none
+  std::string charsmap = {};  // t5: SentencePiece's compiled normalisation rules, as bytes; "": none
   std::vector<NamedTemplate> chat_templates = {};
 };
 
-// Ids are those of the tokenizer that the file was made from, as far as its kind is known. Errors:
-// unsupported, listing the kinds; corrupt, naming the key.
+// The ids equal those of the tokenizer that the file was made from, if its type is known. Errors:
+// unsupported, with a list of the supported types; corrupt, with the key's name.
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& vocabulary);
 
 }  // namespace octavo

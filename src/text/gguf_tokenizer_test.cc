@@ -1,4 +1,4 @@
-// The committed tokenizers taken apart as the conversion to GGUF does, and put together again.
+// Takes the committed tokenizers apart as the conversion to GGUF does, and rebuilds them.
 #include "text/gguf_tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A vocabulary and its texts.
+// A vocabulary and the texts it points to.
 struct Taken {
   std::vector<std::string> tokens, merges;
   GgufVocabulary vocabulary;
@@ -116,13 +116,13 @@ TEST(GgufTokenizer, UnigramsFramePairs) {
     return tokenizer.encode_texts("How are you?", "Quite well.").value().ids;
   };
   EXPECT_EQ(pair(tokenizer_of(taken.vocabulary).value()), pair(original));
-  // T5's texts have an end alone.
+  // T5's texts have only an end token.
   taken.vocabulary.add_bos = {};
   taken.vocabulary.add_eos = {};
   std::vector<std::int32_t> ids = original.encode("Quite well.", false).value();
   ids.push_back(2);
   EXPECT_EQ(tokenizer_of(taken.vocabulary)->encode("Quite well.", true).value(), ids);
-  taken.vocabulary.unknown = {};  // nor does a type say it
+  taken.vocabulary.unknown = {};  // the types do not name it, either
   EXPECT_THAT(tokenizer_of(taken.vocabulary).error().message, HasSubstr("unknown_token_id is missing"));
 }
 

@@ -1,4 +1,4 @@
-// The tokenizer of PLaMo 2 and 3: tokenizer.jsonl, a token, its score and its type in each line.
+// The tokenizer of PLaMo 2 and 3, from tokenizer.jsonl. Each line contains a token, its score and its type.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Parses the file's text. `config`: the folder's tokenizer_config.json, which selects PLaMo 2 or 3. Errors:
-// corrupt, naming line or token.
+// Parses the file's text. config: tokenizer_config.json of the same folder; it selects PLaMo 2 or 3. Errors:
+// corrupt, with the line or the token.
 Result<Tokenizer> tokenizer_of_plamo(std::string_view text, const TokenizerConfig& config);
 
 }  // namespace octavo

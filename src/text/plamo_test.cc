@@ -29,7 +29,7 @@ std::vector<std::int32_t> ids(const Tokenizer& tokenizer, std::string_view text)
   return tokenizer.encode(text, false).value();
 }
 
-// Split as in the conversion to GGUF.
+// Takes the vocabulary apart as the conversion to GGUF does.
 TEST(Plamo, GgufFilesHaveTheSame) {
   for (const std::string name : {"plamo2", "plamo3"}) {
     const auto rows = rows_of(name);
@@ -57,7 +57,7 @@ TEST(Plamo, GgufFilesHaveTheSame) {
   }
 }
 
-// Among cuts of equal cost: the one with the longest first token.
+// Among splits with equal cost, the one with the longest first token is selected.
 TEST(Plamo, TheLongestTokenComesFirst) {
   const Tokenizer tokenizer = fixtures::tokenizer("plamo2");
   const std::int32_t one = *tokenizer.id_of("a"), two = *tokenizer.id_of("aa"),

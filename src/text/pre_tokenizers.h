@@ -1,4 +1,4 @@
-// Rules that split texts into words before byte-level BPE, by their names in GGUF files.
+// Rules that split a text into words before byte-level BPE. GGUF files refer to them by name.
 #pragma once
 
 #include <span>
@@ -8,18 +8,18 @@ namespace octavo {
 
 struct PreTokenizer {
   std::string_view name;
-  std::span<const std::string_view> splits;  // applied in this order; each match becomes a piece
-  bool gpt2_words = false;                   // followed by GPT-2's expression
-  // Properties of the models with this name:
+  std::span<const std::string_view> splits;  // expressions, applied in this order; each match becomes a piece
+  bool gpt2_words = false;                   // GPT-2's expression is applied last
+  // Properties of all models with this pre-tokenizer:
   bool ignore_merges = false;  // a word that is a token stays whole
-  bool add_bos = false;        // default, if the file does not say
-  bool nfc = false;            // texts are normalised first
+  bool add_bos = false;        // default for files without tokenizer.ggml.add_bos_token
+  bool nfc = false;            // texts are normalised to NFC first
 };
 
 // Null if the name is unknown.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);
 
-// All names, for errors.
+// All rules; error messages list their names.
 std::span<const PreTokenizer> pre_tokenizers();
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
-// Renders chat templates for tools/goldens/check_real_templates.py: one JSON object per input line
-// {"template", "special_tokens", "messages", "tools", "documents", "kwargs", "add_generation_prompt", "now"},
-// one per output line {"text"} or {"error"}.
+// Renders chat templates for tools/goldens/check_real_templates.py. Each input line is a JSON object
+// {"template", "special_tokens", "messages", "tools", "documents", "kwargs", "add_generation_prompt",
+// "now"}; each output line is {"text"} or {"error"}.
 #include <boost/json.hpp>
 #include <iostream>
 #include <string>

@@ -55,7 +55,7 @@ std::string StopSplitter::finish() {
   return std::exchange(held_, {});
 }
 
-// Takes one byte into every pattern; the index of the longest one that it completes.
+// Advances all patterns by one byte. Returns the index of the longest pattern that it completes.
 std::optional<std::size_t> StopSplitter::advance(char byte) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < patterns_.size(); ++i) {

@@ -28,7 +28,7 @@ StopSplitter splitter(std::vector<std::string> stops, bool include = false) {
   return StopSplitter::create(std::move(stops), include).value();
 }
 
-// The definition, straight: the earliest end, then the longest, then the first in the list.
+// The result according to the definition: the earliest end, then the longest, then the first in the list.
 Outcome reference(const std::vector<std::string>& stops, bool include, const std::string& text) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::optional<std::size_t> best;
@@ -81,8 +81,8 @@ TEST(StopSplitter, RefusesBadStops) {
   EXPECT_FALSE(StopSplitter::create(std::vector<std::string>(kStopStringsMax + 1, "x"), false).has_value());
 }
 
-// Small alphabet, so that stops overlap themselves and each other; every split must agree with the
-// definition.
+// With a small alphabet, stop strings overlap themselves and each other. Any division into pieces must give
+// the definition's result.
 TEST(StopSplitter, AgreesWithTheDefinitionForAnySplit) {
   std::mt19937 random(7);
   const auto word = [&](std::size_t length_max) {
@@ -105,8 +105,8 @@ TEST(StopSplitter, AgreesWithTheDefinitionForAnySplit) {
   }
 }
 
-// At any time, sent text must never have to be taken back, and no text may be held back that cannot begin a
-// stop string.
+// Checks that text once sent never has to be withdrawn, and that only text that could begin a stop string is
+// held back.
 TEST(StopSplitter, SendsAsSoonAsItMay) {
   std::mt19937 random(8);
   for (int round = 0; round < 2'000; ++round) {

@@ -18,9 +18,9 @@ namespace json = boost::json;
 
 constexpr std::int64_t kTokensMax = 1 << 22;
 constexpr double kNormal = 1, kControl = 3;  // GgufVocabulary::types
-constexpr std::size_t kBytes = 256;          // the first tokens
+constexpr std::size_t kBytes = 256;          // number of the first tokens, which are single bytes
 
-// For files without a list of special tokens.
+// Special tokens of files without a list of them.
 constexpr std::array<std::string_view, 20> kSpecial = {"<unk>",
                                                        "<s>",
                                                        "</s>",
@@ -62,7 +62,7 @@ std::string_view text_of(const json::value& item, std::string_view field) {
   return text != nullptr ? std::string_view(*text) : std::string_view();
 }
 
-// Special tokens by rank; a token without a name gets one from its number.
+// Special tokens by rank. A token without a name gets a name from its number.
 Result<std::vector<std::string>> special_tokens(const json::object& file, std::size_t count) {
   std::vector<std::string> tokens;
   const json::value* given = file.if_contains("special_tokens");

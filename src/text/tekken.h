@@ -1,4 +1,4 @@
-// The tokenizer of Mistral's tekken.json: special tokens, then bytes and their merged tokens by rank, as in
+// Mistral's tokenizer, from tekken.json: first special tokens, then bytes and merged tokens by rank, as in
 // tiktoken.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Parses the file's text; templates come from `config`. Ids equal those of mistral_common, except that
-// special tokens written in a text are recognised. Errors: corrupt and unsupported, naming the field.
+// Parses the file's text. Chat templates come from `config`. Ids equal those of mistral_common, except that
+// special tokens written in a text are recognised. Errors: corrupt and unsupported, with the field's name.
 Result<Tokenizer> tokenizer_of_tekken(std::string_view text, const TokenizerConfig& config);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Mistral's tekken.json: against mistral_common (tests/data/text/tekken, made by
-// tools/goldens/make_tekken_golden.py).
+// Compares Mistral's tekken.json with mistral_common: tests/data/text/tekken, from
+// tools/goldens/make_tekken_golden.py.
 #include "text/tekken.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST(Tekken, GivesTheIdsOfMistralCommon) {
     EXPECT_EQ(tokenizer.encode(text, true).value(), ids) << text;
     EXPECT_EQ(tokenizer.decode(ids, true).value(), text);
   }
-  // Templates write special tokens.
+  // Chat templates write special tokens as text.
   EXPECT_THAT(tokenizer.encode("[INST]", false).value(), testing::ElementsAre(3));
 }
 

@@ -41,7 +41,7 @@ Result<std::vector<std::string>> byte_tokens(std::string_view text) {
   return tokens;
 }
 
-// Tokens that tokenizer_config.json names, and reserved ones, with ids from `first` on.
+// Tokens that tokenizer_config.json names, and reserved tokens, with ids from `first` on.
 std::vector<std::string> special_tokens(const json::object& config, std::size_t first) {
   std::vector<std::string> tokens;
   const json::value* added = config.if_contains("added_tokens_decoder");

@@ -1,4 +1,5 @@
-// Kimi's tiktoken.model: against tiktoken (tests/data/text/tiktoken, made by tools/goldens/make_tiktoken_golden.py).
+// Compares Kimi's tiktoken.model with tiktoken: tests/data/text/tiktoken, from
+// tools/goldens/make_tiktoken_golden.py.
 #include "text/tiktoken.h"
 
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Files that replace tokenizer.json: Mistral's, PLaMo's, Kimi's.
+// Files that are used if tokenizer.json is missing: Mistral's, PLaMo's, Kimi's.
 struct OtherFile {
   const char* name;
   Result<Tokenizer> (*read)(std::string_view text, const TokenizerConfig& config);

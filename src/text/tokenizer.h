@@ -1,6 +1,6 @@
-// Text to token ids and back, by the tokenizer.json of a Hugging Face model: byte-level BPE,
-// SentencePiece-style BPE and unigram, WordPiece. The work is done by the Hugging Face `tokenizers` library,
-// so ids are those that Python gives.
+// Converts text to token ids and back, with the tokenizer.json of a Hugging Face model: byte-level BPE,
+// SentencePiece-style BPE and unigram, WordPiece. Uses the Hugging Face `tokenizers` library, so ids equal
+// those in Python.
 #pragma once
 
 #include <cstddef>
@@ -26,49 +26,51 @@ enum class Grouping : int;
 inline constexpr std::size_t kTokenizerFileBytesMax = 256u << 20;
 inline constexpr std::size_t kEncodeBytesMax = 16u << 20;
 
-// Immutable once loaded; any number of threads may use one.
+// Immutable once loaded. Several threads may use one tokenizer at the same time.
 class Tokenizer {
  public:
   // Reads tokenizer.json and the files of read_tokenizer_config from a model directory.
   // Errors: not_found, io, corrupt (the files contradict themselves or each other).
   static Result<Tokenizer> load(const std::filesystem::path& model_dir);
 
-  // The same from the texts. `config_json`: tokenizer_config.json, may be empty.
+  // Like load(), from the texts of the files. config: read from tokenizer_config.json; may be empty.
   static Result<Tokenizer> parse(std::string_view tokenizer_json, TokenizerConfig config = {});
 
-  // The ids of a text. Special tokens written in it ("<|eot|>") become their ids. add_special_tokens: adds
-  // the special tokens that the model expects around a single text, such as BOS. Errors: invalid_argument on
-  // field "prompt": not UTF-8 (names the byte), or longer than bytes_max.
+  // Returns the ids of a text. Special tokens written in it ("<|eot|>") become their ids. add_special_tokens:
+  // adds the special tokens that the model expects around a single text, such as BOS. Errors:
+  // invalid_argument on field "prompt" if the text is not UTF-8 (with the byte's index) or longer than
+  // bytes_max.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens,
                                            std::size_t bytes_max = kEncodeBytesMax) const;
 
-  // Tokenises one or two texts for a pooling model: adds special tokens around them, and truncates to `most`
-  // tokens as `tokenizers` does (the longer text first, at its end; special tokens stay). Errors: as encode.
+  // Tokenises one or two texts for a pooling model. Adds special tokens around them, and truncates to `most`
+  // tokens as `tokenizers` does: the longer text first, at its end; special tokens remain. Errors: those of
+  // encode().
   struct Texts {
     std::vector<std::int32_t> ids;
-    std::optional<int> second;  // index of the first token of type 1; nullopt: none
+    std::optional<int> second;  // index of the first token of type 1; nullopt: no such token
   };
   Result<Texts> encode_texts(std::string_view first, std::optional<std::string_view> second,
                              std::size_t most = kEncodeBytesMax) const;
 
-  // The text of ids, always valid UTF-8: invalid bytes become U+FFFD. Ids without a token give no text, as in
-  // transformers (models have more logits than tokens). Errors: invalid_argument on a negative id.
+  // Returns the text of ids. Invalid UTF-8 becomes U+FFFD. Ids without a token are skipped, as in
+  // transformers (models have more logits than tokens). Errors: invalid_argument if an id is negative.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
-  // Highest id + 1, added tokens included.
+  // Highest id + 1, including added tokens.
   std::int32_t vocab_size() const;
 
-  // The token's text in the vocabulary ("Ġthe", "▁the", "<0x0A>"); nullopt: no such id.
+  // The token as the vocabulary writes it ("Ġthe", "▁the", "<0x0A>"); nullopt: no such id.
   std::optional<std::string> token(std::int32_t id) const;
 
-  // The raw bytes that the token adds in the middle of a text (" the", "\n"), UTF-8 or a part of it; nothing
-  // when there is no such id.
+  // The bytes that the token adds in the middle of a text (" the", "\n"); possibly incomplete UTF-8. nullopt:
+  // no such id.
   std::optional<std::string> token_bytes(std::int32_t id) const;
 
-  // The id of a token as the vocabulary writes it.
+  // The id of a token that is written as in the vocabulary.
   std::optional<std::int32_t> id_of(std::string_view token) const;
 
-  // Whether skip_special_tokens leaves the token out.
+  // Whether skip_special_tokens drops the token.
   bool is_special(std::int32_t id) const;
 
   std::optional<std::int32_t> bos_id() const { return id_of_special("bos_token"); }

@@ -22,7 +22,7 @@ Result<json::object> parse_object(const fs::path& path, std::string_view text) {
   return std::move(value.as_object());
 }
 
-// A token is a string, or an object with its content. nullptr: neither.
+// The text of a token, which is a string or an object with `content`. nullptr: another value.
 const json::string* token_text(const json::value& value) {
   if (const auto* text = value.if_string()) return text;
   const auto* object = value.if_object();
@@ -66,7 +66,7 @@ void set_template(std::vector<NamedTemplate>& templates, std::string name, std::
 }
 
 Result<> add_template_files(const fs::path& model_dir, std::vector<NamedTemplate>& templates) {
-  // Older image processors have it instead of chat_template.jinja.
+  // Some older models have this file instead of chat_template.jinja.
   const fs::path older = model_dir / "chat_template.json";
   if (fs::exists(older)) {
     TRY(const std::string text, read_text_file(older, kTemplateFileBytesMax));

@@ -1,5 +1,5 @@
-// The files beside tokenizer.json in a Hugging Face model directory: which special tokens play which part,
-// and the chat templates.
+// The files beside tokenizer.json in a Hugging Face model directory: roles of the special tokens, and chat
+// templates.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace octavo {
 
-// A special token by the name that chat templates know it by: {"bos_token", "<s>"}.
+// A special token, with its name in chat templates: {"bos_token", "<s>"}.
 struct SpecialToken {
   std::string name;
   std::string text;
 };
 
 struct NamedTemplate {
-  std::string name;  // "default" when the model has only one
+  std::string name;  // "default" if the model has only one
   std::string source;
 };
 
@@ -27,11 +27,11 @@ struct TokenizerConfig {
   std::vector<SpecialToken> special_tokens;
   std::vector<NamedTemplate> chat_templates;
 
-  // The token's text, "" when the model has no such token.
+  // Text of the token with this name; "": the model has no such token.
   std::string_view special_token(std::string_view name) const;
 
-  // The template a request gets, as transformers chooses: the "tool_use" one when there are tools and there
-  // is such a template, else the default one. "" when the model has none.
+  // The chat template for a request, selected as in transformers: with tools, "tool_use" if it exists; else
+  // the default one. "": the model has none.
   std::string_view chat_template(bool with_tools) const;
 };
 
@@ -40,7 +40,7 @@ struct TokenizerConfig {
 // must be valid. Errors: io, corrupt.
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
 
-// A whole file. Errors: not_found, io, and invalid_argument when it is larger than bytes_max.
+// Reads a whole file. Errors: not_found, io, and invalid_argument if it is larger than bytes_max.
 Result<std::string> read_text_file(const std::filesystem::path& path, std::size_t bytes_max);
 
 }  // namespace octavo

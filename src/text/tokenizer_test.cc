@@ -68,7 +68,7 @@ TEST_P(TokenizerTest, ServesManyThreads) {
 INSTANTIATE_TEST_SUITE_P(All, TokenizerTest, testing::ValuesIn(fixtures::kTokenizers),
                          [](const auto& test) { return test.param; });
 
-// A lossless tokenizer must return its input.
+// A lossless tokenizer must return its input after encoding and decoding.
 TEST(Tokenizer, LosslessOnesRoundTrip) {
   for (const std::string name : {"gpt2", "llama3", "llama2", "gemma"}) {
     const bool byte_level = name == "gpt2" || name == "llama3";
@@ -111,7 +111,7 @@ TEST(Tokenizer, TokenBytesUndoEachAlphabet) {
   EXPECT_EQ(bert.token_bytes(bert.id_of("##e").value()), "e");
 }
 
-// All 256 bytes must be there, each once: the alphabet is a bijection.
+// All 256 bytes must occur exactly once: the alphabet is a bijection.
 TEST(Tokenizer, ByteLevelAlphabetCoversEveryByte) {
   const Tokenizer gpt2 = fixtures::tokenizer("gpt2");
   std::vector<int> seen(256, 0);
@@ -154,7 +154,7 @@ TEST(Tokenizer, RefusesBadFiles) {
   }
 }
 
-// A WordLevel vocabulary as small as it gets, and the tokenizer_config.json that goes with it.
+// A minimal WordLevel vocabulary, and its tokenizer_config.json.
 constexpr std::string_view kTiny =
     R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
   "normalizer": null, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "decoder": null,
@@ -168,7 +168,7 @@ Result<Tokenizer> tiny(std::string config_json) {
 
 using testing::ElementsAre;
 
-// tokenizer.json with a post-processor that ends texts with </s>, or with none.
+// A tokenizer.json whose post-processor adds </s> after texts, or which has no post-processor.
 Result<Tokenizer> framed(std::string_view config_json, bool with_end = true) {
   constexpr std::string_view kEnd = R"({"type": "TemplateProcessing",
       "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
@@ -181,7 +181,7 @@ Result<Tokenizer> framed(std::string_view config_json, bool with_end = true) {
   return Tokenizer::parse(boost::json::serialize(json), std::move(config));
 }
 
-// Values of transformers 5.24 and 4.57, which agree on these.
+// Values from transformers 5.24 and 4.57, which are equal for these.
 TEST(Tokenizer, FlagsOfMostClassesLeaveThePostProcessorAlone) {
   for (const char* name : {"", R"("tokenizer_class": "Qwen2Tokenizer",)", R"("tokenizer_class": "GPT2TokenizerFast",)",
                            R"("tokenizer_class": "PreTrainedTokenizerFast",)", R"("tokenizer_class": null,)"})
@@ -194,7 +194,7 @@ TEST(Tokenizer, FlagsOfMostClassesLeaveThePostProcessorAlone) {
       }
 }
 
-// Values of transformers 4.57 where a flag is given, of 5.24 where none is.
+// Values from transformers 4.57 if a flag is given, from 5.24 if not.
 TEST(Tokenizer, FlagsOfLlamasKinReplaceThePostProcessor) {
   for (const char* name : {"LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizerFast", "GemmaTokenizer",
                            "CohereTokenizerFast"}) {
@@ -229,8 +229,9 @@ TEST(Tokenizer, GptNeoXsClassNeverKeepsThePostProcessor) {
 TEST(Tokenizer, ATokenThatAFlagAddsIsTheConfigsOrTheClasssOwn) {
   EXPECT_THAT(framed(R"({"tokenizer_class": "LlamaTokenizer", "add_eos_token": true})")->encode("a b", true).value(),
               ElementsAre(0, 1, 2, 4));
-  EXPECT_THAT(framed(R"({"tokenizer_class": "GemmaTokenizer", "add_eos_token": true})")->encode("a b", true).value(),
-              ElementsAre(1, 2));  // no <bos> and no <eos> in the vocabulary
+  EXPECT_THAT(
+      framed(R"({"tokenizer_class": "GemmaTokenizer", "add_eos_token": true})")->encode("a b", true).value(),
+      ElementsAre(1, 2));  // the vocabulary has no <bos> and <eos>
   EXPECT_THAT(framed(R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true, "bos_token": null})")
                   ->encode("a b", true)
                   .value(),
@@ -262,7 +263,7 @@ TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {
   json.at("post_processor").at("pair") = boost::json::parse(R"([
       {"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
       {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
-      {"SpecialToken": {"id": "[SEP]", "type_id": 1}}])");  // as in published BERTs
+      {"SpecialToken": {"id": "[SEP]", "type_id": 1}}])");  // as in published BERT models
   const Tokenizer bert = Tokenizer::parse(boost::json::serialize(json)).value();
   const auto plain = [&](std::string_view text) { return bert.encode(text, false).value(); };
   const auto framed = [&](std::vector<std::vector<std::int32_t>> texts) {
@@ -285,13 +286,13 @@ TEST(TokenizerTexts, AreFramedAndCutAsTheModelReadsThem) {
   EXPECT_EQ(one.ids, bert.encode(answer, true).value());
   EXPECT_EQ(one.second, std::nullopt);
   EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 5)->ids, framed({first(b, 3)}));
-  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));  // the tokens around a text stay
+  EXPECT_EQ(bert.encode_texts(answer, std::nullopt, 1)->ids, framed({{}}));  // special tokens remain
 
   const auto pair = bert.encode_texts(question, answer).value();
   EXPECT_EQ(pair.ids, framed({a, b}));
   EXPECT_EQ(pair.second, static_cast<int>(a.size()) + 2);
   const auto cut = bert.encode_texts(question, answer, a.size() + 3 + 3).value();
-  EXPECT_EQ(cut.ids, framed({a, first(b, 3)}));  // the longer one is cut
+  EXPECT_EQ(cut.ids, framed({a, first(b, 3)}));  // the longer text is truncated
   EXPECT_EQ(cut.second, pair.second);
   EXPECT_EQ(bert.encode_texts("\xff", std::nullopt).error().field, "prompt");
   EXPECT_EQ(bert.encode_texts("a", "\xff").error().field, "prompt");

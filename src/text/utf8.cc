@@ -6,8 +6,8 @@
 namespace octavo {
 namespace {
 
-// Properties of a lead byte: the length of the code point and the range of its second byte. Length 0: not a
-// lead byte.
+// Properties of a lead byte: length of the code point, and the range of its second byte. Length 0: the byte
+// is no lead byte.
 struct Lead {
   std::size_t length;
   std::uint8_t second_min = 0x80;
@@ -27,12 +27,12 @@ Lead lead(std::uint8_t byte) {
   return {0};
 }
 
-// The next piece of a text: a whole code point, or the longest part that could have begun one (at least one
+// The next piece of a text: a whole code point, or the longest sequence that could begin one (at least one
 // byte).
 struct Piece {
   std::size_t length;
   bool whole;
-  bool cut_short;  // the text ended before the code point did
+  bool cut_short;  // the text ended inside a code point
 };
 
 Piece next_piece(std::string_view text) {

@@ -1,5 +1,4 @@
-// UTF-8, as the Unicode standard's table 3-7 has it: no overlong forms, no surrogates, nothing above
-// U+10FFFF.
+// UTF-8 as in table 3-7 of the Unicode standard: no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +8,14 @@
 
 namespace octavo {
 
-// The offset of the first byte that is not part of a whole, valid code point; nothing when all are.
+// Index of the first byte that is not part of a complete, valid code point; nullopt: all are.
 std::optional<std::size_t> invalid_utf8_at(std::string_view text);
 
 // Number of bytes at the end that begin an incomplete code point: 0 to 3.
 std::size_t incomplete_utf8_tail(std::string_view text);
 
-// Text with U+FFFD for each maximal invalid part ("substitution of maximal subparts", Unicode section 3.9):
-// the same as Rust's from_utf8_lossy and Python's errors="replace".
+// Replaces each maximal invalid part by U+FFFD ("substitution of maximal subparts", Unicode section 3.9), as
+// Rust's from_utf8_lossy and Python's errors="replace" do.
 std::string replace_invalid_utf8(std::string_view text);
 
 }  // namespace octavo

@@ -10,13 +10,13 @@
 namespace octavo {
 namespace {
 
-constexpr int kTerms = 5;  // fixed, weights, token, cached token, pair
+constexpr int kTerms = 5;  // number of terms: fixed, weights, token, cached token, pair
 constexpr int kTurnsMax = 50;
 constexpr int kDescents = 2000;
 
 using Coefficients = std::array<double, kTerms>;
 
-// Which term of each of the two maxima a step takes.
+// For each of the two maxima, the term that a step uses.
 struct Sides {
   bool by_tokens = false;  // matrix products: arithmetic takes longer than reading the weights
   bool by_pairs = false;   // attention: arithmetic takes longer than reading the cache
@@ -33,10 +33,10 @@ StepTiming timing_of(const Coefficients& c) {
   return {.fixed_us = c[0], .weights_us = c[1], .token_us = c[2], .kv_token_us = c[3], .pair_us = c[4]};
 }
 
-// Least squares for steps with known sides; the weight of a step is 1 / its time.
+// Solves the least squares problem if the sides are known. Each step has the weight 1 / its time.
 Coefficients fit_linear(std::span<const TimedStep> steps, std::span<const Sides> sides) {
   std::array<Coefficients, kTerms> products{};  // matrix of the normal equations
-  Coefficients targets{};  // right side of the normal equations; times are 1 after weighting
+  Coefficients targets{};  // right side of the normal equations; after weighting, every time is 1
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Coefficients terms = terms_of(steps[i].work, sides[i]);
     for (double& term : terms) term /= static_cast<double>(steps[i].microseconds);
@@ -80,7 +80,7 @@ double relative_error(const StepTiming& timing, const TimedStep& step) {
 StepTiming fit_timing(std::span<const TimedStep> steps) {
   StepTiming best;
   double least = std::numeric_limits<double>::infinity();
-  // Start values: thresholds on the number of tokens and on the number of pairs per cached token.
+  // Start values of the sides: thresholds of the number of tokens, and of pairs per cached token.
   for (std::int64_t tokens = 0; tokens <= 4096; tokens = std::max<std::int64_t>(1, tokens * 4)) {
     for (const double ratio : {0.0, 1.5, 16.0, 1e9}) {
       std::vector<Sides> sides;

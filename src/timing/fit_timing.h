@@ -14,11 +14,12 @@ struct TimedStep {
 };
 
 // Returns the non-negative coefficients with the smallest squared relative error; zeros if there are no
-// steps. With fixed sides of the maxima the time is linear (non-negative least squares by coordinate
-// descent); new coefficients then give new sides. Alternates both, from several start values.
+// steps. The timing has maxima. If it is fixed which side of each maximum is larger, the time is linear in
+// the coefficients (solved by coordinate descent). The new coefficients then select the sides again. These
+// two steps alternate, from several start values.
 StepTiming fit_timing(std::span<const TimedStep> steps);
 
-// |predicted - measured| / measured.
+// Value: |predicted - measured| / measured.
 double relative_error(const StepTiming& timing, const TimedStep& step);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Structs of numbers in JSON files: a table lists the fields and their limits.
+// Reads structs of numbers from JSON files. A table lists the fields and their limits.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@ namespace octavo {
 template <class Struct>
 struct NumberField {
   std::string_view name;
-  double Struct::* value;
-  bool required = false;  // a required field is above 0
+  double Struct::*value;
+  bool required = false;  // true: the field must be above 0
   double min = 0;
   double max = std::numeric_limits<double>::max();
 };
 
-// Reads the object in a file of at most 64 KiB.
+// Reads a file that contains one object; at most 64 KiB.
 Result<boost::json::object> read_json_object(const std::string& path);
 
-// Fields that are missing in the file keep their defaults. Errors name the field and the limit.
+// Fields that the file lacks keep their defaults. Errors name the field and the limit.
 template <class Struct, std::size_t N>
 Result<Struct> read_number_fields(const std::string& path, const NumberField<Struct> (&fields)[N]) {
   TRY(const boost::json::object object, read_json_object(path));

@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// A dense decoder, from the values of its config.json. Embeddings are looked up, so they cost no operations.
+// Figures of a dense decoder, from its config.json. Embeddings are looked up, so they need no operations.
 constexpr ModelFigures dense(double parameters, double embedding, double layers, double query_width,
                              double kv_width) {
   return {.weight_bytes = 2 * parameters,

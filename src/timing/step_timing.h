@@ -1,18 +1,17 @@
-// Duration of an engine's step, computed from its work; for simulated engines.
+// Duration of an engine step, computed from the step's work. Simulated engines use it.
 #pragma once
 
 #include <cstdint>
 
 namespace octavo {
 
-// Work of a step.
 struct StepWork {
   std::int64_t tokens = 0;  // number of computed tokens
   // number of cached positions read: sum of the sequences' lengths after the step
   std::int64_t kv_tokens = 0;
   std::int64_t pairs = 0;  // number of (query, key) pairs of attention
 
-  // Adds a sequence that computes `count` tokens after its first `first` tokens.
+  // Adds a sequence: `first` tokens are cached, and `count` tokens are computed.
   void add(std::int64_t first, std::int64_t count) {
     tokens += count;
     kv_tokens += first + count;
@@ -20,11 +19,11 @@ struct StepWork {
   }
 };
 
-// A roofline (Williams et al., CACM 2009) in microseconds. Matrix products and attention run one after the
-// other; each takes as long as its data movement or its arithmetic, whichever is longer. With weights_us and
-// pair_us 0 it is linear: fixed, per token, per cached token.
+// A roofline (Williams et al., CACM 2009), in microseconds. Matrix products and attention run one after the
+// other; each takes the time of its data movement or of its arithmetic, whichever is longer. If weights_us
+// and pair_us are 0, the time is linear in tokens and cached tokens.
 struct StepTiming {
-  double fixed_us = 0;     // launches, host, communication
+  double fixed_us = 0;     // kernel launches, work of the host, communication
   double weights_us = 0;   // reading all weights
   double token_us = 0;     // matrix products of one token
   double kv_token_us = 0;  // reading one cached position
@@ -32,7 +31,7 @@ struct StepTiming {
 
   static constexpr std::int64_t kLongestUs = 3'600'000'000;  // one hour
 
-  // Returns a value in [1, kLongestUs].
+  // The value is in [1, kLongestUs].
   std::int64_t microseconds(const StepWork& work) const;
 };
 

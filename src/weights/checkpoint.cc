@@ -21,7 +21,7 @@ struct Opened {
   std::vector<StoredTensor> tensors;  // ascending by name
 };
 
-// Drops tensors that the index lists in another file or not at all: they are not part of the model.
+// Drops tensors that the index lists in another file or not at all, because they are not part of the model.
 void keep_listed(const WeightFiles& files, const std::string& file, std::vector<StoredTensor>& tensors) {
   if (files.file_of.empty()) return;
   const auto unlisted = std::ranges::stable_partition(tensors, [&](const StoredTensor& t) {
@@ -34,7 +34,7 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
   tensors.erase(unlisted.begin(), unlisted.end());
 }
 
-// Without an index, each tensor must be in exactly one file. With one, each listed tensor must exist.
+// Without an index, each tensor must be in exactly one file. With an index, each listed tensor must exist.
 Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> tensors) {
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())
@@ -93,7 +93,7 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
   TRY_VOID(check_model_path(path));
   if (!is_gguf(path)) return open_directory(path, packed);
   TRY(Gguf gguf, Gguf::open(path));
-  for (const MappedFile& file : gguf.files) file.release(file.bytes());  // the metadata
+  for (const MappedFile& file : gguf.files) file.release(file.bytes());  // releases the metadata
   Checkpoint checkpoint;
   checkpoint.files_ = std::move(gguf.files);
   checkpoint.tensors_ = std::move(gguf.tensors);

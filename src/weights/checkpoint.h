@@ -14,24 +14,25 @@
 
 namespace octavo {
 
-// Checks a model's path before reading. Errors: not_found if it does not exist; corrupt if files are git-lfs
-// pointers, which a clone without git-lfs leaves in place of the files.
+// Checks a model's path before it is read. Errors: not_found if it does not exist; corrupt if files are
+// git-lfs pointers (a clone without git-lfs has these instead of the files).
 Result<> check_model_path(const std::string& path);
 
 class Checkpoint {
  public:
-  // Tensors whose bytes are in `memory`; ascending by unique name.
+  // tensors: their bytes are in `memory`; ascending by unique name.
   Checkpoint(std::vector<StoredTensor> tensors, Buffer memory)
       : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
 
-  // Maps the files, reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
-  // file. Errors: not_found without weights; corrupt for a damaged file or a tensor that is missing though
-  // indexed; unsupported, see parse_torch_file; see join_packed.
+  // Maps the files, reads only their headers, and joins packed matrices. path: a directory or a GGUF file.
+  // Errors: not_found if there are no weights; corrupt for a damaged file, or if the index lists a tensor
+  // that is missing; unsupported as in parse_torch_file(); those of join_packed().
   static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
-  // Also maps the weights of `directory`/`folder`; prefixes their names with "folder/". Errors: as open().
+  // Also maps the weights in `directory`/`folder`, and adds "folder/" before their names. Errors: those of
+  // open().
   Result<> add_folder(const std::string& directory, const std::string& folder);
-  // Also maps a file of torch.save; prefixes its tensors' names with `before`.
+  // Also maps a file of torch.save, and adds `before` before its tensors' names.
   Result<> add_torch_file(const std::string& path, const std::string& before);
 
   // Ascending by unique name.
@@ -43,7 +44,7 @@ class Checkpoint {
 
   // Tells the system that these bytes are not needed again.
   void release(const StoredTensor& tensor) const;
-  // Call it after the last read. Error: bytes of a file were missing when they were read.
+  // Call this after the last read. Error: bytes of a file were missing when they were read.
   Result<> intact() const;
 
  private:

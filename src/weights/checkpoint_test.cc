@@ -15,7 +15,7 @@ using testing::HasSubstr;
 class CheckpointTest : public testing::Test {
  protected:
   void write(std::string_view name, std::string_view text) { directory_.write(name, text); }
-  // A safetensors file of f32 vectors.
+  // Writes a safetensors file of f32 vectors.
   void write_tensors(const std::string& name,
                      const std::vector<std::pair<std::string, std::vector<float>>>& tensors) {
     std::string header = "{";
@@ -28,7 +28,7 @@ class CheckpointTest : public testing::Test {
                             values.size(), begin, data.size());
     }
     header += "}";
-    header.resize((header.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
+    header.resize((header.size() + 7) / 8 * 8, ' ');  // aligns the data
     std::uint64_t length = header.size();
     write(name, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
   }

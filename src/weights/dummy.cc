@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's value: small enough that no activation overflows in any network.
+// vLLM's value: so small that no activation overflows in any network.
 constexpr float kLargest = 1e-3F;
 
 std::size_t numbers_of(const Slot& slot) {

@@ -1,4 +1,4 @@
-// Dummy weights, to measure a network without files.
+// Dummy weights, for measuring a network without files.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// A BF16 tensor of small random numbers for each slot, equal in each run; integer slots get zeros, in I64.
-// All share the bytes of the largest. Errors: resource_exhausted.
+// For each slot a BF16 tensor of small random numbers, the same in each run; integer slots get zeros in I64.
+// All tensors share one buffer of the largest tensor's size. Errors: resource_exhausted.
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots);
 
 }  // namespace octavo

@@ -15,9 +15,9 @@ constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::string_view kMxfp4 = "MXFP4";
 
 struct Format {
-  std::uint32_t number;  // value in the file
+  std::uint32_t number;  // number of the type in the file
   std::string_view name;
-  std::int64_t elements;  // elements of a block
+  std::int64_t elements;  // number of elements in a block
   std::uint64_t bytes;
   Encoding encoding = Encoding::plain;
   std::optional<DType> dtype = {};
@@ -59,14 +59,14 @@ constexpr std::array kFormats = {
     Format{41, "Q1_0", 128, 18},
 };
 
-// One line of the table of tensors.
+// An entry in the table of tensors.
 struct Entry {
   StoredTensor tensor;
   std::uint64_t offset;
   std::uint64_t bytes;
 };
 
-// In the file, the fastest-varying dimension is first.
+// The file lists the fastest-varying dimension first.
 Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_t number) {
   const auto name = cursor.text();
   const auto rank = name ? cursor.u32() : std::nullopt;
@@ -109,7 +109,7 @@ Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_
   return entry;
 }
 
-// Assigns the tensors their bytes; they cover the data in table order.
+// Assigns each tensor its bytes. The tensors must cover the data in table order.
 Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std::uint64_t alignment,
                std::string_view what) {
   std::uint64_t next = 0;
@@ -131,7 +131,7 @@ Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std
   return {};
 }
 
-// name-00001-of-00003.gguf
+// Example: name-00001-of-00003.gguf.
 std::string split_name(std::string_view stem, std::int64_t number, std::int64_t count) {
   return fmt::format("{}-{:05}-of-{:05}.gguf", stem, number, count);
 }
@@ -212,7 +212,7 @@ Result<Gguf> Gguf::open(const std::string& path) {
       return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, the {} files have {} tensors", path,
                      *in_all, count, gguf.tensors.size());
   }
-  // Files of Falcon-H1 and PLaMo omit the end of some norms' names.
+  // Files of Falcon-H1 and PLaMo lack the suffix of some norms' names.
   for (StoredTensor& tensor : gguf.tensors)
     if (tensor.name.starts_with("blk.") && tensor.name.ends_with("_norm")) tensor.name += ".weight";
   std::ranges::sort(gguf.tensors, {}, &StoredTensor::name);

@@ -1,8 +1,7 @@
 // The GGUF file format: magic, version, counts, metadata, a table of tensors, and their data.
 //
-// Supports versions 2 and 3, little-endian. Strict: the tensors' data follows in table order, each padded to
-// the alignment, from the end of the header to the end of the file; no key or name repeats. Errors say what
-// is wrong.
+// Supports versions 2 and 3, little-endian. The reader is strict: the tensors' data follows the header in
+// table order, each padded to the alignment, until the end of the file; no key or name may repeat.
 #pragma once
 
 #include <cstddef>
@@ -23,30 +22,31 @@ inline constexpr std::size_t kGgufTensorNameBytesMax = 255;
 inline constexpr std::uint32_t kGgufRankMax = 4;
 inline constexpr std::int64_t kGgufFilesMax = 10'000;
 
-// One file. Both parts point into it.
+// Contents of one file. Both members point into it.
 struct GgufContents {
   GgufMetadata metadata;
   std::vector<StoredTensor> tensors;  // in the order of the table
 };
 
-// Errors are ErrorCode::corrupt and begin with `what`, the file's name.
+// Errors are ErrorCode::corrupt and begin with `what`, the name of the file.
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
 
-// A checkpoint in one file, or in several that the first one counts (name-00001-of-00003.gguf ..).
+// A checkpoint in one GGUF file, or in several; then the first one says how many (name-00001-of-00003.gguf
+// ..).
 struct Gguf {
   std::vector<MappedFile> files;
   GgufMetadata metadata;              // metadata of the first file
   std::vector<StoredTensor> tensors;  // tensors of all files; ascending by unique name
 
-  // Maps the files; reads only their headers. Errors: not_found, io, corrupt; invalid_argument if the file is
-  // a later part.
+  // Maps the files and reads only their headers. Errors: not_found, io, corrupt; invalid_argument if the file
+  // is not the first part.
   static Result<Gguf> open(const std::string& path);
 
   // Null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const;
 };
 
-// Whether a model's path is a GGUF file: any file, or a path with the suffix.
+// Whether a model's path means a GGUF file: an existing file, or a path that ends with .gguf.
 bool is_gguf(const std::string& path);
 
 }  // namespace octavo

@@ -1,4 +1,5 @@
-// Any bytes are a GGUF file or an error; accepted tensors are inside the input, and every value can be read.
+// Fuzzer: any bytes are a GGUF file or an error. Accepted tensors are inside the input, and every value is
+// readable.
 #include "base/check.h"
 #include "weights/gguf.h"
 

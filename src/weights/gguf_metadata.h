@@ -1,4 +1,4 @@
-// The metadata of a GGUF file: keys and typed values.
+// Metadata of a GGUF file: keys and typed values.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@
 
 namespace octavo {
 
-// Values as in the file.
+// The numbers are those of the file format.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, list, u64, i64, f64 };
 
 std::string_view name(GgufType type);
 
-// Reads little-endian values sequentially; nullopt beyond the end.
+// Reads little-endian values one after another; returns nullopt after the end.
 class GgufCursor {
  public:
   explicit GgufCursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   std::optional<std::uint32_t> u32();
   std::optional<std::uint64_t> u64();
-  std::optional<std::string_view> text();  // a 64-bit length, then the bytes
+  std::optional<std::string_view> text();  // reads a 64-bit length, then the bytes
   std::optional<std::span<const std::byte>> take(std::uint64_t count);
   // Skips a value of the type. False: the value is invalid or incomplete.
   bool skip(GgufType type, int depth = 0);
@@ -38,29 +38,29 @@ class GgufCursor {
   std::size_t place_ = 0;
 };
 
-// A value in the file's memory, which must outlive this.
+// A value. Its bytes are in the file's memory, which must live longer.
 struct GgufValue {
   GgufType type = GgufType::u8;            // type of a list's items
   std::optional<std::uint64_t> size = {};  // length of a list
-  std::span<const std::byte> bytes = {};   // without the header of a list
+  std::span<const std::byte> bytes = {};   // the value; of a list, the items
 };
 
-// The values of a file by key. A getter returns nullopt for a missing key; its error names file, key and
-// expected type.
+// A file's values by key. A getter returns nullopt if the key is missing. Errors name the file, the key and
+// the expected type.
 class GgufMetadata {
  public:
-  // Reads `count` pairs of key and value. Errors: corrupt, naming the key.
+  // Reads `count` pairs of key and value. Errors: corrupt, with the key.
   static Result<GgufMetadata> parse(GgufCursor& cursor, std::uint64_t count, std::string_view what);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   bool is_list(std::string_view key) const { return has(key) && find(key)->size.has_value(); }
   Result<std::optional<bool>> boolean(std::string_view key) const;
-  // Any number; for a list, the common value of all items.
+  // A number of any type. If the value is a list, all items must be equal, and the item is returned.
   Result<std::optional<double>> number(std::string_view key) const;
   // A number in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;
   Result<std::optional<std::string_view>> text(std::string_view key) const;
-  // Lists. `numbers` also accepts truth values, as 0 and 1. Empty if the key is missing.
+  // Lists; empty if the key is missing. numbers() accepts booleans as 0 and 1.
   Result<std::vector<double>> numbers(std::string_view key) const;
   Result<std::vector<std::string_view>> texts(std::string_view key) const;
   // The keys with this prefix, ascending.

@@ -92,7 +92,7 @@ TEST(Gguf, ValuesOfAnotherKindAreErrorsThatNameTheKey) {
   EXPECT_EQ(m.count("small", 9).error().message, "x.gguf: small is -3, it must be a whole number in [0, 9]");
 }
 
-// Every prefix of a valid file is an error that says "truncated".
+// For every truncation of a valid file, the error says "truncated".
 TEST(Gguf, TruncatedAnywhere) {
   const std::string file = example().build();
   ASSERT_EQ(error_of(file), "accepted");
@@ -105,7 +105,7 @@ TEST(Gguf, TruncatedAnywhere) {
   }
 }
 
-// No changed byte of the header makes the reader crash.
+// If any byte of the header changes, the reader must not crash.
 TEST(Gguf, AnyByteDamaged) {
   const std::string good = example().build();
   for (std::size_t at = 0; at < good.size(); ++at) {

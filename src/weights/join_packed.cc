@@ -20,7 +20,7 @@ bool is_float(const StoredTensor& t) {
   return t.dtype == DType::f32 || t.dtype == DType::f16 || t.dtype == DType::bf16;
 }
 
-// Scales that are powers of two: each is an exponent plus 127.
+// Whether scales are powers of two, stored as exponent plus 127.
 bool are_exponents(const StoredTensor& t) { return t.format == "U8" || t.format == "F8_E8M0"; }
 
 using Shape = std::vector<std::int64_t>;
@@ -37,7 +37,7 @@ Result<> check_words(const StoredTensor& tensor, const Shape& shape) {
   return check_shape(tensor, shape);
 }
 
-// Takes the tensors of each matrix out of the list.
+// Removes the tensors of each matrix from the list, and combines them.
 class Joiner {
  public:
   Joiner(std::vector<StoredTensor> tensors, const PackedFormat& format) : format_(format) {
@@ -62,7 +62,7 @@ class Joiner {
  private:
   bool words() const { return format_.packing == Packing::gptq || format_.packing == Packing::awq; }
 
-  // The suffix of the tensor's name if it holds the codes of a packed matrix.
+  // Suffix of the tensor's name, if it contains the codes of a packed matrix.
   std::string_view codes_suffix(const StoredTensor& t) const {
     if (format_.packing == Packing::mxfp4) return t.name.ends_with("_blocks") ? "_blocks" : "";
     if (words()) return t.name.ends_with(".qweight") ? ".qweight" : "";
@@ -80,7 +80,7 @@ class Joiner {
         [&](std::string_view suffix) { return name.ends_with(suffix); });
   }
 
-  // Refuses a dimension of 0: other dimensions could then have any size without bytes.
+  // Rejects a dimension of 0, because the other dimensions could then have any size without bytes.
   static Result<> check_extents(const StoredTensor& tensor) {
     for (const std::int64_t extent : tensor.shape)
       if (extent < 1 || extent > kDimensionMax)
@@ -89,7 +89,7 @@ class Joiner {
     return {};
   }
 
-  // The tensor of the matrix, or one without a name if it is missing.
+  // Removes and returns a tensor of the matrix. If it is missing, the result has no name.
   Result<StoredTensor> take(const std::string& name) {
     const auto found = all_.find(name);
     if (found == all_.end()) return StoredTensor{};
@@ -138,8 +138,9 @@ class Joiner {
     return {};
   }
 
-  // NVFP4 (NVIDIA, 2025): e2m1 codes two per byte, the first in the low half; an e4m3 scale for every 16
-  // columns; one scale for the matrix, by which compressed-tensors divides and ModelOpt multiplies.
+  // NVFP4 (NVIDIA, 2025): e2m1 codes, two per byte, the first one in the low half; an e4m3 scale for every
+  // 16 columns; and one scale for the matrix, which compressed-tensors divides by and ModelOpt multiplies
+  // by.
   Result<> nvfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     constexpr std::int64_t kGroup = 16;
     const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
@@ -166,8 +167,8 @@ class Joiner {
     return {};
   }
 
-  // mxfp4 as in gpt-oss: codes [matrices, rows, groups, 16], two per byte, the first in the low half; scales
-  // [matrices, rows, groups], each an exponent of two plus 127. The name has no ".weight".
+  // mxfp4 in gpt-oss: codes [matrices, rows, groups, 16], two per byte, the first one in the low half;
+  // scales [matrices, rows, groups], each an exponent of two plus 127. The names have no ".weight".
   Result<> join_stack(const std::string& base, std::shared_ptr<PackedMatrix> m) {
     constexpr std::int64_t kGroup = 32, kGroupBytes = 16;
     const Shape& shape = m->codes.shape;
@@ -193,7 +194,7 @@ class Joiner {
     return {};
   }
 
-  // GPTQ packs words along the columns, AWQ along the rows. Both are stored as [columns, rows].
+  // GPTQ packs words along the columns, AWQ along the rows. Both store the matrix as [columns, rows].
   Result<> words_of_columns(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     const std::int64_t together = kWordBits / format_.bits;
     const bool awq = format_.packing == Packing::awq;
@@ -227,7 +228,7 @@ class Joiner {
     return {};
   }
 
-  // compressed-tensors, pack-quantized: words along the columns; words of zeros along the rows.
+  // compressed-tensors, pack-quantized: words of codes along the columns, words of zeros along the rows.
   Result<> words_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     TRY(const StoredTensor shape, need(base + ".weight_shape"));
     TRY(joined.shape, read_shape(shape));
@@ -244,7 +245,7 @@ class Joiner {
     return {};
   }
 
-  // The experts of DeepSeek-V4, beside fp8 matrices: mxfp4 in tensors of type I8.
+  // The experts of DeepSeek-V4, beside fp8 matrices: mxfp4, in tensors of type I8.
   Result<> mxfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     constexpr std::int64_t kGroup = PackedItems::kBlockColumns;
     const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
@@ -264,7 +265,7 @@ class Joiner {
     return {};
   }
 
-  // compressed-tensors, int-quantized and float-quantized, and fp8: one byte per number.
+  // compressed-tensors (int-quantized, float-quantized) and fp8: one byte per number.
   Result<> bytes_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     const bool integers = m.codes.format == "I8";
     if (integers && format_.packing == Packing::fp8) return mxfp4_rows(base, m, joined);
@@ -274,7 +275,7 @@ class Joiner {
     return scales_of_rows(base, m, joined.shape, 8);
   }
 
-  // Scales of a matrix stored as [rows, columns]: one for the matrix, or one per row, group or block.
+  // Scales of a matrix that is stored as [rows, columns]: one for the matrix, or one per row, group or block.
   Result<> scales_of_rows(const std::string& base, PackedMatrix& m, const Shape& shape, int bits) {
     const std::int64_t rows = shape[0], cols = shape[1];
     for (const char* suffix : {".weight_scale_inv", ".qscale_weight", ".weight_scale", ".scale"})

@@ -1,4 +1,4 @@
-// Strict reader for a checkpoint's JSON files.
+// A strict reader for a checkpoint's JSON files.
 #pragma once
 
 #include <boost/json/basic_parser.hpp>
@@ -16,16 +16,16 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses one JSON text. A key that repeats in one object is an error: readers differ in which value they use.
-// Errors are ErrorCode::corrupt and begin with `what`.
+// Parses one JSON text. If an object has the same key twice, it is an error, because readers differ in the
+// value that they use. Errors are ErrorCode::corrupt and begin with `what`.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 
 // Reads and parses a file.
 Result<boost::json::value> read_json_file(const std::string& path, const JsonLimits& limits = {});
 
-// The handler interface of boost::json::basic_parser, with every event ignored. Derive from it and hide the
-// events to handle; set `ec` and return false to stop.
+// Handler for boost::json::basic_parser that ignores every event. A derived class hides the events that it
+// handles; to stop, it sets `ec` and returns false.
 struct JsonEvents {
   using error_code = boost::system::error_code;
   using string_view = boost::json::string_view;

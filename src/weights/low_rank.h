@@ -1,5 +1,5 @@
-// Matrices with low-rank changes beside them in a checkpoint (Hu et al., "LoRA", 2021), named as
-// torch.nn.utils.parametrize does: for NAME.weight, NAME.parametrizations.weight.original, ..0.lora_A and
+// Matrices with low-rank changes stored beside them in a checkpoint (Hu et al., "LoRA", 2021). The names are
+// those of torch.nn.utils.parametrize: for NAME.weight, NAME.parametrizations.weight.original, ..0.lora_A and
 // ..0.lora_B.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace octavo {
 
 bool has_changes(const Checkpoint& checkpoint);
 
-// Returns the checkpoint with change number `which`, times `scale`, added to each such matrix [rows, cols],
-// in its format. lora_A is [changes, rank, cols] and lora_B [changes, rows, rank]; for tables lora_A is
-// [changes, rows, rank] and lora_B [changes, rank, cols]. Copies all tensors. Errors: corrupt, naming the
-// tensor; resource_exhausted.
+// Returns a copy of the checkpoint, with change number `which`, times `scale`, added to each matrix [rows,
+// cols] that has changes. The format of the matrix remains. lora_A is [changes, rank, cols] and lora_B
+// [changes, rows, rank]; for embedding tables lora_A is [changes, rows, rank] and lora_B [changes, rank,
+// cols]. Errors: corrupt, with the tensor; resource_exhausted.
 Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which, float scale);
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
 // Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt.
-// Each consists of several tensors: codes, scales, optionally zeros and the groups of the columns. Also MXFP4
-// of GGUF files, where one tensor interleaves codes and scales.
+// Each consists of several tensors: codes, scales, and optionally zeros and the columns' group indices. Also
+// MXFP4 in GGUF files, where one tensor interleaves codes and scales.
 #pragma once
 
 #include <bit>
@@ -18,36 +18,36 @@ namespace octavo {
 
 enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4, modelopt };
 
-// Description of the packed matrices in config.json; the tensors' shapes give the rest. Their names and
-// formats show which matrices are packed: plain matrices may be in the same file.
+// Description of the packed matrices in config.json. The rest follows from the tensors: names and formats
+// show which matrices are packed, because a file may also have plain matrices.
 struct PackedFormat {
   Packing packing = Packing::none;
   int bits = 4;                 // gptq: 4 or 8; awq: 4
   std::int64_t group = 0;       // gptq, awq: columns that share a scale; 0: the whole row
-  int zero_offset = 0;          // gptq: added to stored zeros (1 in the first version of the format)
+  int zero_offset = 0;          // gptq: number added to stored zeros (1 in the first version of the format)
   std::int64_t block_rows = 0;  // fp8, compressed-tensors: rows and columns of the blocks that share a scale;
   std::int64_t block_cols = 0;  // 0: there are no such blocks
 };
 
-// A matrix of small integers. `together` (a power of two) neighbours along the columns or rows form a group:
-// one little-endian 32-bit word or one byte.
+// A matrix of small integers. `together` consecutive items (a power of two) along columns or rows form a
+// group, stored in one little-endian 32-bit word or in one byte.
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // 8-bit two's complement
-  int offset = 0;          // added to an item, so that it counts from 0
+  int offset = 0;          // number added to an item, so that values start from 0
   std::int64_t together = 1;
   bool along_rows = false;        // a group holds consecutive rows
-  std::int64_t group_stride = 1;  // distance between groups, in items
+  std::int64_t group_stride = 1;  // distance between neighbouring groups, in items
   std::int64_t other_stride = 1;  // distance along the other dimension, in items
   bool awq_order = false;         // the eight items of a group are in the order 0 2 4 6 1 3 5 7
-  // 4-bit blocks: for each kBlockColumns columns, one byte that is not a code, then one byte for each column
-  // of the first half; its high half is the column kBlockColumns / 2 later.
+  // 4-bit blocks of kBlockColumns columns: one byte that is not a code, then one byte for each column of the
+  // first half. The byte's upper half is the code of the column kBlockColumns / 2 later.
   bool in_blocks = false;
 
   static constexpr std::int64_t kBlockColumns = 32;
   static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
 
-  // Position of an item in its group.
+  // Position of an item within its group.
   std::int64_t place(std::int64_t in_group) const {
     constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     return awq_order ? kAwqPlaces[in_group] : in_group;
@@ -68,33 +68,35 @@ struct PackedItems {
   }
 };
 
-// The tensors of one matrix. A missing tensor has no name.
+// Tensors of one matrix. A missing tensor has an empty name.
 struct PackedMatrix {
   StoredTensor codes, scales, zeros, group_index;
   PackedItems code_items, zero_items;
-  // Scale and zero of a number: group column / scale_cols, or group_index[column] if it exists. The scale of
-  // row r and group g has index r / scale_rows * scale_row_stride + g * scale_group_stride.
+  // The scale and zero of an element belong to group column / scale_cols, or group_index[column] if this
+  // tensor exists. The scale of row r and group g has index r / scale_rows * scale_row_stride + g *
+  // scale_group_stride.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
-  // NVFP4: one number that multiplies (or divides) the e4m3 scales.
+  // NVFP4: one number by which all e4m3 scales are multiplied (or divided).
   StoredTensor global_scale = {};
   bool global_divides = false;
 };
 
-// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of them, in int4, int8 or
-// fp8, with the plain matrix's name. Drops scales of activations and of the KV cache, which the engine
-// computes. Errors: corrupt or unsupported, naming a tensor that is missing or has a wrong shape or format.
+// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of such, in int4, int8 or
+// fp8. It gets the plain matrix's name. Drops the scales of activations and of the KV cache: the engine
+// computes these itself. Errors: corrupt or unsupported, with the tensor that is missing or has a wrong shape
+// or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
-// Interprets an MXFP4 tensor of a GGUF file, whose `bytes` are the file's, as a matrix or stack of matrices.
+// Converts an MXFP4 tensor of a GGUF file to a matrix or a stack of matrices, which points into the file.
 StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
-// The codes, scales and zeros of a packed matrix. A row has as many groups as it has scales; with unordered
-// groups (GPTQ's act-order) each column becomes a group. Errors: corrupt, naming the tensor, for NaN and
-// infinity, a zero point above 255, an invalid group.
+// Returns the codes, scales and zeros of a packed matrix. A row has one group for each scale; if the groups
+// are not in column order (GPTQ's act-order), each column becomes a group. Errors: corrupt, with the tensor,
+// for NaN, infinity, a zero point above 255, or an invalid group.
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool);
 
-// Sum over all tensors of the matrix; for any other tensor, its size.
+// Size in bytes of all tensors of a packed matrix; of any other tensor, its size.
 std::size_t stored_bytes(const StoredTensor& tensor);
 
 }  // namespace octavo

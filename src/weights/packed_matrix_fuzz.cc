@@ -1,5 +1,5 @@
-// Tensors of any names, formats, shapes and bytes are packed matrices, plain tensors or an error; joined
-// matrices can be unpacked, or give an error.
+// Fuzzer: tensors with any names, formats, shapes and bytes are packed matrices, plain tensors or an error.
+// Joined matrices can be unpacked, or give an error.
 #include <array>
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Bytes of the input, then zeros.
+// Returns the bytes of the input, then zeros.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size)
@@ -44,7 +44,7 @@ constexpr std::array kNames = {
     "a.weight_packed", "a.weight_scale", "a.weight_shape",     "a.weight_zero_point",
     "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "a.scale",
     "b.weight"};
-// Some overflow when multiplied.
+// The products of some of these overflow.
 constexpr std::array<std::int64_t, 10> kExtents = {
     0, 1, 2, 3, 4, 8, 16, 33, std::int64_t{1} << 40, std::int64_t{1} << 62};
 
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       tensor.shape.push_back(input.pick(kExtents));
       overflows |= __builtin_mul_overflow(bytes, tensor.shape.back(), &bytes);
     }
-    // The checkpoint reader refuses all other shapes.
+    // The checkpoint reader rejects all other shapes.
     if (overflows || bytes > std::ssize(input.bytes())) continue;
     tensor.bytes = input.bytes().first(static_cast<std::size_t>(bytes));
     tensors.push_back(std::move(tensor));

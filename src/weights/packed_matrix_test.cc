@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Tensors that own their bytes.
+// Tensors and their bytes.
 class File {
  public:
   template <class T>
@@ -34,7 +34,6 @@ class File {
   void remove(std::string_view name) {
     std::erase_if(tensors, [&](const auto& t) { return t.name == name; });
   }
-  // Changes a value of a tensor.
   template <class T>
   void put(std::string_view name, std::size_t i, T value) {
     const StoredTensor& t = at(name);
@@ -50,7 +49,8 @@ class File {
 constexpr PackedFormat kGptq{.packing = Packing::gptq, .bits = 4, .group = 8, .zero_offset = 1};
 constexpr PackedFormat kCompressed{.packing = Packing::compressed_tensors, .block_rows = 2, .block_cols = 2};
 
-// Eight rows of sixteen columns in two groups: code k / 8 + k % 8, zeros of group g 7 + g (stored minus one).
+// Eight rows of sixteen columns in two groups. Code: k / 8 + k % 8; zero of group g: 7 + g (stored minus
+// one).
 File gptq_file() {
   File file;
   file.add<std::uint32_t>("a.qweight", "I32", {2, 8}, std::vector<std::uint32_t>(16, 0x76543210));
@@ -75,7 +75,7 @@ File compressed_file() {
   return file;
 }
 
-// DeepSeek-V4's format: an fp8 matrix in blocks and an mxfp4 matrix, both with powers of two as scales.
+// DeepSeek-V4's format: an fp8 matrix in blocks, and an mxfp4 matrix. All scales are powers of two.
 File deepseek_file() {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {3, 4}, std::vector<std::uint8_t>(12, 0x38));
@@ -142,7 +142,7 @@ TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
   EXPECT_EQ(all[65], -0x1p-7F);
 }
 
-// As in consolidated.safetensors: one scale for the matrix, and one for activations, which is dropped.
+// As in consolidated.safetensors: one scale for the matrix, and one for the activations, which is dropped.
 TEST(PackedMatrix, Fp8OfMistral) {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {2, 3}, std::vector<std::uint8_t>(6, 0x38));
@@ -154,7 +154,7 @@ TEST(PackedMatrix, Fp8OfMistral) {
   EXPECT_THAT(numbers(tensors->front()), testing::Each(0.5F));
 }
 
-// Shapes that end inside the blocks in which words are unpacked.
+// Shapes that end within the blocks in which words are unpacked.
 TEST(PackedMatrix, CodesOfWordsAreTheItemsOfEachPlace) {
   struct Case {
     PackedFormat format;
@@ -214,7 +214,7 @@ TEST(PackedMatrix, CompressedTensorsBesidePlainOnes) {
   EXPECT_TRUE((*tensors)[3].plain());
 }
 
-// Two matrices of one row and two groups.
+// Two matrices, each with one row and two groups.
 File mxfp4_file() {
   File file;
   std::vector<std::uint8_t> codes(2 * 2 * 16, 0);
@@ -243,7 +243,8 @@ TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
   EXPECT_EQ(second[3], -0x1p-7f);
 }
 
-// A row of two groups: scales 1 and 0.5, all doubled (ModelOpt multiplies, compressed-tensors divides).
+// A row of two groups with the scales 1 and 0.5, and a factor of two (ModelOpt multiplies,
+// compressed-tensors divides).
 File nvfp4_file(bool modelopt) {
   File file;
   std::vector<std::uint8_t> codes(16, 0);
@@ -277,14 +278,14 @@ TEST(PackedMatrix, Nvfp4HasScalesOfSixteenColumnsAndOneOfAll) {
   }
 }
 
-// Two matrices of one row and two blocks, each an exponent and sixteen bytes.
+// Two matrices, each with one row and two blocks; a block is an exponent and sixteen bytes.
 TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
   std::vector<std::uint8_t> bytes(4 * 17, 0);
   for (const std::size_t block : {0, 1, 2, 3}) bytes[block * 17] = 127;
   bytes[1] = 0x21;               // columns 0 and 16 of the first matrix: 0.5, 1
-  bytes[17] = 128;               // the exponent of its second block
+  bytes[17] = 128;               // exponent of the first matrix's second block
   bytes[17 + 16] = 0xf0;         // columns 32 + 15 and 32 + 31: 0, -6
-  bytes[3 * 17 + 1 + 4] = 0x0a;  // column 32 + 4 of the second: -1
+  bytes[3 * 17 + 1 + 4] = 0x0a;  // column 32 + 4 of the second matrix: -1
   const auto matrices = [&] {
     return matrix_of_blocks(
         {.name = "a", .format = "MXFP4", .shape = {2, 1, 64}, .bytes = std::as_bytes(std::span(bytes))});
@@ -338,7 +339,10 @@ const Damage kDamages[] = {
        f.at("a.scales").dtype = DType::i32;
      },
      "tensor a.scales is I32, scales can be F32, F16 or BF16"},
-    {"ThreeDimensions", gptq_file, kGptq, [](File& f) { f.at("a.qweight").shape = {2, 2, 4}; },
+    {"ThreeDimensions", gptq_file, kGptq,
+     [](File& f) {
+       f.at("a.qweight").shape = {2, 2, 4};
+     },
      "tensor a.qweight has 3 dimensions"},
     {"AlsoPlain", gptq_file, kGptq, [](File& f) { f.add<float>("a.weight", "F32", {1, 1}, {1}); },
      "tensors a.weight and a.qweight both exist: the checkpoint must have only one of them"},
@@ -371,7 +375,7 @@ const Damage kDamages[] = {
        f.at("b.weight").shape = {3, 7};
      },
      "tensor b.weight_scale has shape [2, 2], quantization_config asks for [2, 3]"},
-    // With a dimension of 0, other dimensions of any size need no bytes.
+    // If one dimension is 0, the others can have any size without bytes.
     {"ZeroExtent", gptq_file, kGptq,
      [](File& f) {
        f.at("a.qweight").shape = {0, std::int64_t{1} << 62};
@@ -397,9 +401,15 @@ const Damage kDamages[] = {
     {"NanCode", compressed_file, kCompressed, [](File& f) { f.put<std::uint8_t>("b.weight", 3, 0xff); },
      "tensor b.weight holds NaN in fp8"},
     {"NoExponents", mxfp4_file, kMxfp4, [](File& f) { f.remove("a_scales"); }, "tensor a_scales is missing"},
-    {"FewExponents", mxfp4_file, kMxfp4, [](File& f) { f.at("a_scales").shape = {2, 2, 1}; },
+    {"FewExponents", mxfp4_file, kMxfp4,
+     [](File& f) {
+       f.at("a_scales").shape = {2, 2, 1};
+     },
      "tensor a_scales has shape [2, 2, 1], quantization_config asks for [2, 1, 2]"},
-    {"OtherGroups", mxfp4_file, kMxfp4, [](File& f) { f.at("a_blocks").shape = {2, 1, 4, 8}; },
+    {"OtherGroups", mxfp4_file, kMxfp4,
+     [](File& f) {
+       f.at("a_blocks").shape = {2, 1, 4, 8};
+     },
      "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
     {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
      "tensor a_scales holds NaN"},
@@ -408,9 +418,15 @@ const Damage kDamages[] = {
      "tensor a.scale holds NaN"},
     {"NoExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.remove("b.scale"); },
      "tensor b.scale is missing"},
-    {"FewExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.scale").shape = {4, 1}; },
+    {"FewExponentsOfExperts", deepseek_file, kDeepseek,
+     [](File& f) {
+       f.at("b.scale").shape = {4, 1};
+     },
      "tensor b.scale has shape [4, 1], quantization_config asks for [2, 2]"},
-    {"NarrowExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.weight").shape = {4, 8}; },
+    {"NarrowExperts", deepseek_file, kDeepseek,
+     [](File& f) {
+       f.at("b.weight").shape = {4, 8};
+     },
      "tensor b.weight: mxfp4 has groups of 32 columns, it has 16"},
     {"NoGlobalScale", [] { return nvfp4_file(false); }, kCompressed,
      [](File& f) { f.remove("a.weight_global_scale"); }, "tensor a.weight_global_scale is missing"},
@@ -419,7 +435,9 @@ const Damage kDamages[] = {
     {"NanInScales", [] { return nvfp4_file(true); }, kModelopt,
      [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale holds NaN"},
     {"FewScales", [] { return nvfp4_file(true); }, kModelopt,
-     [](File& f) { f.at("a.weight_scale").shape = {2, 1}; },
+     [](File& f) {
+       f.at("a.weight_scale").shape = {2, 1};
+     },
      "tensor a.weight_scale has shape [2, 1], quantization_config asks for [1, 2]"},
     {"OtherScales", [] { return nvfp4_file(true); }, kModelopt,
      [](File& f) { f.at("a.weight_scale").format = "U8"; }, "scales of nvfp4 are F8_E4M3"},

@@ -1,5 +1,5 @@
-// Reads Python's pickles, protocols 2 to 5, as data: a call becomes a value (PickleValue::call); nothing is
-// executed. Supports the opcodes of CPython's Lib/pickletools.py that plain data and calls need.
+// Reads Python's pickles, protocols 2 to 5, as data. A call becomes a value (PickleValue::call) and is never
+// executed. Supports those opcodes of CPython's Lib/pickletools.py that plain data and calls need.
 #pragma once
 
 #include <cstddef>
@@ -26,26 +26,26 @@ struct PickleValue {
     sequence,  // a tuple or a list
     dict,
     global,      // text: "module.name"
-    call,        // items: callable, arguments (a sequence); then keys and values that were set
+    call,        // items: callable, arguments (a sequence), then keys and values set afterwards
     persistent,  // items: the persistent id
   };
   Kind kind = Kind::none;
   std::int64_t integer = 0;
   double real = 0;
   std::string_view text = {};                  // points into the pickle, or into Pickle for a global
-  std::vector<const PickleValue*> items = {};  // items of a list; of a dict: key, value, next key ...
+  std::vector<const PickleValue*> items = {};  // items of a list; for a dict: key, value, key, value ..
 
   bool is(Kind wanted) const { return kind == wanted; }
-  // Whether it is a call of `callable`, "module.name".
+  // Whether the value is a call of `callable`, which is written "module.name".
   bool is_call_of(std::string_view callable) const {
     return kind == Kind::call && items[0]->kind == Kind::global && items[0]->text == callable;
   }
 };
 
-// A pickle's values; they may refer to each other, even in cycles.
+// Values of a pickle. They may refer to each other, even in cycles.
 struct Pickle {
   const PickleValue* top = nullptr;
-  std::size_t bytes = 0;  // bytes read from the input
+  std::size_t bytes = 0;  // number of input bytes that were read
   std::deque<PickleValue> values;
   std::deque<std::string> names;
 };

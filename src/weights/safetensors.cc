@@ -27,7 +27,6 @@ constexpr std::array kFormats = {
     Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt},
     Format{"F8_E8M0", 1, std::nullopt}};
 
-// One entry of the header.
 struct Entry {
   std::string name;
   const Format* format = nullptr;
@@ -38,8 +37,8 @@ struct Entry {
   std::uint64_t end() const { return static_cast<std::uint64_t>((*offsets)[1]); }
 };
 
-// Follows the header's JSON: { "__metadata__": {string: string}, name: {dtype, shape, data_offsets}, ... }.
-// `problem` names the broken rule; the prefix for the parser's own errors stays empty.
+// Parses the header's JSON: { "__metadata__": {string: string}, name: {dtype, shape, data_offsets}, ... }.
+// problem: the rule that was broken; empty for the JSON parser's own errors.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<Entry> entries;
@@ -159,7 +158,7 @@ class HeaderReader : public JsonEvents {
   }
 
  private:
-  // Position in the header's structure at the next event.
+  // Position in the header's structure, which decides what the next event may be.
   enum class Place : std::uint8_t {
     start,
     top,
@@ -202,12 +201,12 @@ class HeaderReader : public JsonEvents {
   Place place_ = Place::start;
   bool seen_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::string text_;  // a key or string that arrives in parts
+  std::string text_;  // a key or string that arrives in several parts
   std::vector<std::int64_t>* numbers_ = nullptr;
 };
 
 Result<std::vector<Entry>> read_header(std::string_view header, std::string_view what) {
-  // Padding at the end must be spaces; JSON would accept any whitespace.
+  // The padding at the end must be spaces; JSON would allow any whitespace.
   while (header.ends_with(' ')) header.remove_suffix(1);
   if (!header.starts_with('{')) return failure(ErrorCode::corrupt, "{}: the header must begin with {{", what);
   if (!header.ends_with('}')) {
@@ -228,7 +227,7 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   return std::move(reader.entries);
 }
 
-// Checks that dtype, shape and offsets of one tensor agree, and that it is inside the data.
+// Checks that a tensor's dtype, shape and offsets agree, and that it is inside the data.
 Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view what) {
   if (e.begin() > e.end()) {
     return failure(ErrorCode::corrupt, "{}: tensor {}: data_offsets [{}, {}) run backwards", what, e.name,
@@ -253,7 +252,7 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
   return {};
 }
 
-// Checks that the tensors, by offset, cover [0, data_bytes).
+// Checks that the tensors, ordered by offset, cover [0, data_bytes).
 Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, std::string_view what) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,8 +1,8 @@
 // The safetensors file format: an 8-byte little-endian length, a JSON header of that length, and the data.
 //
 // The header maps each tensor's name to {"dtype", "shape", "data_offsets": [begin, end)}; offsets count from
-// the end of the header. Strict: the tensors must cover the data without gap or overlap. Each byte count must
-// match dtype and shape. Names must not repeat, and only spaces may pad the header.
+// the end of the header. The reader is strict: tensors must cover the data without gaps and overlaps. Byte
+// counts must match dtype and shape. Names must not repeat. Only spaces may pad the header.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ inline constexpr std::uint64_t kSafetensorsHeaderBytesMax = 100'000'000;
 inline constexpr std::size_t kSafetensorsTensorsMax = 1'000'000;
 inline constexpr std::size_t kSafetensorsRankMax = 8;
 
-// Parses the header of a whole file. Tensors are in ascending order of names; their bytes point into `file`.
-// Errors are ErrorCode::corrupt and begin with `what`, the file's name.
+// Parses the header of a whole file. Tensors are ordered by name; their bytes point into `file`. Errors are
+// ErrorCode::corrupt and begin with `what`, the name of the file.
 Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Any bytes are a safetensors file or an error; accepted tensors are inside the input.
+// Fuzzer: any bytes are a safetensors file or an error. Accepted tensors are inside the input.
 #include <array>
 #include <cstring>
 
@@ -6,8 +6,8 @@
 #include "fuzz/json_mutator.h"
 #include "weights/safetensors.h"
 
-// Mutates the header, and corrects the length before it in seven of eight cases; chooses the length of the
-// data.
+// Mutates the header and the length of the data; in seven of eight cases, corrects the header's length
+// before it.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   static const octavo::fuzz::JsonMutator mutator({

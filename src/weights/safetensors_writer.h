@@ -13,24 +13,24 @@
 
 namespace octavo {
 
-// A tensor to write.
+// Description of a tensor to write.
 struct TensorEntry {
   std::string name;
-  std::string_view format;  // name in the file: "BF16", "I32"
+  std::string_view format;  // format's name in the file: "BF16", "I32"
   std::vector<std::int64_t> shape;
   std::size_t bytes;
 };
 
 class SafetensorsWriter {
  public:
-  // Creates the file and writes its header: largest element sizes first, so that all tensors are aligned.
-  // Errors: io, naming the file.
+  // Creates the file and writes its header. Tensors with the largest elements come first, so that all are
+  // aligned. Errors: io, with the file's name.
   static Result<SafetensorsWriter> create(const std::string& path, std::vector<TensorEntry> entries);
   SafetensorsWriter(SafetensorsWriter&& other) noexcept;
   SafetensorsWriter& operator=(SafetensorsWriter&&) = delete;
   ~SafetensorsWriter();
 
-  // Writes the data of one entry, in any order. Errors: io.
+  // Writes the data of one entry. The order of calls is free. Errors: io.
   Result<> write(const std::string& name, std::span<const std::byte> bytes);
   // Waits until the file is on disk. Every entry must have been written. Errors: io.
   Result<> finish();

@@ -9,7 +9,7 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-// Removes leading ones, which GGUF files omit.
+// Removes leading dimensions of 1, which GGUF files omit.
 Shape shortened(const Shape& shape) {
   return {std::ranges::find_if(shape, [](std::int64_t extent) { return extent != 1; }), shape.end()};
 }
@@ -20,7 +20,7 @@ bool matches(std::string_view name, std::string_view pattern) {
   return name == pattern;
 }
 
-// "a, b, c and 17 more"
+// Example: "a, b, c and 17 more".
 std::string some_of(std::span<const std::string_view> names) {
   constexpr std::size_t kShown = 5;
   std::string text = fmt::format("{}", fmt::join(names.first(std::min(names.size(), kShown)), ", "));
@@ -29,7 +29,7 @@ std::string some_of(std::span<const std::string_view> names) {
 }
 
 Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
-  // A depthwise convolution, [channels, 1, width], is [channels, width] in GGUF files.
+  // In GGUF files, a depthwise convolution [channels, 1, width] is stored as [channels, width].
   const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
   const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
   if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed) {
@@ -54,13 +54,13 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   return {};
 }
 
-// Rotation angles of older checkpoints; the configuration defines them.
+// Rotation angles in older checkpoints. They are not needed: config.json defines them.
 bool is_rotary_buffer(std::string_view name) {
   return std::ranges::any_of(std::array{".inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached"},
                              [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// GPTQ's first tools wrote a bias of zeros beside each matrix, even if the network had none.
+// The first GPTQ tools wrote a bias of zeros beside each matrix, even if the network had none.
 bool is_zero_bias(const StoredTensor& tensor, const Checkpoint& checkpoint) {
   constexpr std::string_view kEnd = "bias";
   if (!tensor.name.ends_with(".bias")) return false;
@@ -77,7 +77,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   std::vector<std::string_view> missing;
   std::set<std::string_view> wanted;
   for (const Slot& slot : slots) {
-    if (!wanted.insert(slot.name).second) continue;  // a stack of matrices
+    if (!wanted.insert(slot.name).second) continue;  // several slots for one stack of matrices
     const StoredTensor* tensor = checkpoint.find(slot.name);
     if (tensor == nullptr) {
       missing.push_back(slot.name);

@@ -10,18 +10,18 @@
 namespace octavo {
 namespace {
 
-// Number of elements checked at a time: they stay in the first-level cache.
+// Number of elements that are checked at a time, so that they stay in the L1 cache.
 constexpr std::size_t kBlock = 4096;
 
-// A float is not finite if all its exponent bits are set. `Bits` is the unsigned type of its size. One
-// lane-wise maximum over a block's exponents lets the compiler use vectors.
+// A float is not finite if all its exponent bits are 1. Bits: the unsigned type of the same size. The
+// maximum of a block's exponents is computed, so that the compiler can use vectors.
 template <class Bits>
 bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
   const std::size_t count = bytes.size() / sizeof(Bits);
   Bits block[kBlock];
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
     const std::size_t n = std::min(kBlock, count - begin);
-    // The data of a tensor may be unaligned.
+    // The tensor's data may be unaligned.
     std::memcpy(block, bytes.data() + begin * sizeof(Bits), n * sizeof(Bits));
     Bits largest = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -39,7 +39,7 @@ bool all_finite(std::span<const std::byte> bytes, DType type) {
   return all_finite<std::uint16_t>(bytes, 0x7c00);
 }
 
-// Offsets of the f16 numbers in a GGUF block; second -1: there is only one.
+// Offsets of the f16 numbers in a GGUF block. second is -1 if there is only one number.
 struct ScalePlaces {
   int first;
   int second;
@@ -179,7 +179,7 @@ MatrixPart matrix_of(const StoredTensor& tensor) {
 }
 
 Result<> check_finite(const StoredTensor& tensor, ThreadPool& pool) {
-  // Whole elements, and whole blocks.
+  // Pieces contain whole elements and whole blocks.
   const std::int64_t piece =
       tensor.plain() ? 1 << 20 : std::int64_t{4096} * block_shape(tensor.encoding).bytes;
   std::atomic<bool> finite = true;

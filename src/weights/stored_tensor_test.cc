@@ -26,8 +26,8 @@ TEST(CheckFinite, SixteenBitFormats) {
   EXPECT_FALSE(finite(DType::f16, 0x7e00));
 }
 
-// Sets each byte of a block to the value that makes an f16 not finite, if there is one: the check must agree
-// with the dequantised numbers.
+// Sets each byte of a block to a value that makes an f16 infinite, if the byte belongs to one. The check
+// must agree with the dequantised numbers.
 TEST(CheckFinite, ScalesOfEveryEncoding) {
   ThreadPool pool(1);
   for (int i = static_cast<int>(Encoding::q8_0); i <= static_cast<int>(Encoding::iq4_nl); ++i) {

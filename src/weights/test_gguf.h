@@ -1,4 +1,4 @@
-// For tests: GGUF files, valid and invalid ones.
+// Writes valid and invalid GGUF files, for tests.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class GgufBuilder {
  public:
   std::uint32_t version = 3;
   std::uint64_t alignment = 32;
-  std::uint64_t tensor_count_extra = 0;  // promised by the header but missing in the table
-  std::string rest;                      // after the data
+  std::uint64_t tensor_count_extra = 0;  // number of tensors that the header counts but the table lacks
+  std::string rest;                      // bytes after the data
 
   template <class T>
   static std::string raw(T value) {
@@ -46,7 +46,7 @@ class GgufBuilder {
     return value(key, GgufType::list, bytes);
   }
 
-  // Sizes as in the file, fastest-varying first. `offset`: a wrong offset, if given.
+  // sizes: in the file's order, the fastest-varying first. offset: replaces the right offset, if given.
   GgufBuilder& tensor(std::string_view name, const std::vector<std::uint64_t>& sizes, std::uint32_t format,
                       std::string_view bytes, std::int64_t offset = -1) {
     data_.resize((data_.size() + alignment - 1) / alignment * alignment, '\0');

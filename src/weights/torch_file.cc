@@ -15,7 +15,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
 
-// Formats by their storage's name, with their names in safetensors.
+// Formats: name of the storage class, and name in safetensors.
 struct Format {
   std::string_view storage, name;
   std::uint64_t bytes;
@@ -33,10 +33,10 @@ constexpr std::array kFormats = {Format{"torch.FloatStorage", "F32", 4, DType::f
                                  Format{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
 constexpr std::size_t kRankMax = 8;
 
-// Returns the storage of a key; nullopt if it is missing.
+// Returns the storage with this key; nullopt if it is missing.
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 
-// ('storage', type, key, device, number of elements), then in old files the view.
+// A storage's id: ('storage', type, key, device, number of elements); in old files a view follows.
 struct Storage {
   const Format* format;
   std::string_view key;
@@ -60,7 +60,7 @@ Result<Storage> read_storage(const PickleValue& value, std::string_view what) {
   return Storage{format, key.text, static_cast<std::uint64_t>(numbers.integer)};
 }
 
-// The numbers of a tuple; all must be at least 0.
+// The numbers of a tuple; nullopt if one is below 0 or no number.
 std::optional<std::vector<std::int64_t>> read_extents(const PickleValue& value) {
   if (!value.is(Kind::sequence) || value.items.size() > kRankMax) return std::nullopt;
   std::vector<std::int64_t> extents;
@@ -71,7 +71,7 @@ std::optional<std::vector<std::int64_t>> read_extents(const PickleValue& value) 
   return extents;
 }
 
-// Whether the numbers are contiguous in row-major order.
+// Whether the elements are contiguous in row-major order.
 bool is_dense(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   std::int64_t expected = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
@@ -81,7 +81,7 @@ bool is_dense(std::span<const std::int64_t> shape, std::span<const std::int64_t>
   return true;
 }
 
-// The result of _rebuild_tensor_v2(storage, offset, shape, strides, ...), or a parameter of it.
+// Reads _rebuild_tensor_v2(storage, offset, shape, strides, ...), or a Parameter that contains it.
 Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, const StorageOf& storage_of,
                                  std::string_view what) {
   if (value.is_call_of("torch._utils._rebuild_parameter") && !value.items[1]->items.empty() &&
@@ -122,7 +122,7 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
                       .bytes = bytes->subspan(begin, size)};
 }
 
-// The tensors of a plain or ordered dictionary, ascending by name.
+// Reads the tensors of a plain or ordered dictionary, ascending by name.
 Result<std::vector<StoredTensor>> read_dictionary(const PickleValue& top, const StorageOf& storage_of,
                                                   std::string_view what) {
   const bool ordered = top.is_call_of("collections.OrderedDict");
@@ -142,7 +142,7 @@ Result<std::vector<StoredTensor>> read_dictionary(const PickleValue& top, const 
   return tensors;
 }
 
-// NAME/data.pkl, and NAME/data/KEY for each storage.
+// The archive contains NAME/data.pkl, and NAME/data/KEY for each storage.
 Result<std::vector<StoredTensor>> parse_archive(Bytes file, std::string_view what) {
   TRY(const std::vector<ZipEntry> entries, parse_zip(file, what));
   constexpr std::string_view kPickle = "/data.pkl";
@@ -169,11 +169,11 @@ Result<std::vector<StoredTensor>> parse_archive(Bytes file, std::string_view wha
       what);
 }
 
-// The magic number of files of PyTorch before 1.6, as a pickle.
+// The magic number, as a pickle, of files written before PyTorch 1.6.
 constexpr std::string_view kOldBegin = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-// After the magic number: pickles of the version, the machine, the dictionary and the storages' keys; then
-// each storage, as an 8-byte count and the numbers.
+// After the magic number: pickles of the version, the machine, the dictionary and the storages' keys. Then,
+// for each storage, an 8-byte count and its numbers.
 Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view what) {
   Bytes rest = file.subspan(kOldBegin.size());
   const auto next = [&]() -> Result<Pickle> {
@@ -185,7 +185,7 @@ Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view wh
   TRY([[maybe_unused]] const Pickle machine, next());
   TRY(const Pickle dictionary, next());
   TRY(const Pickle keys, next());
-  std::map<std::string_view, std::uint64_t> widths;  // bytes of a number, by the storage's key
+  std::map<std::string_view, std::uint64_t> widths;  // size of an element in bytes, by the storage's key
   for (const PickleValue& value : dictionary.values) {
     if (!value.is(Kind::persistent)) continue;
     TRY(const Storage storage, read_storage(value, what));

@@ -1,6 +1,7 @@
-// Files of torch.save with a dictionary of tensors: pytorch_model.bin, adapter_model.bin. A ZIP archive of a
-// pickle and storages; before PyTorch 1.6, pickles and then storages. The pickle is read as data (pickle.h):
-// nothing in it runs. A file that needs more than tensors is an error.
+// Files of torch.save that contain a dictionary of tensors, such as pytorch_model.bin and adapter_model.bin.
+// They are ZIP archives of a pickle and storages; before PyTorch 1.6, pickles followed by storages. The
+// pickle is read as data (pickle.h): nothing in it is executed. A file with other objects than tensors is an
+// error.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +14,8 @@
 
 namespace octavo {
 
-// Tensors are in ascending order of names; their bytes point into `file`, and tensors with one storage share
-// bytes. Errors begin with `what`, the file's name: ErrorCode::corrupt, or unsupported for a tensor that is
-// not dense and row-major.
+// Tensors are ordered by name. Their bytes point into `file`; tensors with one storage share bytes. Errors
+// begin with `what`, the name of the file: corrupt, or unsupported if a tensor is not dense and row-major.
 Result<std::vector<StoredTensor>> parse_torch_file(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

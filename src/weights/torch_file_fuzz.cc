@@ -1,4 +1,4 @@
-// Any bytes are a file of torch.save or an error; accepted tensors are inside the input. Seeds:
+// Fuzzer: any bytes are a file of torch.save or an error. Accepted tensors are inside the input. Seeds:
 // tests/data/torch.
 #include "base/check.h"
 #include "weights/torch_file.h"

@@ -70,7 +70,7 @@ TEST(TorchFile, WhatIsNoDictionaryOfTensorsIsRefusedByName) {
   EXPECT_THAT(refusal("complex"), HasSubstr("unknown storage torch.ComplexFloatStorage"));
 }
 
-// A truncated file is neither read beyond its end nor accepted.
+// A truncated file must give an error, and must not be read beyond its end.
 TEST(TorchFile, EveryTruncationIsAnError) {
   for (const char* name : {"formats.bin", "formats-old.bin"}) {
     const std::string file = whole(kRoot + name);
@@ -117,7 +117,6 @@ TEST(Pickle, ReadsData) {
   EXPECT_EQ(top("(K\x01K\x02t."sv).top->items.size(), 2u);
   const Pickle call = top("\x8c\x02os\x8c\x06system\x93\x8c\x02ls\x85R."sv);
   EXPECT_TRUE(call.top->is_call_of("os.system"));
-  // A list that contains itself.
   const Pickle circle =
       top("]q\x00h\x00"
           "a."sv);

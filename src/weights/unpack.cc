@@ -1,4 +1,4 @@
-// Unpacks the numbers of packed matrices.
+// Unpacks the codes, scales and zeros of packed matrices.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kNanExponent = 255;
 
-// The scale of each column.
+// Assigns columns to scales.
 struct ColumnGroups {
-  std::int64_t columns = 0;              // consecutive columns that share a group
+  std::int64_t columns = 0;              // number of consecutive columns that share a group
   std::vector<std::int64_t> group = {};  // for each run of `columns` columns
 };
 
@@ -40,14 +40,14 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
   return out;
 }
 
-// Branch-free, so that the compiler can use vectors.
+// Without branches, so that the compiler can use vectors.
 bool any_nan(std::span<const std::uint8_t> codes) {
   std::uint8_t found = 0;
   for (const std::uint8_t code : codes) found |= static_cast<std::uint8_t>((code & 0x7f) == 0x7f);
   return found != 0;
 }
 
-// Factor of NVFP4's scales. Values of e2m1 are doubled.
+// Factor of NVFP4's scales, including a half, because the table has doubled e2m1 values.
 Result<float> global_factor(const PackedMatrix& m) {
   const float number = number_at(m.global_scale, 0);
   const float factor = (m.global_divides ? 1 / number : number) / 2;
@@ -62,7 +62,8 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const PackedMatrix& m = *tensor.packed;
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
   const bool exponents = m.scales.format == "U8" || m.scales.format == "F8_E8M0";
-  const int exponent_of_one = tensor.encoding == Encoding::mxfp4 ? 128 : 127;  // values of e2m1 are doubled
+  // the table has doubled e2m1 values
+  const int exponent_of_one = tensor.encoding == Encoding::mxfp4 ? 128 : 127;
   const bool nvfp4 = !m.global_scale.name.empty();
   float factor = 1;
   if (nvfp4) {

@@ -1,5 +1,6 @@
-// Words of several codes cross the rows or columns of the resulting matrix. So blocks of it are assembled in
-// the first-level cache: reads and writes use whole cache lines, and a few shifts turn a word into bytes.
+// A word with several codes belongs to several rows or columns of the result. So the result is assembled in
+// blocks that fit into the L1 cache: reads and writes use whole cache lines, and a few shifts convert a word
+// to bytes.
 #include "weights/unpack_codes.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBlockRows = 128;  // sixteen words along the rows: a cache line
+constexpr std::int64_t kBlockRows = 128;  // sixteen words along the rows, which are one cache line
 constexpr std::int64_t kBlockCols = 64;
 
 struct Block {
@@ -17,10 +18,10 @@ struct Block {
   std::uint8_t* codes;  // [kBlockRows][kBlockCols]
 };
 
-// The words of a matrix, by group and along the other dimension.
+// The words of a matrix, indexed by group and by the other dimension.
 struct Words {
   const std::byte* bytes;
-  std::int64_t group_stride, other_stride;  // bytes
+  std::int64_t group_stride, other_stride;  // in bytes
   const std::byte* at(std::int64_t group, std::int64_t other) const {
     return bytes + group * group_stride + other * other_stride;
   }
@@ -46,7 +47,7 @@ struct FourWords {
   Bytes halves[2];
 };
 
-// The items of one word: eight of four bits, or four of eight, lowest first.
+// The items of one word, the lowest first: eight of four bits, or four of eight bits.
 std::uint64_t items_of(const std::byte* word, int bits) {
   std::uint32_t all;
   std::memcpy(&all, word, sizeof all);
@@ -59,7 +60,7 @@ std::uint64_t items_of(const std::byte* word, int bits) {
 
 constexpr std::int64_t kFour = 4;
 
-// Consecutive words of a row. The last one may exceed the row; a block has room for it.
+// Unpacks consecutive words of a row. The last word may exceed the row; the block has space for it.
 void words_of_row(const PackedItems& items, const Words& words, const Block& block, std::int64_t row) {
   const std::int64_t first = block.col / items.together,
                      groups = (block.cols + items.together - 1) / items.together;
@@ -74,7 +75,7 @@ void words_of_row(const PackedItems& items, const Words& words, const Block& blo
   }
 }
 
-// Consecutive words of neighbouring rows, for one group of columns.
+// Unpacks consecutive words of neighbouring rows, for one group of columns.
 void words_of_columns(const PackedItems& items, const Words& words, const Block& block, std::int64_t col) {
   const std::int64_t group = (block.col + col) / items.together;
   std::uint8_t* to = block.codes + col;
@@ -102,8 +103,7 @@ void words_along_columns(const PackedMatrix& m, const Block& block) {
   }
 }
 
-// Swaps byte i of word j with byte j of word i: by halves, quarters and eighths ("Hacker's Delight", Warren,
-// 2002).
+// Swaps byte i of word j with byte j of word i, in three steps ("Hacker's Delight", Warren, 2002).
 void transpose(std::uint64_t (&x)[8]) {
   const auto swap = [&](int apart, int shift, std::uint64_t mask) {
     for (int i = 0; i < 8; ++i) {
@@ -118,7 +118,7 @@ void transpose(std::uint64_t (&x)[8]) {
   swap(1, 8, 0x00ff00ff00ff00ffu);
 }
 
-// AWQ: a word holds eight rows. Converts eight columns at once.
+// For AWQ, in which a word contains eight rows. Converts eight columns at a time.
 void words_along_rows(const PackedMatrix& m, const Block& block) {
   constexpr std::int64_t kEight = 8;
   const Words words = words_of(m);
@@ -133,15 +133,15 @@ void words_along_rows(const PackedMatrix& m, const Block& block) {
     }
 }
 
-// Iterators avoid bounds checks, so that the loops become vectors.
+// Iterators avoid bounds checks, so that compilers can use vectors.
 void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::uint8_t* codes) {
-  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, offset by 128
+  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // converts two's complement to an offset of 128
   std::ranges::transform(from, codes, [flip](std::byte code) {
     return static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(code) ^ flip);
   });
 }
 
-// Both codes of each byte, `apart` bytes apart.
+// Writes both codes of each byte, `apart` bytes from each other.
 void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_t apart,
                  std::uint8_t* codes) {
   for (const std::byte byte : from) {

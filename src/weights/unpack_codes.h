@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// codes: [rows, cols], the matrix's shape. The caller has checked that the packed bytes match it.
+// codes: [rows, cols]. The caller has checked that the packed bytes match this shape.
 void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool);
 

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSafetensors = ".safetensors", kBin = ".bin";
-// Names of a folder's weights, in search order.
+// File names of weights, in the order of the search.
 constexpr std::array<std::string_view, 4> kNames = {
     "model.safetensors",
     "consolidated.safetensors",    // Mistral's
@@ -31,7 +31,7 @@ fs::path index_of(const fs::path& folder, std::string_view file) {
   return folder / fmt::format("{}.index.json", file);
 }
 
-// The first of kNames in the folder.
+// The first of kNames that exists in the folder.
 std::optional<std::string_view> usual_name(const fs::path& folder) {
   std::error_code ignored;
   for (const std::string_view file : kNames)
@@ -39,7 +39,6 @@ std::optional<std::string_view> usual_name(const fs::path& folder) {
   return std::nullopt;
 }
 
-// Whether the file is in the folder or its subfolders.
 bool is_inside(std::string_view name) {
   if (name.empty() || name.contains('\0')) return false;
   for (std::size_t begin = 0; begin <= name.size();) {
@@ -56,7 +55,7 @@ void sort_names(std::vector<std::string>& names) {
   names.erase(std::ranges::unique(names).begin(), names.end());
 }
 
-// The weight_map of an index: tensor name -> file name. File names must have the given extension.
+// Reads the weight_map of an index: from tensor name to file name. File names must have the given extension.
 Result<WeightFiles> read_index(const std::string& path, std::string_view extension) {
   TRY(const boost::json::value tree, read_json_file(path, kIndexLimits));
   const auto* top = tree.if_object();
@@ -79,7 +78,7 @@ Result<WeightFiles> read_index(const std::string& path, std::string_view extensi
   return files;
 }
 
-// NAME-00002-of-00005.EXTENSION: the number of shards, and the name's parts.
+// The parts of the name NAME-00002-of-00005.EXTENSION, with the number of shards.
 struct ShardName {
   std::string stem;
   std::size_t count = 0;
@@ -102,7 +101,6 @@ std::optional<ShardName> shard_name(std::string_view name, std::string_view exte
   return ShardName{std::string(name.substr(0, dash)), *count};
 }
 
-// Checks that no shard is missing.
 Result<> check_shards(const std::vector<std::string>& names, std::string_view extension, const fs::path& folder) {
   std::map<std::pair<std::string, std::size_t>, std::size_t> found;
   for (const std::string& name : names)
@@ -114,7 +112,7 @@ Result<> check_shards(const std::vector<std::string>& names, std::string_view ex
   return {};
 }
 
-// For folders without a usual name or an index.
+// For folders without an index and without a file of kNames.
 Result<WeightFiles> other_names(const fs::path& folder) {
   constexpr std::string_view kAdapter = "adapter_model", kTorchShards = "pytorch_model-";
   WeightFiles safetensors, torch{.names = {}, .torch = true, .file_of = {}};

@@ -13,18 +13,18 @@ namespace octavo {
 
 struct WeightFiles {
   std::vector<std::string> names;  // relative to the folder, ascending, unique
-  bool torch = false;              // files of torch.save, not safetensors
+  bool torch = false;              // true: files of torch.save; false: safetensors
   // The file of each tensor, from NAME.index.json; empty: no index.
   std::map<std::string, std::string, std::less<>> file_of;
 };
 
-// Searches model.safetensors, consolidated.safetensors (Mistral's), medusa_lm_head.safetensors and
-// pytorch_model.bin, in this order, as one file or as the shards of an index. Else takes all other
-// *.safetensors except adapters, or the shards pytorch_model-0000i-of-0000n.bin. Errors: not_found; corrupt,
-// naming the index or the missing shard.
+// Looks for model.safetensors, consolidated.safetensors (Mistral), medusa_lm_head.safetensors and
+// pytorch_model.bin, in this order, as one file or as shards with an index. If none exists, takes all other
+// *.safetensors files except adapters, or the shards pytorch_model-0000i-of-0000n.bin. Errors: not_found;
+// corrupt, with the index or the missing shard.
 Result<WeightFiles> find_weight_files(const std::filesystem::path& folder);
 
-// Whether a folder's only weights are Mistral's: consolidated.safetensors or its shards.
+// Whether the folder contains only Mistral's weights: consolidated.safetensors or its shards.
 bool is_consolidated(const std::string& folder);
 
 }  // namespace octavo

@@ -141,7 +141,7 @@ def _written(room: int, write: Callable[..., int]) -> str:
         room = size.value
 
 
-# One position: (token, logprob, rank, [(token, logprob), ..]), the candidates best first.
+# One position: (token, logprob, rank, [(token, logprob), ..]). The list has the most likely tokens first.
 Position = tuple[int, float, int, list[tuple[int, float]]]
 
 

@@ -30,7 +30,7 @@ class Gauge(Metric):
 class Histogram(Metric):
     count: int
     sum: float
-    buckets: dict[str, int]  # upper bound: number of observations at or below it
+    buckets: dict[str, int]  # for each upper bound, the number of observations up to it
 
 
 _SAMPLE = re.compile(r"(?P<name>[\w:]+)\{(?P<labels>.*)\} (?P<value>\S+)$")

@@ -42,7 +42,7 @@ class RequestStateStats:
     first_token_ts: float = 0.0
     last_token_ts: float = 0.0
     first_token_latency: float = 0.0  # seconds from the arrival
-    is_corrupted: bool = False  # always: logits that are no numbers end the request with an error
+    is_corrupted: bool = False  # always False: a request with NaN logits ends with an error
 
 
 @dataclass
@@ -56,7 +56,7 @@ class RequestOutput:
     num_cached_tokens: int = 0
     metrics: Optional[RequestStateStats] = None
     lora_request: Optional[LoRARequest] = None
-    kv_transfer_params: Optional[dict[str, Any]] = None  # of an answer whose KV blocks the engine keeps for another
+    kv_transfer_params: Optional[dict[str, Any]] = None  # the engine keeps the KV blocks for another engine
     encoder_prompt: Optional[str] = None
     encoder_prompt_token_ids: Optional[list[int]] = None
 

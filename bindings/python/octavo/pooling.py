@@ -16,7 +16,7 @@ class PoolingParams:
     """Parameters for the model's head."""
     # maximum number of tokens of a text; -1: the model's maximum
     truncate_prompt_tokens: Optional[int] = None
-    dimensions: Optional[int] = None  # keep this many first dimensions of the embedding
+    dimensions: Optional[int] = None  # number of first dimensions of the embedding to keep
     # None: True; normalises embeddings, turns scores into probabilities
     use_activation: Optional[bool] = None
 
@@ -52,7 +52,7 @@ class EmbeddingOutput:
 @dataclass
 class ClassificationOutput:
     probs: list[float]
-    label: str  # the model's name of the most likely class
+    label: str  # name of the most likely class
 
     @property
     def num_classes(self) -> int:

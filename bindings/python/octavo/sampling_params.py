@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Optional, Union
 
-# More than any context length: the engine limits it to what fits.
+# More than any context length. The engine reduces it to the number of tokens that fit.
 _UNLIMITED = 2**31 - 1
 
 

@@ -33,7 +33,7 @@ _PATHS: dict[str, list[str]] = {
     "v1.metrics.stats": ["outputs"],
     "version": ["_library"],
 }
-# Paths that Octavo has nothing for, with those below them.
+# Paths for which Octavo has no module, including all paths below them.
 _REFUSED = {
     "assets": "files of examples are not part of it",
     "benchmarks": "use the command octavo bench",

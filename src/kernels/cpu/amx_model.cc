@@ -1,5 +1,5 @@
-// The tile instructions in software, as Intel's manual defines them ("Software Developer's Manual", volume
-// 2): so that the products on tiles run in every test.
+// Emulates the tile instructions as Intel's manual defines them ("Software Developer's Manual", volume 2),
+// so that products on tiles are tested on every machine.
 #include "kernels/cpu/amx_body.h"
 
 namespace octavo::cpu {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kTiles = 8;
 constexpr int kRows = 16;
-constexpr int kFloats = 16;  // floats per row; or pairs of bf16
+constexpr int kFloats = 16;  // floats, or pairs of bf16, in a row
 
 struct alignas(64) Tile {
   std::byte data[kRows][kMatrixBytes];
@@ -24,7 +24,7 @@ struct State {
 thread_local constinit State state = {};
 thread_local constinit std::int64_t instructions = 0;
 
-// DAZ and FTZ: subnormal numbers become zero for any MXCSR.
+// Subnormal numbers become zero, whatever MXCSR says.
 float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
 // The even or the odd element of a bf16 pair.
 template <bool kOdd>
@@ -105,7 +105,7 @@ struct Model {
   }
 
  private:
-  // The processor's #UD where shapes do not fit.
+  // The processor raises #UD if the shapes do not fit.
   template <int c, int a, int b>
   static void check() {
     const TileConfiguration& shape = state.shape;
@@ -115,7 +115,7 @@ struct Model {
   }
   template <int tile>
   static Tile& at() {
-    if (!state.configured) __builtin_trap();  // the processor's #UD
+    if (!state.configured) __builtin_trap();  // the processor raises #UD
     return state.tiles[tile];
   }
 };

@@ -1,4 +1,4 @@
-// Attention over pages: all threads run the plan's units, then merge the results of split rows.
+// Attention over pages: all threads run the units of the plan, then merge the results of split rows.
 #include <algorithm>
 
 #include "kernels/cpu/attention_unit.h"

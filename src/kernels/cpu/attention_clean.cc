@@ -1,5 +1,5 @@
 // Removes values that a query must not see. A hidden value has probability 0, but 0 times infinity or NaN is
-// NaN. Unwritten slots, and later tokens that overflowed, contain infinities and NaN.
+// NaN. Such numbers are in slots that were never written, and in later tokens that overflowed.
 #include <cstring>
 
 #include "kernels/cpu/attention_unit.h"
@@ -7,7 +7,7 @@
 namespace octavo::cpu {
 namespace {
 
-// No word with these bits all set.
+// Whether no word has all of these bits set.
 template <class Word>
 bool none_has(const std::byte* data, std::int64_t bytes, Word bits) {
   const auto* words = reinterpret_cast<const Word*>(data);
@@ -17,7 +17,6 @@ bool none_has(const std::byte* data, std::int64_t bytes, Word bits) {
   return found == 0;
 }
 
-// No infinity and no NaN among the numbers.
 bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
   switch (dtype) {
     case DType::f32:
@@ -35,8 +34,7 @@ bool all_finite(DType dtype, const std::byte* data, std::int64_t bytes) {
 
 }  // namespace
 
-// Whether the groups that only some rows see are free of infinity and NaN. Groups that every row sees need
-// no check.
+// Whether the groups that only some rows see are finite. Groups that every row sees need no check.
 bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   const KvLayout& layout = kv_.layout;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
@@ -46,8 +44,7 @@ bool AttentionUnitRun::finite(std::int64_t head, const Groups& groups) const {
   return true;
 }
 
-// Recomputes a row's weighted sum separately, with zeros for invisible tokens: the same sum in the same
-// order.
+// Recomputes a row's weighted sum with zeros for invisible tokens, in the same order.
 void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head,
                                  std::int64_t row) {
   const KvLayout& layout = kv_.layout;
@@ -73,7 +70,7 @@ void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::
   }
 }
 
-// The values of a group with zeros for tokens outside [begin, end).
+// A copy of a group's values, with zeros for tokens outside [begin, end).
 const std::byte* AttentionUnitRun::clean(std::int64_t head, std::int64_t g, std::int64_t begin,
                                          std::int64_t end) {
   if (begin <= 0 && end >= kGroupTokens) return values(head, g);

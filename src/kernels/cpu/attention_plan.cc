@@ -9,9 +9,9 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitsPerThread = 6;  // lets threads finish together
+constexpr std::int64_t kUnitsPerThread = 6;  // so that threads end at about the same time
 constexpr std::int64_t kMostSharedStateBytes = std::int64_t{32}
-                                               << 20;  // touched only where prefixes are shared
+                                               << 20;  // this memory is used only if prefixes are shared
 
 std::int64_t pieces_of(std::int64_t tokens) { return (tokens + kPieceTokens - 1) / kPieceTokens; }
 
@@ -29,8 +29,8 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
       tile_rows_(tile_rows),
       group_(limits.q_heads / limits.kv.kv_heads),
       state_floats_(KvLayout(limits.kv).padded_dim + 2) {
-  // Enough to split four queries over the longest sequence, and one query of every sequence within a limit.
-  // Work beyond that is not split.
+  // Enough states to split four queries over the longest sequence, and one query of every sequence up to a
+  // limit. Further work is not split.
   const std::int64_t of_a_query = limits.q_heads * most_pieces(limits);
   state_count_ = 4 * of_a_query +
                  std::min(limits.max_sequences * of_a_query,
@@ -49,9 +49,10 @@ CpuAttentionPlan::CpuAttentionPlan(const AttentionLimits& limits, int threads, i
   shared_.reserve(sequences);
   merge_.reserve(sequences);
   merges_.reserve(row_blocks);
-  parts_.reserve(row_blocks + 4 * sequences);  // prefixes of prefixes: four deep when all share
+  parts_.reserve(row_blocks + 4 * sequences);  // prefixes may be nested; enough for four levels if all
+                                               // sequences share
   jobs_.reserve(parts_.capacity());
-  // A unit has at least a quarter of the wanted cost, except the last one of a job's pieces.
+  // A unit has at least a quarter of the wanted cost, except the last unit of a job's pieces.
   units_.reserve(2 * jobs_.capacity() * static_cast<std::size_t>(limits.kv.kv_heads) +
                  static_cast<std::size_t>(4 * threads * kUnitsPerThread));
 }
@@ -130,12 +131,12 @@ std::int32_t CpuAttentionPlan::add_merge(std::int32_t sequence, std::int64_t row
   return static_cast<std::int32_t>(merges_.size()) - 1;
 }
 
-// ---- Shared prefixes.
+// ---- Sharing of prefixes.
 
 std::int64_t CpuAttentionPlan::shareable_pieces(std::int32_t sequence) const {
   const std::int64_t rows = queries(sequence) * group_;
   if (rows == 0 || rows > tile_rows_) return 0;
-  // Sequences longer than the window no longer see the same beginning.
+  // The window of a sequence longer than the window does not include the prefix.
   if (limits_.window > 0 && length(sequence) > limits_.window) return 0;
   return (length(sequence) - queries(sequence)) / kPieceTokens;
 }
@@ -147,7 +148,7 @@ std::int64_t CpuAttentionPlan::common_pieces(std::int32_t a, std::int32_t b) con
   return alike * limits_.kv.block_size / kPieceTokens;
 }
 
-// Sorted by their tables, sequences that begin alike are neighbours, at every depth.
+// Orders sequences by block table, so that sequences with a common prefix of any length are neighbours.
 void CpuAttentionPlan::share_prefixes() {
   const auto sequences = static_cast<std::int32_t>(lengths_.size());
   shared_.assign(index(sequences), 0);
@@ -171,7 +172,8 @@ void CpuAttentionPlan::share_prefixes() {
   }
 }
 
-// Room for the states of sequences order_[begin, end), or none for any.
+// Adds merges for the sequences order_[begin, end). Returns false if there is not enough memory for all of
+// them.
 bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
   const std::size_t merges = merges_.size();
   const std::int64_t used = states_used_;
@@ -187,7 +189,8 @@ bool CpuAttentionPlan::add_merges(std::size_t begin, std::size_t end) {
   return true;
 }
 
-// Sequences order_[begin, end), two at least, which have more than `pieces_done` pieces in common.
+// Shares the prefix of the sequences order_[begin, end). There are at least two, with more than
+// `pieces_done` pieces in common.
 void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pieces_done) {
   const auto own_jobs =
       static_cast<std::size_t>(limits_.max_tokens * group_ / kAttentionRows) + lengths_.size() + 1;
@@ -206,16 +209,16 @@ void CpuAttentionPlan::share(std::size_t begin, std::size_t end, std::int32_t pi
     jobs_.back().rows += rows;
     shared_[index(s)] = pieces;
   }
-  // Sequences with more in common.
+  // Groups of sequences that have more pieces in common.
   for (std::size_t first = begin, past = begin; first < end; first = past) {
     for (past = first + 1; past < end && common_[past] > pieces;) ++past;
     if (past - first > 1) share(first, past, pieces);
   }
 }
 
-// ---- Work of each sequence that is not shared.
+// ---- Work of a sequence that is not shared.
 
-// Blocks of rows, the last, which see most, first.
+// Splits the rows into blocks. The last blocks come first, because they see most tokens.
 void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   const std::int64_t rows = queries(s) * group_;
   for (std::int64_t begin = (rows - 1) / kAttentionRows * kAttentionRows; rows > 0 && begin >= 0;
@@ -228,13 +231,13 @@ void CpuAttentionPlan::add_own_jobs(std::int32_t s) {
   }
 }
 
-// Unit: tiles of one head and piece.
+// The unit of cost is a tile of one head and piece.
 std::int64_t CpuAttentionPlan::cost(const AttentionJob& job) const {
   return std::int64_t{job.piece_end - job.piece_begin} * tiles_of(job.rows) * limits_.kv.kv_heads;
 }
 
-// A job becomes one unit. A job that is a large part of all work becomes several: first it is split by heads,
-// then by pieces. Heads of few rows stay together, so that memory is read in order.
+// Splits a job into units: a small job is one unit. A job that is a large part of all work is split by
+// heads, then by pieces. Several heads with few rows stay together, so that memory is read in order.
 void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   const std::int32_t kv_heads = limits_.kv.kv_heads;
   const std::int64_t tiles = tiles_of(job.rows);
@@ -248,7 +251,7 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
   AttentionPart& first = parts_[index(job.part_begin)];
   if (per_unit < pieces && first.merge < 0) {
     first.merge = add_merge(first.sequence, first.row_begin, first.row_end);
-    if (first.merge < 0) per_unit = pieces;  // no room for states
+    if (first.merge < 0) per_unit = pieces;  // no memory for states
   }
   for (std::int32_t head = 0; head < kv_heads; head += heads)
     for (std::int32_t piece = job.piece_begin; piece < job.piece_end; piece += per_unit)

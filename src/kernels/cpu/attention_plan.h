@@ -1,12 +1,12 @@
-// Partition of one step's attention into units of work.
+// Splits one step's attention into units of work.
 //
-// A row is one query of one head. The rows of a sequence that share a key head are flat: row = query * group
-// + head in the group. Keys are processed in pieces of kPieceTokens at absolute multiples, and each piece's
-// result is merged into the row's state in order. So a row's result does not depend on its neighbours, on the
-// number of threads, or on sharing with other sequences.
+// A row is one query of one head. Rows of a sequence that share a key head are numbered: row = query * group
+// + head in the group. Keys are processed in pieces of kPieceTokens tokens, which begin at multiples of it.
+// Each piece's result is merged into the row's state, in order. So a row's result does not depend on other
+// rows, on the number of threads, or on prefix sharing.
 //
-// Sequences whose block tables have a common prefix share those blocks: their rows form one tile over the
-// common pieces. So a shared prefix is read once per step (cascade attention, FlashInfer, 2024).
+// Sequences whose block tables have a common prefix share it: their rows form one tile over the common
+// pieces, so that the prefix is read only once per step (cascade attention, FlashInfer, 2024).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceTokens = 256;
-constexpr std::int64_t kAttentionRows = 96;  // maximum rows of a unit, over all its heads
+constexpr std::int64_t kAttentionRows = 96;  // maximum number of rows in a unit, over all its heads
 
 // Rows of one sequence.
 struct AttentionPart {
@@ -26,21 +26,21 @@ struct AttentionPart {
   std::int32_t row_begin;
   std::int32_t row_end;
   std::int32_t
-      merge;  // index of the merge that takes the pieces' states; -1: results go straight to the output
+      merge;  // index of the merge that receives the pieces' states; -1: results are written to the output
 
   std::int32_t rows() const { return row_end - row_begin; }
 };
 
-// Rows over the same keys, for all key heads, before the split into units.
+// Rows that see the same keys, for all key heads, before they are split into units.
 struct AttentionJob {
   std::int32_t part_begin;
   std::int32_t part_end;
-  std::int32_t rows;  // total over all parts
+  std::int32_t rows;  // number of rows of all parts
   std::int32_t piece_begin;
   std::int32_t piece_end;
 };
 
-// Work item of one thread: a job's rows, some of its heads and pieces.
+// Work item of one thread: the rows of a job, for some of its heads and pieces.
 struct AttentionUnit {
   std::int32_t part_begin;
   std::int32_t part_end;
@@ -50,7 +50,8 @@ struct AttentionUnit {
   std::int32_t piece_end;
 };
 
-// Rows whose pieces several units compute. The states [kv_heads][rows][pieces] begin at `first_state`.
+// Rows whose pieces are computed by several units. Their states [kv_heads][rows][pieces] begin at
+// `first_state`.
 struct AttentionMerge {
   std::int32_t sequence;
   std::int32_t row_begin;
@@ -76,28 +77,28 @@ class CpuAttentionPlan final : public AttentionPlan {
     return std::span(parts_).subspan(index(unit.part_begin), index(unit.part_end - unit.part_begin));
   }
   std::span<const AttentionMerge> merges() const { return merges_; }
-  std::int64_t group() const { return group_; }  // query heads per key head
+  std::int64_t group() const { return group_; }  // number of query heads per key head
   int window() const { return limits_.window; }
   std::int64_t length(std::int32_t sequence) const { return lengths_[index(sequence)]; }
   std::int64_t first_query(std::int32_t sequence) const { return starts_[index(sequence)]; }
-  std::int64_t queries() const { return starts_.back(); }  // over all sequences
+  std::int64_t queries() const { return starts_.back(); }  // number of queries of all sequences
   std::int32_t sequence_of(std::int64_t query) const {
     return static_cast<std::int32_t>(std::ranges::upper_bound(starts_, query) - starts_.begin()) - 1;
   }
-  int most_tokens() const { return limits_.max_length; }  // per sequence
+  int most_tokens() const { return limits_.max_length; }  // maximum per sequence
   bool causal() const { return limits_.causal; }
   // Position of the row's query in its sequence.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {
     return length(sequence) - queries(sequence) + row / group_;
   }
-  // End of the tokens that the row sees through a window, if `window` is not 0.
+  // End of the tokens that the row sees; `window` is the window, 0: none.
   std::int64_t seen_end(std::int32_t sequence, std::int64_t row, int window) const {
     const std::int64_t at = position(sequence, row);
     if (causal()) return at + 1;
     return window > 0 ? std::min(length(sequence), at + window) : length(sequence);
   }
   std::int32_t block(std::int32_t sequence, std::int64_t i) const { return table(sequence)[i]; }
-  // A partial state: padded_dim values, the maximum, the sum.
+  // A partial state: padded_dim values, then the maximum and the sum.
   float* state(std::int64_t i) const { return static_cast<float*>(states_.data()) + i * state_floats_; }
 
  private:
@@ -117,7 +118,7 @@ class CpuAttentionPlan final : public AttentionPlan {
   void copy(const AttentionShape& shape);
   std::int32_t add_merge(std::int32_t sequence, std::int64_t row_begin, std::int64_t row_end);
 
-  // Pieces that all queries of a sequence see completely, if it has few enough queries for sharing.
+  // Number of pieces that all queries of a sequence see completely; 0 if it has too many queries for sharing.
   std::int64_t shareable_pieces(std::int32_t sequence) const;
   std::int64_t common_pieces(std::int32_t a, std::int32_t b) const;
   void share_prefixes();
@@ -139,12 +140,13 @@ class CpuAttentionPlan final : public AttentionPlan {
   std::vector<std::int32_t> lengths_;
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_begins_;
-  // Sequences that may share, ordered by block table; each with the number of pieces common with the previous
-  // one.
+  // Sequences that may share a prefix, ordered by block table, each with the number of pieces that it has in
+  // common with the previous one.
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> common_;
-  std::vector<std::int32_t> shared_;  // per sequence: pieces computed together with others
-  std::vector<std::int32_t> merge_;   // merge of each sequence that shares
+  std::vector<std::int32_t> shared_;  // for each sequence: number of pieces that it computes together with
+                                      // other sequences
+  std::vector<std::int32_t> merge_;   // for each sequence that shares a prefix: its merge
   std::vector<AttentionPart> parts_;
   std::vector<AttentionJob> jobs_;
   std::vector<AttentionUnit> units_;

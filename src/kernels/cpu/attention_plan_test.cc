@@ -1,4 +1,5 @@
-// The plan of the CPU backend's attention: everything once, shared prefixes together.
+// Tests the plan of the CPU backend's attention: all work exists exactly once, and shared prefixes are
+// processed together.
 #include "kernels/cpu/attention_plan.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ std::int64_t first_piece(const CpuAttentionPlan& plan, std::int32_t sequence, st
   return std::max<std::int64_t>(0, plan.position(sequence, row) - plan.window() + 1) / kPieceTokens;
 }
 
-// Every row processes each visible piece once per head, and its states have enough memory.
+// Checks that every row processes each visible piece once per head, and that its states have enough memory.
 void expect_all_once(const CpuAttentionPlan& plan, const Step& step) {
   std::map<std::array<std::int64_t, 4>, int> met;
   for (const AttentionUnit& unit : plan.units()) {
@@ -105,11 +106,11 @@ TEST(CpuAttentionPlan, ReadsASharedPrefixOnce) {
   std::int64_t head_pieces = 0;
   for (const AttentionUnit& unit : plan->units())
     head_pieces += (unit.head_end - unit.head_begin) * (unit.piece_end - unit.piece_begin);
-  // 7 whole pieces for all; the rest, two pieces, for each.
+  // 7 whole pieces are shared; each sequence has two more.
   EXPECT_EQ(head_pieces, kSpec.kv_heads * (7 + kSequences * 2));
 }
 
-// A window of 1,024 tokens reaches into five of 512 pieces; all threads share these five.
+// A window of 1,024 tokens overlaps five of 512 pieces, which are divided among all threads.
 TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
   constexpr int kThreads = 4, kWindow = 1024, kLength = 1 << 17;
   const std::vector<std::int32_t> table(kLength / 16, 0);
@@ -125,7 +126,7 @@ TEST(CpuAttentionPlan, SharesOutWhatAWindowSees) {
   EXPECT_EQ(head_pieces, kSpec.kv_heads * 5);
 }
 
-// Each block of a prompt's rows processes the pieces that its window reaches.
+// Each block of a prompt's rows processes only the pieces that its windows overlap.
 TEST(CpuAttentionPlan, PromptsSkipWhatNoRowSees) {
   constexpr int kWindow = 1024, kLength = 1 << 15, kQueries = 480;
   const std::vector<std::int32_t> table(kLength / 16, 0);

@@ -59,7 +59,7 @@ void AttentionUnitRun::run() {
         call_.write(head, row_[row].sequence, row_[row].row, scratch_.states[at(head, row)]);
 }
 
-// The queries of the unit's rows, and states that have seen nothing.
+// Loads the queries of the unit's rows, and resets their states.
 void AttentionUnitRun::load_queries() {
   const View& q = call_.args.q;
   for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head)
@@ -81,7 +81,7 @@ void AttentionUnitRun::load_queries() {
     }
 }
 
-// Tiles over one piece. The heads alternate block by block.
+// Processes one piece with tiles of rows. The heads alternate after each block of groups.
 void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
   const Groups groups = visible(piece, tiles);
   if (groups.begin < groups.end) {
@@ -140,8 +140,8 @@ void AttentionUnitRun::locate(std::int64_t piece, const Groups& groups) {
   }
 }
 
-// Keys and values of a piece that a row sees: converts 8-bit ones to bf16, and values that are in keys to
-// values.
+// Converts the keys and values of a piece, if a row sees them: 8-bit numbers to bf16, and keys to values if
+// values are parts of keys.
 void AttentionUnitRun::prepare(std::int64_t piece, std::int64_t head) {
   const Groups groups = visible(piece, {head, head + 1, 0, rows_});
   locate(piece, groups);
@@ -170,14 +170,14 @@ void AttentionUnitRun::load_scales(const Groups& groups, std::int64_t head) {
   }
 }
 
-// Score function for tiles of this number of rows; sets the shape of the matrix tiles.
+// Function that computes scores for tiles with this number of rows; sets the shape of matrix tiles.
 TileFunction AttentionUnitRun::score_function(std::int64_t rows) {
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
   in_use_.shape(rows, kMatrixBytes);
   return call_.matrix->bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// On matrix tiles, one group of tokens at a time, because the next group is at another address.
+// With matrix tiles: one group of tokens at a time, because the next group is at another address.
 TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   static_assert(kGroupTokens == 2 * kShortSteps);
   if (call_.matrix == nullptr) return kv_.tiles[rows - 1];
@@ -185,16 +185,16 @@ TileFunction AttentionUnitRun::mix_function(std::int64_t rows) {
   return call_.matrix->short_bf16[rows > kMatrixRows ? 1 : 0];
 }
 
-// Multiplies queries by the keys of one group, or of two groups where they fit two vectors.
+// Multiplies queries by the keys of one group, or of two groups if they fit into two vectors.
 void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t g) {
   const KvLayout& layout = kv_.layout;
   const bool pair = 2 * call_.kernels.lanes > kGroupTokens;
   const std::byte* first = keys(head, g);
   const auto second_of = [&](std::int64_t group, const std::byte* one) {
-    if (!pair) return vector_bytes();  // the halves of a group
+    if (!pair) return vector_bytes();  // the two halves of a group
     return group + 1 < groups.end ? keys(head, group + 1) - one : 0;
   };
-  // Prefetches the keys of the next groups, or finally the first values.
+  // Prefetches the keys of the next groups; at the end, the first values.
   const std::byte* ahead = nullptr;
   std::int64_t ahead_vector_stride = 0;
   if (tiles.head_end - tiles.head_begin > 1) {
@@ -226,7 +226,7 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
   });
 }
 
-// Scores of tokens that the row's query has not chosen become minus infinity.
+// Sets the scores of tokens that the row's query has not selected to minus infinity.
 void AttentionUnitRun::leave_chosen(std::int64_t piece, const Groups& groups, std::int64_t head,
                                     std::int64_t row) {
   const View& chosen = call_.args.chosen;
@@ -270,7 +270,7 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
   call_.kernels.softmax(results_[i]);
 }
 
-// Probabilities times the values of groups [begin, end).
+// Adds the values of the groups [begin, end), times their probabilities.
 void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin,
                            std::int64_t end) {
   const KvLayout& layout = kv_.layout;
@@ -305,7 +305,7 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
   }
 }
 
-// A row's result for a piece: into its state, or to where the merge will find it.
+// Merges a row's result for a piece into its state, or stores it for the later merge.
 void AttentionUnitRun::keep(std::int64_t piece, std::int64_t head, std::int64_t row) {
   const std::int64_t i = at(head, row);
   const std::int64_t n = kv_.layout.padded_dim;

@@ -1,6 +1,6 @@
-// One unit of a step's attention, on one thread. Blocks of keys and values are direct operands of the product
-// kernel, so nothing is gathered. Tiles of rows run over pieces of keys with a running softmax, as in
-// FlashAttention (Dao et al., 2022). Long contexts are split by pieces as in Flash-Decoding (Dao et al.,
+// One unit of a step's attention, on one thread. The product kernel reads keys and values directly from the
+// blocks, so no copies are made. Tiles of rows process pieces of keys with an online softmax, as in
+// FlashAttention (Dao et al., 2022). Long contexts are split by pieces, as in Flash-Decoding (Dao et al.,
 // 2023).
 #pragma once
 
@@ -15,10 +15,10 @@
 namespace octavo::cpu {
 
 constexpr std::int64_t kPieceGroups = kPieceTokens / kGroupTokens;
-constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a tile call may write an extra group
+constexpr std::int64_t kScoreStride = kPieceTokens + kGroupTokens;  // a call may write one group more
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-// Keys and values as operands of the tiles.
+// Keys and values as operands of products.
 struct KvOperand {
   DType dtype;
   KvLayout layout;
@@ -31,31 +31,32 @@ struct AttentionCall {
   const CpuAttentionPlan& plan;
   const IsaKernels& kernels;
   const KvOperand stored;  // format in the cache
-  const KvOperand wide;    // bf16 for 8-bit formats; otherwise the same
+  const KvOperand wide;    // operand after conversion: bf16 for 8-bit formats; otherwise as `stored`
   const Format format;     // format of q and out
   const bool dot;
-  // Both products on matrix tiles, also for single rows, because their order of sums differs. nullptr: on
-  // vectors.
+  // Matrix tiles for both products, also for single rows, because their order of sums differs from the
+  // vectors'. nullptr: products on vectors.
   const MatrixTiles* matrix;
 
-  // Rows of a head per tile call.
+  // Number of rows of a head in a tile call.
   std::int64_t tile_rows() const { return matrix != nullptr ? 2 * kMatrixRows : kernels.tile_rows; }
   bool packed() const { return stored.layout.element_bytes == 1; }
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
   std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
-  std::int64_t x_bytes() const { return dot ? 2 : 4; }  // size of q and probabilities in the tiles' format
-  // Scale of the softmax, before scores are scaled.
+  // Size of an element of q and of the probabilities, as products read them.
+  std::int64_t x_bytes() const { return dot ? 2 : 4; }
+  // ALiBi slope of the row's head, relative to the scale of the scores.
   float slope(std::int64_t head, std::int64_t row) const {
     if (!args.slopes) return 0;
     return args.slopes.as<float>()[head * plan.group() + row % plan.group()] / args.scale;
   }
-  // The row's query number, for its head.
+  // Bias of the row's head for each distance to the row's query.
   const float* distance_bias(std::int64_t head, std::int64_t row) const {
     if (!args.distance_bias) return nullptr;
     return args.distance_bias.row<float>(head * plan.group() + row % plan.group()) + args.distance_bias.size(1) / 2;
   }
-  // Offset of a row in q or out, in elements, for this length of a head.
+  // Index of a row's first element in q or out. head_dim: width of a head there.
   std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
                        std::int64_t row) const {
     return (plan.first_query(sequence) + row / plan.group()) * view.stride[0] +
@@ -75,7 +76,7 @@ struct AttentionCall {
   }
 };
 
-// Working memory of one unit. Rows are [head][row].
+// Working memory of one unit. Arrays are [head][row].
 struct AttentionScratch : ScratchPieces {
   AttentionScratch(const KvSpec& spec, std::byte* memory) : ScratchPieces(memory) {
     const std::int64_t key = padded(spec.head_dim), value = padded(spec.value_dim());
@@ -100,15 +101,15 @@ struct AttentionScratch : ScratchPieces {
   std::byte* p;
   std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // Buffer for a piece of one head that needs conversion: widened 8-bit numbers, or values made of keys.
-  // Includes scales.
+  // Buffer for one head's piece if it is converted: 8-bit numbers to bf16, or keys to values. Includes the
+  // scales.
   std::byte* own_keys = nullptr;
   std::byte* own_values = nullptr;
   float* key_scales = nullptr;
   float* value_scales = nullptr;
 
  private:
-  // A tile writes two vectors.
+  // Width of a value, rounded up: a tile writes two vectors.
   static std::int64_t padded(std::int64_t dim) { return (dim + 31) / 32 * 32; }
 };
 
@@ -123,10 +124,10 @@ class AttentionUnitRun {
     std::int32_t row;
     std::int32_t merge;
     std::int64_t position;
-    std::int64_t begin;  // visible tokens: [begin, end)
+    std::int64_t begin;  // the row sees the tokens [begin, end)
     std::int64_t end;
   };
-  // Groups [begin, end) of a piece, and the groups among them that every row sees completely.
+  // Groups [begin, end) of a piece, and the range of groups that every row sees completely.
   struct Groups {
     std::int64_t begin;
     std::int64_t end;
@@ -134,7 +135,7 @@ class AttentionUnitRun {
     std::int64_t whole_end;
     bool whole(std::int64_t g) const { return g >= whole_begin && g < whole_end; }
   };
-  // Rows [row_begin, row_end) of heads [head_begin, head_end): a tile for each head.
+  // Rows [row_begin, row_end) of heads [head_begin, head_end), one tile per head.
   struct Tiles {
     std::int64_t head_begin;
     std::int64_t head_end;
@@ -172,7 +173,7 @@ class AttentionUnitRun {
   std::int64_t at(std::int64_t head, std::int64_t row) const {
     return (head - unit_.head_begin) * rows_ + row;
   }
-  // Matrix tiles take whole blocks of a query.
+  // Distance between rows of q. Matrix tiles read whole blocks of a query.
   std::int64_t q_stride() const {
     constexpr std::int64_t kBlock = 2 * kMatrixSteps;
     const std::int64_t dim =
@@ -186,12 +187,12 @@ class AttentionUnitRun {
   std::int64_t vector_bytes() const {
     return call_.kernels.lanes * kv_.layout.unit * kv_.layout.element_bytes;
   }
-  // Groups that a tile's two vectors hold.
+  // Number of groups that two vectors of a tile contain.
   std::int64_t groups_at_once() const {
     return std::max<std::int64_t>(1, 2 * call_.kernels.lanes / kGroupTokens);
   }
-  // Number of groups of a head that are processed before the next head, at least `least`: one block, so that
-  // memory is read in order.
+  // Number of groups of a head that are processed before the next head's, at least `least`. It is one block,
+  // so that memory is read in order.
   std::int64_t run_groups(const Tiles& tiles, std::int64_t least) const {
     if (tiles.head_end - tiles.head_begin == 1) return kPieceGroups;
     return std::clamp(kv_.layout.groups, least, kPieceGroups);
@@ -202,14 +203,14 @@ class AttentionUnitRun {
   AttentionScratch& scratch_;
   const std::int64_t rows_;  // per head
   MatrixTilesInUse in_use_;
-  // With many rows, or with matrix tiles, 8-bit numbers are converted to bf16 once; with few rows they are
-  // converted during the product.
+  // Whether 8-bit numbers are converted to bf16 once. With few rows (and no matrix tiles), they are converted
+  // during the product instead.
   const bool widened_;
-  const bool own_values_;  // converted values, or values that are in the keys
+  const bool own_values_;  // values are converted, or are parts of the keys
   const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];
-  // For the current piece: each group's block, and the index of the group in the block.
+  // For each group of the current piece: its block, and its index in the block.
   const std::byte* blocks_[kPieceGroups];
   std::int64_t in_block_[kPieceGroups];
 };

@@ -26,7 +26,7 @@ constexpr Ops kCpuOps{.has = [](Need) { return true; },
 struct IsaChoice {
   CpuIsa isa;
   const cpu::IsaKernels* kernels;
-  std::string_view missing;  // an instruction set that it needs and this processor lacks, or ""
+  std::string_view missing;  // an instruction set that it needs but this processor lacks; "": none
 };
 
 #if defined(__x86_64__)
@@ -37,7 +37,7 @@ cpu::IsaKernels on_tiles(CpuIsa isa, const cpu::MatrixTiles& tiles) {
   return kernels;
 }
 
-// `avx2`, `avx512_vnni`: features missing for those levels.
+// avx2, avx512_vnni: features that these levels need but the processor lacks.
 IsaChoice avx_vnni(std::string_view avx2, std::string_view avx512_vnni) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool own = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVXVNNI) != 0;
@@ -46,7 +46,7 @@ IsaChoice avx_vnni(std::string_view avx2, std::string_view avx512_vnni) {
 }
 #endif
 
-// From least to most able.
+// All choices; the best one is last.
 std::vector<IsaChoice> isa_choices() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -67,7 +67,7 @@ std::vector<IsaChoice> isa_choices() {
   static const cpu::IsaKernels amx_modelled = on_tiles(CpuIsa::amx_modelled, cpu::kModelledTiles);
   return {{CpuIsa::avx2, &cpu::kAvx2Kernels, avx2},
           avx_vnni(avx2, avx512_vnni),
-          {CpuIsa::amx_modelled, &amx_modelled, avx512_bf16},  // never the most able
+          {CpuIsa::amx_modelled, &amx_modelled, avx512_bf16},  // never selected automatically
           {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
           {CpuIsa::avx512_vnni, &cpu::kAvx512VnniKernels, avx512_vnni},
           {CpuIsa::avx512_bf16, &cpu::kAvx512Bf16Kernels, avx512_bf16},

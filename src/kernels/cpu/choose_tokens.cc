@@ -1,5 +1,5 @@
-// The indexer of sparse attention, one query per thread. The index heads of the query are rows of the product
-// kernel, and the groups of keys are direct operands.
+// The indexer of sparse attention; each thread processes one query at a time. The query's index heads are
+// rows of the product kernel, which reads the groups of keys directly.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,9 +25,9 @@ struct Choice : ScratchPieces {
     order = take<std::int32_t>(tokens);
   }
 
-  std::byte* q;     // in the layout of tiles
+  std::byte* q;     // in the layout that tiles read
   float* products;  // [rows of a tile][tokens of a piece]
-  float* scores;    // for all tokens
+  float* scores;    // of all tokens
   std::int32_t* order;
 };
 
@@ -85,7 +85,7 @@ class Chooser {
            spec().score_dim() * kGroupTokens * layout_.element_bytes;
   }
 
-  // Scores the tokens of a piece from group `first` on; there are `end` groups in total.
+  // Computes the scores of a piece's tokens, from group `first` on. end: total number of groups.
   void score(std::int64_t query, std::int32_t sequence, std::int64_t first, std::int64_t end,
              Choice& memory) const {
     end = std::min(end, first + kPieceTokens / kGroupTokens);
@@ -98,7 +98,7 @@ class Chooser {
         add(memory.products + row * kScoreStride, weights[head + row], (end - first) * kGroupTokens,
             memory.scores + first * kGroupTokens);
     }
-    if (spec().dtype == DType::i8)  // a token's keys have one scale, applied later
+    if (spec().dtype == DType::i8)  // a token's keys have one scale, which is applied later
       for (std::int64_t group = first; group < end; ++group) {
         const auto* const scales = reinterpret_cast<const float*>(block_of(sequence, group) +
                                                                   layout_.scales(0, group % layout_.groups));
@@ -147,7 +147,7 @@ class Chooser {
 }  // namespace
 
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best) {
-  // NaN comes last.
+  // NaN becomes the smallest score.
   for (std::int64_t i = 0; i < count; ++i)
     if (std::isnan(scores[i])) scores[i] = kNoScore;
   std::iota(order, order + count, 0);

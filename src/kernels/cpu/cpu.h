@@ -19,8 +19,8 @@ class CpuDevice final : public HostDevice {
   CpuStream& stream_;
 };
 
-// Calls body(row, column, count) on all threads, for pieces of at most `most` columns. A thread takes several
-// short rows. Single rows are also split, because decoding has only one.
+// Calls body(row, column, count) on all threads, for pieces of at most `most` columns. A thread processes
+// several short rows. Even a single row is split, because decoding has only one.
 template <class Body>
 void for_pieces(ThreadPool& pool, std::int64_t rows, std::int64_t columns, std::int64_t most, Body&& body) {
   const std::int64_t pieces = (columns + most - 1) / most;
@@ -43,14 +43,15 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
 Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 
-// Indices of the `most` greatest scores, ascending; ties go to the first. order: memory for `count` indices.
+// Writes the indices of the `most` greatest scores, ascending; of equal scores, the lower index wins. order:
+// workspace for `count` indices.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
-// Scratch bytes of a thread that chooses among n tokens.
+// Scratch bytes per thread for choosing among this number of tokens.
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);
-// attention and choose_tokens for caches with KvSpec::shared_rows: row_attention.cc.
+// attention and choose_tokens for caches with KvSpec::shared_rows; in row_attention.cc.
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);
-// Scratch bytes of a thread for either operator, with a cache of limits.max_length tokens.
+// Scratch bytes per thread for both operators, with a cache of limits.max_length tokens.
 std::size_t row_attention_bytes(const AttentionLimits& limits, const IsaKernels& kernels);
 
 }  // namespace octavo::cpu

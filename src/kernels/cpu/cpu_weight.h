@@ -1,4 +1,4 @@
-// Matrices of the CPU backend, and the layout of unquantised ones.
+// Matrices of the CPU backend, and the layout of unquantised matrices.
 #pragma once
 
 #include "kernels/cpu/cpu_stream.h"
@@ -13,22 +13,22 @@ class CpuWeight : public Weight {
   using Weight::Weight;
   // x_rows: if not null, row i of y uses row x_rows[i] of x.
   virtual void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const = 0;
-  // Columns [column, column + count) of one row as f32; at most kReadColumns; `column` must be even.
+  // Reads columns [column, column + count) of one row as f32. At most kReadColumns; `column` must be even.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
-  // Adds its pieces and an identifier of its format (weight_memory.h).
+  // Adds its memory and a hash of its format (weight_memory.h).
   virtual void describe(WeightMemory& memory) const = 0;
 };
 constexpr std::int64_t kReadColumns = 512;
 
-// Panels of `width` rows (two vectors of lanes) follow each other. A panel is a sequence of steps, and a step
-// holds one number (or a pair k, k + 1 of bf16) of every row. A product streams a panel from front to back.
-// Rows and columns that do not fill a panel or pair are zeros.
+// The matrix is a sequence of panels of `width` rows (two vectors). A panel is a sequence of steps; a step
+// contains one number (for bf16, a pair of columns k, k + 1) of every row. So a product reads a panel in
+// order. Missing rows and columns of the last panel and pair are zeros.
 struct PanelLayout {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t width = 0;  // rows of a panel
-  std::int64_t unit = 1;   // consecutive k per step
+  std::int64_t width = 0;  // number of rows in a panel
+  std::int64_t unit = 1;   // number of consecutive k in a step
   std::int64_t element_bytes = 4;
 
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -36,14 +36,13 @@ struct PanelLayout {
   std::int64_t step_bytes() const { return width * unit * element_bytes; }
   std::int64_t panel_bytes() const { return steps() * step_bytes(); }
   std::int64_t bytes() const { return panels() * panel_bytes(); }
-  // Byte offset of element (row, col).
   std::int64_t offset(std::int64_t row, std::int64_t col) const {
     return row / width * panel_bytes() + col / unit * step_bytes() +
            (row % width * unit + col % unit) * element_bytes;
   }
 };
 
-// Factors for some columns of every row: [panel][group][width]. No data: factor 1.
+// Scales for groups of columns of each row: [panel][group][width]. Empty: the scale is 1.
 struct PanelScales {
   std::int64_t groups = 0;
   std::int64_t group_steps = 0;
@@ -53,7 +52,7 @@ struct PanelScales {
   }
 };
 
-// f32, f16, bf16, or f8_e4m3 with scales.
+// A matrix in f32, f16, bf16, or in f8_e4m3 with scales.
 class PanelWeight final : public CpuWeight {
  public:
   PanelWeight(const PanelLayout& layout, DType dtype, DType activation, Buffer data, PanelScales scales)
@@ -70,7 +69,7 @@ class PanelWeight final : public CpuWeight {
   DType dtype() const { return dtype_; }
   const PanelScales& scales() const { return scales_; }
   const std::byte* data() const { return static_cast<const std::byte*>(data_.data()); }
-  // Two vectors make a step of a panel.
+  // Bytes from the first to the second vector of a step.
   std::int64_t vector_stride() const { return layout_.step_bytes() / 2; }
 
  private:
@@ -80,9 +79,9 @@ class PanelWeight final : public CpuWeight {
   PanelScales scales_;
 };
 
-// Kernel format of the dtype, which must be one of the three floating-point ones.
+// Kernel format of a dtype: f32, f16 or bf16.
 Format format_of(DType type);
-// Operand type of the tiles for numbers of this format; `dot`: for dot products with bf16.
+// Operand type of products with this format. dot: use bf16 dot products.
 Operand operand_of(DType type, bool dot);
 
 }  // namespace octavo::cpu

@@ -1,4 +1,4 @@
-// A feed-forward of many experts: which tokens go where, the products of each expert's tokens, their sum.
+// Mixtures of experts: selects experts for tokens, multiplies each expert's tokens, and adds up the outputs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,8 +10,8 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 1024;      // columns of a row's sum at a time
-constexpr std::int64_t kGrainLogits = 4096;  // logits for which another thread pays off
+constexpr std::int64_t kColumns = 1024;      // number of columns of a row's sum at a time
+constexpr std::int64_t kGrainLogits = 4096;  // number of logits for which using another thread is faster
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -22,7 +22,8 @@ float score_of(RouterScores scores, float logit) {
   return scores == RouterScores::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
 }
 
-// Keys that decide the choice: scores with their bias, minus infinity in groups that are not kept.
+// Computes the keys by which experts are selected: scores with their bias; minus infinity in groups that are
+// not kept.
 void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1), size = experts / rule.groups;
@@ -55,7 +56,8 @@ void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   }
 }
 
-// Puts the indices of the `count` largest keys into `chosen`, in order. No index repeats, also with NaN.
+// Writes the indices of the `count` largest keys to `chosen`, in order. No index repeats, even if keys are
+// NaN.
 void choose(const float* keys, std::int64_t experts, int count, std::int32_t* chosen) {
   for (int k = 0; k < count; ++k) {
     std::int32_t best = -1;
@@ -67,7 +69,7 @@ void choose(const float* keys, std::int64_t experts, int count, std::int32_t* ch
   }
 }
 
-// The softmax of the chosen logits, of which none is greater than `most`.
+// Softmax of the selected logits. most: at least the largest of them.
 void softmax_weights(const float* logits, float most, std::int64_t experts, const RouterRule& rule,
                      const std::int32_t* chosen, float* weights) {
   float sum = 0;
@@ -99,7 +101,7 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
   }
 }
 
-// Chooses the experts of token i if logits alone do not decide.
+// Selects the experts of token i if their order is not that of the logits.
 void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);
@@ -119,7 +121,7 @@ void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen,
 
 void route(Stream& stream, const RouteArgs& args) {
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;
-  // Places hold the experts' numbers until all are known.
+  // Until all are known, `places` contains the experts' indices.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
   const bool by_logit = !by_expert(rule.scores) && !args.bias && rule.groups == 1 && !args.given;

@@ -1,9 +1,9 @@
-// Functions of one instruction set: a table of plain functions on plain memory.
+// Functions for one instruction set: a table of plain functions on plain memory.
 //
-// A separate translation unit per instruction set (isa_avx2.cc ..) fills the table and is compiled for that
-// set. It may include only this header, similar ones and intrinsics. An inline function of a shared header
-// would be compiled for that set too. The linker could keep that copy for the whole program, which then
-// crashes on older processors.
+// Each instruction set has a source file (isa_avx2.cc ..), which is compiled for it and fills the table. The
+// file may include only this header, similar ones and intrinsics. Reason: inline functions of other headers
+// would be compiled for this instruction set, the linker could use this copy in the whole program, and the
+// program would crash on older processors.
 #pragma once
 
 #include <cstddef>
@@ -14,70 +14,69 @@
 
 namespace octavo::cpu {
 
-// Formats of activations and KV caches.
+// Formats of activations and of KV caches with 16 or 32 bits.
 enum class Format : std::uint8_t { f32, bf16, f16 };
 
 // 8-bit formats of KV caches; converted to bf16 before products.
 enum class Packed : std::uint8_t { e4m3, i8 };
 
-// Layout of the streamed operand W of the product kernel, and its partner in x. A step is one k, or a pair
-// (k, k + 1) of bf16. Lane j of a vector holds row j of W at that step.
-//   f32, f16     one number per lane, times x in f32
-//   bf16         a pair per lane, times two numbers of x in f32
-//   e4m3, i8     a pair of bytes per lane, made bf16 on the way
-//   .._dot       a pair per lane, times a pair of bf16 (dot product instructions)
+// Format of the operand W of the product kernel, and what it is multiplied by. A step is one k, or a pair (k,
+// k + 1) for bf16. Lane j of a vector contains row j of W in this step.
+//   f32, f16   one number per lane, times x in f32
+//   bf16       a pair per lane, times two numbers of x in f32
+//   e4m3, i8   a pair of bytes per lane, converted to bf16 first
+//   .._dot     a pair per lane, times a pair of bf16 (dot product instructions)
 enum class Operand : std::uint8_t { f32, f16, bf16, e4m3, i8, bf16_dot, e4m3_dot, i8_dot };
 constexpr int kOperands = 8;
 
 // c[r][0 .. 2 lanes) (+)= sum over all steps of all segments of x[r] * W. Each element of c has one
-// accumulator, and steps are strictly in order. So the sum does not depend on other rows of the tile or on
-// interruptions.
+// accumulator, and steps are added strictly in order. So the sum does not depend on other rows of the tile,
+// or on how the product is split.
 struct TileArgs {
-  const std::byte* x;          // f32, or pairs of bf16 for .._dot
-  std::int64_t x_row_stride;   // bytes
-  std::int64_t x_unit_stride;  // bytes from one f32 or pair to the next
-  const std::byte* const* w;   // the first vector of each segment
+  const std::byte* x;          // f32; for .._dot pairs of bf16
+  std::int64_t x_row_stride;   // in bytes
+  std::int64_t x_unit_stride;  // in bytes, from one f32 or pair to the next
+  const std::byte* const* w;   // address of the first vector of each segment
   std::int64_t segments;
-  std::int64_t w_offset;       // bytes, added to every segment's address
-  std::int64_t steps;          // per segment
-  std::int64_t step_stride;    // bytes
-  std::int64_t vector_stride;  // bytes from the first to the second vector of a step
+  std::int64_t w_offset;       // in bytes, added to every segment's address
+  std::int64_t steps;          // number of steps in a segment
+  std::int64_t step_stride;    // in bytes
+  std::int64_t vector_stride;  // in bytes, from the first to the second vector of a step
   float* c;
-  std::int64_t c_stride;  // floats
-  bool accumulate;        // add to the contents of c
-  // Prefetch addresses, if any: one per segment, two lines per step.
+  std::int64_t c_stride;  // in floats
+  bool accumulate;        // true: add to the contents of c
+  // Addresses to prefetch, one per segment, two cache lines in each step; null: none.
   const std::byte* const* ahead = nullptr;
   std::int64_t ahead_step_stride = 0;
-  std::int64_t ahead_vector_stride = 0;  // from the first to the second line
+  std::int64_t ahead_vector_stride = 0;  // in bytes, from the first to the second line
 };
 using TileFunction = void (*)(const TileArgs&);
 
-// c[r][0 .. 2 lanes) (+)= the product of row r of x with the panel's rows, over `groups` groups of each
-// block.
+// c[r][0 .. 2 lanes) (+)= row r of x times the panel's rows, over `groups` groups of each block.
 struct QuantTileArgs {
-  const std::byte* x;         // QuantX of the first row and group
-  std::int64_t x_row_stride;  // bytes
-  std::int64_t x_shared;      // groups that share a scale of x, from the first on
+  const std::byte* x;         // the QuantX of the first row and group
+  std::int64_t x_row_stride;  // in bytes
+  std::int64_t x_shared;      // number of groups, from the first on, that share a scale of x
   const std::byte* w;         // the first block
   std::int64_t blocks;
   std::int64_t block_bytes;
-  std::int64_t first_group;  // first group of each block
+  std::int64_t first_group;  // index of the first group in each block
   std::int64_t groups;
   float* c;
-  std::int64_t c_stride;  // floats
-  bool accumulate;        // add to the contents of c
-  // Prefetch address, and the number of bytes per group.
+  std::int64_t c_stride;  // in floats
+  bool accumulate;        // true: add to the contents of c
+  // Address to prefetch, and the number of bytes in each group.
   const std::byte* ahead = nullptr;
   std::int64_t ahead_bytes = 0;
 };
 using QuantTileFunction = void (*)(const QuantTileArgs&);
-constexpr int kQuantRows = 6;  // maximum rows of x per call
+constexpr int kQuantRows = 6;  // maximum number of rows of x in a call
 
 struct NormRow {
   NormKind kind;
   float eps;
   const float* weight;
-  const float* bias;  // or nullptr
+  const float* bias;  // null: none
 };
 
 struct NormStats {
@@ -88,61 +87,62 @@ struct NormStats {
 struct AddNormRow {
   std::int64_t dim;
   float* residual;
-  const void* delta;  // or nullptr
+  const void* delta;  // null: none
   Format delta_format;
   float delta_scale;
   NormRow delta_norm;
   float residual_scale = 1;
   NormRow norm;
-  bool replace = false;  // AddNormArgs
-  void* out;             // or nullptr
+  bool replace = false;  // AddNormArgs::replace
+  void* out;             // null: none
   Format out_format;
 };
 
 struct ActivateRule {
   Activation kind;
-  float alpha;  // swigluoai: this and limit; xielu: the factors for positive and for other numbers
+  float alpha;  // swigluoai: alpha and limit; xielu: factors for positive numbers and for others
   float limit;
 };
 
-// One head of a query or key: read, normalised, rotated.
+// One head of a query or key, which is read, normalised and rotated.
 struct HeadRow {
   const void* x;
   Format format;
   std::int64_t dim;
   NormRow norm;
-  NormStats stats;   // size of the normalised vector: the head, or the whole row
-  const float* cos;  // rotary / 2 of them
+  NormStats stats;   // the normalised vector is the head or the whole row
+  const float* cos;  // [rotary / 2], as sin
   const float* sin;
   int rotary;
   bool interleaved;
-  float* out;  // dim, f32
+  float* out;  // f32 [dim]
 };
 
-// Attention: converts the scores of one row and piece to probabilities relative to the piece's maximum.
-// Tokens outside [begin, end) get 0 for any score.
+// Attention: converts a row's scores in one piece to probabilities relative to the piece's maximum. Tokens
+// outside [begin, end) get probability 0.
 struct SoftmaxRow {
   float* scores;       // [first, last)
-  std::int64_t first;  // multiples of 16
+  std::int64_t first;  // first and last are multiples of 16
   std::int64_t last;
   std::int64_t begin;
   std::int64_t end;
   float scale;
   float soft_cap;
-  float slope;                 // ALiBi: increase of scores per token, divided by scale
-  std::int64_t query;          // last visible token, where the slope adds 0
-  const float* distance_bias;  // [-furthest, furthest]: increase of scores by distance; or nullptr
+  float slope;                 // ALiBi: added to scores per token of distance, divided by scale
+  std::int64_t query;          // position of the last visible token, where the slope adds 0
+  const float* distance_bias;  // [-furthest, furthest]: added to scores, by distance; null: none
   std::int64_t furthest;
-  std::int64_t position;       // the query's own token
-  const float* key_scales;     // per token, [first, last): factor of its score; or nullptr
-  const float* value_scales;   // per token: factor of its probability, applied after the sum; or nullptr
-  void* p;                    // [first, last), f32 or bf16
+  std::int64_t position;      // position of the query's token
+  const float* key_scales;    // [first, last): factor of each token's score; null: none
+  const float* value_scales;  // [first, last): factor of each token's probability, applied after the sum;
+                              // null: none
+  void* p;                    // [first, last), f32 or bf16, output
   Format p_format;
-  float maximum;  // result, of log2(e) * score
-  float sum;      // result
+  float maximum;  // output: maximum of log2(e) * score
+  float sum;      // output
 };
 
-// Running softmax of a row: weighted values, relative to 2^maximum.
+// State of a row's online softmax: weighted sum of values, relative to 2^maximum.
 struct AttentionState {
   float* values;
   float maximum;
@@ -151,58 +151,60 @@ struct AttentionState {
 
 struct MatrixTiles;  // matrix_tiles.h
 
-// One token of the gated delta rule (GatedDeltaArgs) or of a scan (ScanArgs), in columns of a head's state.
+// One token of the gated delta rule (GatedDeltaArgs) or of a scan (ScanArgs), for some columns of a head's
+// state.
 struct DeltaStep {
   float* state;         // [keys, columns]
-  std::int64_t stride;  // floats from row to row
+  std::int64_t stride;  // in floats, from row to row
   std::int64_t keys;
   std::int64_t columns;
-  const float* q;  // keys
+  const float* q;  // [keys], as k
   const float* k;
-  const float* v;  // columns
+  const float* v;  // [columns]
   float decay;
-  const float* decays = nullptr;  // keys: one per row, instead of `decay`
+  const float* decays = nullptr;  // [keys]: decay of each row; null: `decay` for all rows
   float beta;
-  bool corrects;  // true: v minus the state's value for k is stored; a scan has no such rule, and one decay
-  float* out;     // columns
+  bool corrects;  // true: stores v minus the state's value for k (delta rule); false: stores v (scan), with
+                  // one decay
+  float* out;     // [columns]
 };
 
-// One token of WkvArgs in a head's state.
+// One token of WkvArgs, for a head's state.
 struct WkvStep {
   float* state;  // [dim, dim]
   std::int64_t dim;
-  const float *r, *k;  // each of these: dim
+  const float *r, *k;  // [dim], as the pointers below
   const float* v;
   const float* decays;
-  const float* unit;    // the key that is looked up
-  const float* erased;  // factor of the value found, which is subtracted
+  const float* unit;    // the key that is read from the state
+  const float* erased;  // factor of the value read, which is subtracted
   float* out;
 };
 
-// One token of ChannelScanArgs in some channels, without the term of d.
+// One token of ChannelScanArgs, for some channels, without the term of d.
 struct ChannelStep {
   float* state;         // [numbers, channels]
-  std::int64_t stride;  // floats from row to row, of the state
+  std::int64_t stride;  // in floats, from row to row of the state
   std::int64_t numbers;
   std::int64_t channels;
   const float* rates;  // [numbers, rate_stride]: -exp(a_log)
   std::int64_t rate_stride;
-  const float* b;  // numbers
+  const float* b;  // [numbers], as c
   const float* c;
-  const float* x;  // channels
+  const float* x;  // [channels], as step
   const float* step;
-  float* out;  // channels
+  float* out;  // [channels]
 };
 
 struct IsaKernels {
   const char* name;
-  int lanes;                             // f32 in a vector
-  int tile_rows;                         // maximum rows of x per tile call
-  const TileFunction* tiles[kOperands];  // [operand][rows - 1]; nullptr if not supported
+  int lanes;                                           // number of f32 in a vector
+  int tile_rows;                                       // maximum number of rows of x in a tile call
+  const TileFunction* tiles[kOperands];                // [operand][rows - 1]; null: not supported
   const QuantTileFunction (*quant_tiles)[kQuantRows];  // [QuantKind][rows - 1]
-  const MatrixTiles* matrix = nullptr;                 // nullptr if not supported
+  const MatrixTiles* matrix = nullptr;                 // null: not supported
 
-  // x -> f32 and back; bias may be nullptr.
+  // Convert x to f32 and back. bias may be null.
   void (*widen)(const void* x, Format format, float* out, std::int64_t n);
   void (*narrow)(const float* x, const float* bias, Format format, void* out, std::int64_t n);
   void (*widen_packed)(const void* x, Packed format, void* bf16, std::int64_t n);  // n: a multiple of 32
@@ -222,7 +224,7 @@ struct IsaKernels {
   void (*wkv)(const WkvStep& step);
   void (*scale_logits)(float* x, float scale, float soft_cap, std::int64_t n);
   void (*softmax)(SoftmaxRow& row);
-  // into += from, in the order of calls. A state without tokens (sum 0) changes nothing.
+  // into += from; the order of calls decides the bits. A state without tokens (sum 0) changes nothing.
   void (*merge)(AttentionState& into, const AttentionState& from, std::int64_t n);
   void (*finish)(const AttentionState& state, Format format, void* out, std::int64_t n);  // values / sum
 };

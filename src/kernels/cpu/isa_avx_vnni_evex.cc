@@ -1,4 +1,4 @@
-// The same level in AVX-512 encoding, so that tests cover it on processors with only that encoding.
+// The AVX-VNNI level in AVX-512 encoding, so that it is tested on processors that have only this encoding.
 #include "kernels/cpu/isa_body.h"
 #include "kernels/cpu/simd_avx_vnni.h"
 

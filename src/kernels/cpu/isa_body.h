@@ -1,4 +1,4 @@
-// The table of one instruction set S, filled from the generic bodies.
+// Fills the table of an instruction set S from the generic function bodies.
 #pragma once
 
 #include "kernels/cpu/quant_body.h"

@@ -1,7 +1,7 @@
-// Conversion of blocks between the CPU's layout and the exchange layout.
+// Converts blocks between the CPU's layout and the exchange layout.
 //
-// Keys are a transposition, 16 tokens wide, and values the interleaving of pairs of rows: both are done in
-// vectors of 16 bytes, which every processor has, at about the speed of a copy.
+// Keys are transposed, 16 tokens at a time; values are interleaved by pairs of rows. Both use vectors of 16
+// bytes, which every processor has, and are about as fast as a copy.
 #include "kernels/kv_exchange.h"
 
 #include <array>
@@ -43,7 +43,7 @@ void store(T* to, Vector<T> vector) {
   std::memcpy(to, &vector, sizeof vector);
 }
 
-// a0 b0 a1 b1 ..: of the first half of the lanes, or of the second.
+// Interleaves the first halves of the lanes, or the second halves: a0 b0 a1 b1 ..
 template <class T, bool second>
 Vector<T> zip(Vector<T> a, Vector<T> b) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -52,7 +52,7 @@ Vector<T> zip(Vector<T> a, Vector<T> b) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// The even lanes of a and b, or the odd ones.
+// The even lanes of a and b, or the odd lanes.
 template <class T, bool odd>
 Vector<T> unzip(Vector<T> a, Vector<T> b) {
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -60,8 +60,8 @@ Vector<T> unzip(Vector<T> a, Vector<T> b) {
   }(std::make_index_sequence<kLanes<T>>());
 }
 
-// to[c][r] = from[r][c] for a square of `lanes` rows and columns; rows are one stride apart. Zipping the
-// halves of the rows log2(lanes) times is a transposition.
+// Transposes a square of `lanes` rows and columns, in log2(lanes) steps that interleave the halves of the
+// rows. Rows are one stride apart.
 template <class T>
 void transpose_tile(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
   constexpr auto n = static_cast<std::size_t>(kLanes<T>);
@@ -77,7 +77,7 @@ void transpose_tile(const T* from, std::int64_t from_stride, T* to, std::int64_t
   for (std::size_t r = 0; r < n; ++r) store(to + static_cast<std::int64_t>(r) * to_stride, rows[r]);
 }
 
-// One group of tokens: keys as words of `unit` dimensions, values token by token.
+// Converts one group of tokens: keys as words of `unit` dimensions, values token by token.
 template <Way way, class Word>
 void move_keys(std::byte* group, std::byte* rows, std::int64_t words) {
   auto* inside = reinterpret_cast<Word*>(group);
@@ -98,7 +98,7 @@ void move_keys(std::byte* group, std::byte* rows, std::int64_t words) {
       move<way>(inside + i * kGroupTokens + t, outside + t * words + i);
 }
 
-// Two neighbouring rows of values, number by number.
+// Converts two neighbouring rows of values, element by element.
 template <Way way, class Element>
 void move_pair(Element* inside, Element* first, Element* second, std::int64_t dim) {
   constexpr std::int64_t n = kLanes<Element>;
@@ -167,7 +167,8 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   std::byte* block = cache.data + number * cache.stride_bytes;
   const std::int64_t row_bytes = spec.head_dim * layout.element_bytes;
   const std::int64_t parts = kv_exchange_parts(spec);
-  const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;  // vectors of keys, and of values
+  // number of key vectors, which is also that of value vectors
+  const std::int64_t each = std::int64_t{spec.kv_heads} * spec.block_size;
   auto* scales = outside + parts * each * row_bytes;                        // only for i8
   constexpr std::int64_t kScale = sizeof(float);
   for (std::int64_t head = 0; head < spec.kv_heads; ++head)
@@ -196,7 +197,7 @@ const KvExchange kKvExchange{
                        std::span<std::byte> out) { move_block<Way::out>(cache, block, out.data()); },
     .import_block =
         [](const KvLayer& cache, std::int64_t block, std::span<const std::byte> bytes) {
-          move_block<Way::in>(cache, block, const_cast<std::byte*>(bytes.data()));  // which is only read
+          move_block<Way::in>(cache, block, const_cast<std::byte*>(bytes.data()));  // bytes is only read
         }};
 
 }  // namespace octavo::cpu

@@ -1,10 +1,10 @@
 // Layout of a KV block in the CPU backend.
 //
-// A block holds the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of keys
-// is [head_dim / unit][16 tokens][unit]: a vector holds one dimension (a pair in bf16) of 16 tokens. A group
-// of values is [16 / unit][padded_dim][unit]: a vector holds one token (a pair) and 16 dimensions. Both are
-// direct operands of the product kernel. Values that are in the keys have no separate memory; attention
-// converts groups of keys to groups of values.
+// A block contains the keys of all heads, then the values of all heads, in groups of 16 tokens. A group of
+// keys is [head_dim / unit][16 tokens][unit]: a vector contains one dimension (for bf16, two) of 16 tokens. A
+// group of values is [16 / unit][padded_dim][unit]: a vector contains 16 dimensions of one token (for bf16,
+// of two). The product kernel reads both directly. If values are in the keys, they are not stored, and
+// attention converts groups of keys to groups of values.
 #pragma once
 
 #include "kernels/attention_plan.h"
@@ -31,16 +31,16 @@ struct KvLayout {
                     (spec.dtype == DType::i8 ? spec.kv_heads * groups * kScaleGroupBytes : 0)) {}
 
   std::int64_t element_bytes;
-  std::int64_t unit;    // tokens or dimensions side by side
-  std::int64_t groups;  // per block
-  std::int64_t padded_dim;  // width of a value with padding
+  std::int64_t unit;        // number of dimensions (keys) or tokens (values) next to each other
+  std::int64_t groups;      // number of groups in a block
+  std::int64_t padded_dim;  // width of a value, including padding
   std::int64_t key_group_bytes;
   std::int64_t value_group_bytes;
   std::int64_t values_begin;
   std::int64_t scales_begin;
   std::int64_t block_bytes;
 
-  // Byte offset in the block.
+  // Byte offset of a group of keys in the block.
   std::int64_t keys(std::int64_t head, std::int64_t group) const {
     return (head * groups + group) * key_group_bytes;
   }

@@ -1,8 +1,8 @@
 // y = x W^T + bias, with the same arithmetic for any number of rows.
 //
-// Each element of y is one accumulator that adds in the order of k (isa.h), so blocking (matmul.h) affects
-// only speed. Matrix tiles have a different order of sums (matrix_tiles.h). So if they exist, they multiply
-// all bf16, also single rows.
+// Each element of y has one accumulator, to which products are added in the order of k (isa.h). So blocking
+// (matmul.h) affects only speed. Matrix tiles have a different order of sums (matrix_tiles.h); so if the
+// processor supports them, they compute all bf16 products, even of single rows.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -16,30 +16,31 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchBytes = 2048;     // bytes of one row of W
-constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay waking the other threads
+constexpr std::int64_t kStretchBytes = 2048;     // part of a row of W that is processed at a time
+constexpr std::int64_t kWorthSharing = 1 << 18;  // number of multiplications for which waking the other
+                                                 // threads is faster
 
-constexpr std::int64_t kPieceUnits = 128;  // units of a tile of x, laid out at a time
+constexpr std::int64_t kPieceUnits = 128;  // number of units of a tile of x that are packed at a time
 
-// Maximum over all instruction sets.
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 
-// Steps of bf16 that matrix tiles process at a time: a panel's steps stay in the L1 cache while x comes from
-// L2. Also the size of the buffer for widened 8-bit numbers.
+// Number of bf16 steps that matrix tiles process at a time. This part of a panel stays in the L1 cache
+// while x is read from L2. Also the size of the buffer for 8-bit numbers after conversion.
 constexpr std::int64_t kMatrixStretch = 256;
 constexpr std::int64_t kMatrixStepBytes = 4 * kMostWidth;
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// x as the tiles want it: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.
+// x in the layout that tiles read: numbers or pairs of 4 bytes, in tiles of `tile_rows` rows.
 struct TiledX {
   const std::byte* data;
   std::int64_t rows;
   std::int64_t tile_rows;
-  std::int64_t tile_stride;  // bytes from tile to tile
+  std::int64_t tile_stride;  // in bytes, from tile to tile
   std::int64_t row_stride;
-  bool blocks;  // for matrix tiles, of 16 units of each row; else a row's units are side by side
+  bool blocks;  // true: blocks of 16 units of each row, for matrix tiles; false: the units of a row are
+                // contiguous
   std::int64_t tiles() const { return (rows + tile_rows - 1) / tile_rows; }
   std::int64_t rows_of(std::int64_t tile) const { return std::min(tile_rows, rows - tile * tile_rows); }
   std::int64_t unit_stride(std::int64_t tile) const {
@@ -49,16 +50,17 @@ struct TiledX {
 
 struct Product {
   const MatmulArgs& args;
-  const std::int32_t* x_rows;  // or null: x is used directly
+  const std::int32_t* x_rows;  // null: row i of y uses row i of x
   const PanelWeight& w;
   const IsaKernels& kernels;
   bool dot;
-  const MatrixTiles* matrix;     // nullptr: on vectors
-  std::int64_t units;            // 4-byte units of a row of x: f32, or pairs of bf16
-  std::int64_t outputs;          // columns of y
-  std::int64_t first_panel = 0;  // first panel of w
+  const MatrixTiles* matrix;     // nullptr: products on vectors
+  std::int64_t units;            // number of 4-byte units (an f32 or a pair of bf16) in a row of x
+  std::int64_t outputs;          // number of columns of y
+  std::int64_t first_panel = 0;  // index of the first panel of w
   std::int64_t x_row(std::int64_t row) const { return x_rows != nullptr ? x_rows[row] : row; }
-  // Matrix tiles multiply 8-bit numbers that are widened to bf16, one stretch of a panel at a time.
+  // Whether 8-bit numbers are converted to bf16 before the product, one range of a panel at a time: only for
+  // matrix tiles.
   bool widened() const { return matrix != nullptr && w.dtype() == DType::f8_e4m3; }
   TileFunction tile(std::int64_t rows) const {
     if (matrix != nullptr) return matrix->bf16[rows > kMatrixRows ? 1 : 0];
@@ -66,7 +68,7 @@ struct Product {
   }
 };
 
-// Units [unit, unit + count) of one row of x; units after the last column are zero.
+// Reads the units [unit, unit + count) of one row of x. Units after the last column are zero.
 void read_units(const Product& product, std::int64_t row, std::int64_t unit, std::int64_t count,
                 std::uint32_t* part) {
   const View& x = product.args.x;
@@ -83,7 +85,7 @@ void read_units(const Product& product, std::int64_t row, std::int64_t unit, std
   }
 }
 
-// Units [unit, unit + count) of one tile of x, row by row.
+// Packs the units [unit, unit + count) of one tile of x, row by row.
 void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, std::int64_t rows,
               std::int64_t unit, std::int64_t count, std::byte* tile) {
   for (std::int64_t r = 0; r < rows; ++r)
@@ -91,7 +93,7 @@ void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, s
                reinterpret_cast<std::uint32_t*>(tile + r * x.row_stride + unit * 4));
 }
 
-// For matrix tiles: blocks of 16 units, each row's side by side. Rows that only fill a block keep old values;
+// For matrix tiles: packs blocks of 16 units of each row. Missing rows of a block keep old values, because
 // their sums are not used.
 void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
                 std::int64_t unit, std::int64_t count, std::byte* tile) {
@@ -137,13 +139,13 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
   return tiled;
 }
 
-// A group of columns that share a scale must be whole matrix tiles.
+// Whether groups of columns with a common scale consist of whole matrix tiles.
 bool tiles_fit(const PanelScales& scales) {
   return scales.groups <= 1 || scales.group_steps % kMatrixSteps == 0;
 }
 
-// Steps before the next panel: all steps if x is a single tile. Sums of scaled numbers are always split at
-// the same steps.
+// Number of steps before the next panel; all steps if x is a single tile. Sums that are scaled are always
+// split at the same steps.
 std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   const PanelLayout& layout = product.w.layout();
   const std::int64_t steps =
@@ -154,8 +156,8 @@ std::int64_t stretch_steps(const Product& product, std::int64_t tiles) {
   return whole && group == 0 ? layout.steps() : steps;
 }
 
-// A tile of x times a stretch of one panel, from step `step` on. With scales, the sums of a group (or of a
-// shorter stretch) are scaled and added to c, at the same steps for any x.
+// Multiplies a tile of x by a range of one panel, from step `step` on. With scales, the sum of a group (or
+// of a shorter range) is scaled and added to c, at steps that do not depend on x.
 void multiply_tile(const Product& product, const TileFunction tile, std::int64_t rows, std::int64_t panel,
                    std::int64_t step, TileArgs args) {
   const PanelScales& scales = product.w.scales();
@@ -203,7 +205,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   const std::int64_t first_tile = unit.row_begin / x.tile_rows;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
   const std::int64_t stretch = stretch_steps(product, tiles);
-  // If there are several tiles, the last one is as high as the others; x, sums and c have enough memory.
+  // If there are several tiles, the last one is as high as the others: x, sums and c have memory for it.
   MatrixTilesInUse in_use(product.matrix);
   in_use.shape(tiles == 1 ? unit.rows() : x.tile_rows, kMatrixBytes);
 
@@ -211,7 +213,8 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
     const std::int64_t steps = std::min(stretch, layout.steps() - step);
     const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
     const std::int64_t ahead_bytes = bytes / tiles,
-                       ahead_step = layout.step_bytes() / tiles;  // slow: not for each panel
+                       ahead_step = layout.step_bytes() / tiles;  // the division is slow, so it is not done
+                                                                  // for each panel
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
       if (product.widened()) {
@@ -281,7 +284,7 @@ void PanelWeight::multiply(CpuStream& cpu, const MatmulArgs& args, const std::in
   }
 }
 
-// A unit is one head of some rows, on one thread, because heads are many and their matrices small.
+// A unit is one head of some rows, on one thread, because there are many heads with small matrices.
 void head_matmul(Stream& stream, const HeadMatmulArgs& args) {
   constexpr std::int64_t kRows = 2 * kMatrixRows;
   CpuStream& cpu = cpu_stream(stream);

@@ -1,10 +1,10 @@
 // Blocking of products, for unquantised and quantised weights.
 //
-// The blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit
-// of work is a few panels of W times some tiles of x, one stretch of k at a time. The stretch of x stays in
-// the L2 cache while a panel's stretch passes through L1. Only the first tile loads a stretch of W from
-// memory, and the other tiles prefetch the next stretch while they multiply. If x is a single tile, a unit
-// reads its panels from front to back, because sequential reads are fastest.
+// Blocks follow Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008). A unit of
+// work multiplies some panels of W with some tiles of x, one range of k at a time. This range of x stays in
+// the L2 cache while the same range of a panel passes through L1. Only the first tile loads the panel's range
+// from memory; the other tiles prefetch the next range while they multiply. If x is a single tile, a unit
+// reads its panels in order, because sequential reads are fastest.
 #pragma once
 
 #include <algorithm>
@@ -17,28 +17,31 @@
 
 namespace octavo::cpu {
 
-// Maximum rows of x that are packed and multiplied together.
+// Maximum number of rows of x that are packed and multiplied together.
 constexpr std::int64_t kMatmulRows = 384;
 
-constexpr std::int64_t kUnitRows = 192;     // rows of x per unit of work
-constexpr std::int64_t kUnitColumns = 256;  // outputs per unit
+constexpr std::int64_t kUnitRows = 192;     // maximum number of rows of x in a unit of work
+constexpr std::int64_t kUnitColumns = 256;  // maximum number of outputs in a unit of work
 
-// Padding between packed rows of x. Unpadded rows of 1024 columns would share a few lines of the L1 cache.
+// Padding between packed rows of x, in bytes. Without it, rows of 1024 columns would map to a few lines of
+// the L1 cache.
 constexpr std::int64_t kRowGap = 64;
 
-// Working memory of a product with this number of columns; matrix tiles round it up to 32.
+// Working memory of a product with this number of columns, which matrix tiles round up to 32.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
   return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32 * 4 + kRowGap));
 }
 
-// Rows of x per tile, at most `most`, so that all tiles have nearly the same height. More than half of `most`
-// rows become two tiles, because multiplying then takes longer than loading W.
+// Number of rows of x per tile, at most `most`, such that all tiles have nearly the same height. If there are
+// more than most / 2 rows, there are at least two tiles, because multiplying then takes longer than loading
+// W.
 constexpr std::int64_t even_tile_rows(std::int64_t rows, std::int64_t most) {
   const std::int64_t tiles = std::max<std::int64_t>((rows + most - 1) / most, rows > most / 2 ? 2 : 1);
   return (rows + tiles - 1) / tiles;
 }
 
-// Rows [row_begin, row_end) of x, from the start of a tile, times panels [panel_begin, panel_end).
+// Product of the rows [row_begin, row_end) of x, which begin at a tile, and the panels [panel_begin,
+// panel_end).
 struct MatmulUnit {
   std::int64_t row_begin;
   std::int64_t row_end;
@@ -48,20 +51,20 @@ struct MatmulUnit {
   std::int64_t panels() const { return panel_end - panel_begin; }
 };
 
-// Address to prefetch, for a unit that is at bytes [begin, end) of a panel. At the end of its work, the
-// thread's probable next data.
+// Offset to prefetch, for a unit that is processing the bytes [begin, end) of a panel. At the unit's end, it
+// is the data that the thread probably needs next.
 constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, std::int64_t begin,
                                     std::int64_t end, std::int64_t panel_bytes) {
   if (panel + 1 < unit.panel_end) return (panel + 1) * panel_bytes + begin;
   return end < panel_bytes ? unit.panel_begin * panel_bytes + end : unit.panel_end * panel_bytes;
 }
 
-// Calls body(unit) for all units of a product, on all threads if `shared`.
+// Calls body(unit) for all units of a product; on all threads if `shared`.
 template <class Body>
 void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
                       std::int64_t width, bool shared, Body&& body) {
-  constexpr std::int64_t kUnitsPerThread =
-      16;  // lets threads finish together; a single thread uses the fewest units
+  constexpr std::int64_t kUnitsPerThread = 16;  // units per thread, so that threads end at about the same
+                                                // time; a single thread uses the fewest units
   const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
   const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
   const std::int64_t wanted = shared && pool.size() > 1 ? kUnitsPerThread * pool.size() : 1;
@@ -77,7 +80,8 @@ void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_row
   });
 }
 
-// Writes rows of sums, `stride` floats apart, to y from `row` and `output` on, and adds the bias.
+// Writes rows of sums (`stride` floats each), plus the bias, to y, beginning at row `row` and output
+// `output`.
 void write_outputs(const IsaKernels& kernels, const MatmulArgs& args, const float* sums, std::int64_t stride,
                    std::int64_t row, std::int64_t rows, std::int64_t output, std::int64_t outputs);
 

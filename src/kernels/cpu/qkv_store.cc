@@ -1,4 +1,4 @@
-// Queries out, keys and values into the cache.
+// Writes queries to the output, and keys and values to the cache.
 #include <algorithm>
 #include <cstring>
 
@@ -13,10 +13,11 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kElementsAtOnce = 512;  // elements of a token's heads at a time
+constexpr std::int64_t kElementsAtOnce = 512;  // number of elements of a token's heads that are processed at
+                                               // a time
 
-// Writes a head's numbers, in the cache's format, to the slot of a token's keys or values; keys in words of
-// one unit.
+// Writes a head's elements, in the cache's format, to the slot of a token's keys or values. Keys are written
+// as words of one unit.
 template <class T>
 void scatter_key(const T* from, std::int64_t units, std::int64_t token, std::byte* group) {
   T* to = reinterpret_cast<T*>(group) + token;
@@ -31,7 +32,7 @@ void scatter_value(const T* from, std::int64_t dim, const KvLayout& layout, std:
   for (std::int64_t d = 0; d < dim; ++d) to[d * layout.unit] = from[d];
 }
 
-// Keys and values of tokens into their blocks.
+// Writes the keys and values of tokens to their blocks.
 struct CacheWriter {
   const KvLayer& cache;
   const IsaKernels& kernels;
@@ -39,8 +40,8 @@ struct CacheWriter {
 
   struct Place {
     std::byte* block;
-    std::int64_t group;  // group in the block
-    std::int64_t token;  // token in the group
+    std::int64_t group;  // index of the group in the block
+    std::int64_t token;  // index of the token in the group
   };
   Place place(std::int64_t slot) const {
     const std::int64_t in_block = slot % cache.spec.block_size;
@@ -48,7 +49,7 @@ struct CacheWriter {
             in_block % kGroupTokens};
   }
 
-  // Scales of a token's keys and, kGroupTokens further on, of its values.
+  // Scales of a token's keys; those of its values follow kGroupTokens later.
   float* scales(const Place& at, std::int64_t head) const {
     return reinterpret_cast<float*>(at.block + layout.scales(head, at.group)) + at.token;
   }
@@ -73,7 +74,7 @@ struct CacheWriter {
   }
 
  private:
-  // A head's numbers in the cache's format; returns the scale, if any.
+  // Converts a head's elements to the cache's format; returns the scale, if any.
   float narrow(const float* values, std::int64_t dim, std::byte* cached) const {
     const DType dtype = cache.spec.dtype;
     float scale = 1;
@@ -88,7 +89,7 @@ struct CacheWriter {
     }
     return scale;
   }
-  // Passes cached numbers to use() as words of this size.
+  // Passes cached elements to use() as words of this size.
   template <class Use>
   static void with_words(std::int64_t bytes, const std::byte* cached, Use&& use) {
     if (bytes == 4) return use(reinterpret_cast<const std::uint32_t*>(cached));
@@ -109,8 +110,8 @@ struct TokenStore {
            (i * args.qkv.stride[0] + head * dim) * static_cast<std::int64_t>(size_of(args.qkv.dtype));
   }
 
-  // Normalises and rotates heads [begin, end) of row i and passes each to use(head, values). The row has
-  // `count` heads from `first` on.
+  // Normalises and rotates the heads [begin, end) of row i, and passes each to use(head, values). The row
+  // has `count` heads, from `first` on.
   template <class Use>
   void turned_heads(std::int64_t i, std::int64_t first, std::int64_t count, std::int64_t begin,
                     std::int64_t end, const Norm& norm, Use&& use) const {
@@ -149,7 +150,7 @@ struct TokenStore {
     }
   }
 
-  // Applies the norm of `row` to `values`, which are already rotated.
+  // Applies the norm of `row` to `values`, after the rotation.
   void norm_in_place(NormKind kind, HeadRow row, float* values) const {
     row.norm.kind = kind;
     row.rotary = 0;
@@ -159,12 +160,11 @@ struct TokenStore {
     kernels.head(row);
   }
 
-  // Numbers of the values of a head.
   void read_value(const std::byte* x, float* values) const {
     read_normed(kernels, x, format, dim, args.v_norm, values);
   }
 
-  // Heads [begin, end) of token i, in the order queries, keys, values.
+  // Processes the heads [begin, end) of token i, in the order queries, keys, values.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const KvSpec& spec = args.cache.spec;
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
@@ -190,7 +190,7 @@ struct TokenStore {
   }
 };
 
-// Writes the key head of latent attention, and rotates the end of its queries.
+// Writes the key head of latent attention, and rotates the ends of its queries.
 struct LatentStore {
   const LatentStoreArgs& args;
   const IsaKernels& kernels;
@@ -228,7 +228,7 @@ struct LatentStore {
     if (args.cache.spec.dtype == DType::i8) writer.scales(place, 0)[kGroupTokens] = *writer.scales(place, 0);
   }
 
-  // Heads [begin, end) of token i: first the queries, then the key.
+  // Processes the heads [begin, end) of token i: first the queries, then the key.
   void store(std::int64_t i, std::int64_t begin, std::int64_t end) const {
     const std::int64_t heads = args.q.size(1);
     const Format format = format_of(args.q.dtype);

@@ -1,8 +1,8 @@
-// The integer product micro-kernel, for any instruction set S and quantised format.
+// The micro-kernel of integer products, for any instruction set S and quantised format.
 //
-// Codes give exact integer sums for each group of 32 columns. The unit is half a group where the weights'
-// scales change, or several groups where no scale changes. The integer sums are added to the f32 sums in the
-// order of the columns. So the result is the same for any batch and instruction set.
+// The products of codes are summed exactly, in integers, for each group of 32 columns: for half a group if
+// scales change there, or for several groups that share their scales. These sums are then added to the f32
+// sums in the order of the columns. So the result does not depend on the batch or the instruction set.
 #pragma once
 
 #include <utility>
@@ -12,11 +12,11 @@
 namespace octavo::cpu {
 namespace {
 
-// Equals kIq4Values of tensor/dequantize.h.
+// Equal to kIq4Values in tensor/dequantize.h.
 alignas(16) constexpr std::uint8_t kIq4Table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                                     129, 141, 153, 166, 181, 197, 217, 241};
 
-// Equals kE2m1Values of tensor/dequantize.h.
+// Equal to kE2m1Values in tensor/dequantize.h.
 alignas(16) constexpr std::uint8_t kE2m1Table[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                                      12, 11, 10, 9,  8,  6,  4,  0};
 
@@ -31,7 +31,7 @@ struct GroupScales {
 
 struct Ahead {
   const std::byte* at;
-  std::int64_t bytes;  // per group
+  std::int64_t bytes;  // bytes of a group
 };
 
 template <class S, int kKind>
@@ -53,7 +53,7 @@ struct Quant {
       quant_header_bytes(kWidth, (kWide ? 4 : 2) + (kScales == QuantScales::f32_zero ? 1
                                                     : kHasMin                        ? 2
                                                                                      : 0));
-  // Pointers to rows of x; the stride gives the two rows after each.
+  // Pointers to every third row of x; a stride gives the two rows after each.
   template <int kRows>
   static constexpr int kPointers = (kRows + 2) / 3;
   static constexpr int kGroupBytes = kSubBytes + kPlane * (kFormat.low_bits + kFormat.high_bits);
@@ -72,7 +72,7 @@ struct Quant {
     }
   }
 
-  // Scales of one part of a group, for formats with two levels of scales.
+  // Loads the scales of one part of a group, for formats with two levels of scales.
   static void scales(const GroupScales<S>& header, const std::byte* group, int sub, GroupScales<S>& s) {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
@@ -90,7 +90,7 @@ struct Quant {
     }
   }
 
-  // Four codes per lane: columns 4 * kStep to 4 * kStep + 3 of one vector of rows.
+  // Loads four codes per lane: columns 4 * kStep to 4 * kStep + 3 of one vector of rows.
   template <int kStep>
   static Ints<S> codes(const std::byte* planes) {
     constexpr int kLow = kFormat.low_bits, kHigh = kFormat.high_bits;
@@ -120,7 +120,7 @@ struct Quant {
     }
   }
 
-  // Part kSub of the columns of `groups` groups that share their scales.
+  // Multiplies part kSub of the columns of `groups` groups that share their scales.
   template <int kRows, int kSub, int... kSteps>
   [[gnu::always_inline]] static void part(const GroupScales<S>& header, const std::byte* group,
                                           std::int64_t groups, const std::byte* const* x,
@@ -137,7 +137,7 @@ struct Quant {
     for (int i = 0; i < kPointers<kRows>; ++i) quads[i] = x[i];
     for (std::int64_t g = 0;;) {
       if constexpr (kSub == 0) {
-        // Prefetches all lines of a group before the first is needed.
+        // Prefetches all lines of a group before they are needed.
 #pragma GCC unroll 32
         for (int line = 0; line < kGroupBytes; line += 64) __builtin_prefetch(group + line);
         for (std::int64_t line = 0; line < ahead.bytes; line += 64) __builtin_prefetch(ahead.at + line, 0, 2);
@@ -152,7 +152,7 @@ struct Quant {
       for (int i = 0; i < kPointers<kRows>; ++i) quads[i] += sizeof(QuantX);
     }
     GroupScales<S> own;
-    if constexpr (kTwoLevels) scales(header, group, kSub, own);  // the only part is `group`
+    if constexpr (kTwoLevels) scales(header, group, kSub, own);  // the only part of the group
     const GroupScales<S>& w = kTwoLevels ? own : header;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
@@ -165,7 +165,7 @@ struct Quant {
     }
   }
 
-  // kShared: groups that share a scale of x, if the weights' scales allow it.
+  // kShared: number of groups that share a scale of x; the weights' scales must allow it.
   template <int kRows, int kShared>
   [[gnu::always_inline]] static void multiply(const QuantTileArgs& args, F<S> (&c)[kRows][2]) {
     const std::byte* x[kPointers<kRows>];

@@ -1,16 +1,17 @@
 // Layout of quantised weights for the integer product.
 //
-// Panels of `width` rows (two vectors of lanes) follow each other. A panel is a row of blocks, and a block is
-// a header and its groups of 32 columns. Every field holds one item per row of the panel, side by side:
-//   header   scale; min (or zero)                       of the block
-//   group    scales, then mins, of its `subs` parts     where the format has two levels of scales
-//            the low plane, the high plane of the codes
-// The end of a header is aligned to a vector, so that no vector of codes crosses a cache line.
-// A plane of b bits has 4 * b bytes per row. Byte i holds bits of the codes of columns 4 s + i, from its low
-// end, for the 8 / b steps s = 0 .. 7 that share the byte.
+// The matrix is a sequence of panels of `width` rows (two vectors). A panel is a sequence of blocks; a block
+// is a header and its groups of 32 columns. Each field contains one item for every row of the panel:
 //
-// Files of single instruction sets include this header, so it has only data and compile-time functions (see
-// isa.h).
+//   header   scale of the block, then its min (or zero)
+//   group    scales, then mins, of its `subs` parts, if the format has two levels of scales;
+//            then the low plane and the high plane of the codes
+// The end of a header is aligned to a vector, so that no vector of codes crosses a cache line.
+// A plane of b bits has 4 * b bytes per row. Byte i contains bits of the codes of the columns 4 s + i, from
+// its low end, for the 8 / b steps s that share the byte.
+//
+// Sources of single instruction sets include this header, so it contains only data and compile-time functions
+// (see isa.h).
 #pragma once
 
 #include <cstdint>
@@ -19,26 +20,26 @@ namespace octavo::cpu {
 
 enum class QuantScales : std::uint8_t {
   f16,          // one f16 per block
-  bf16,         // one bf16
-  f16_min,      // two: scale * code - min
-  bytes,        // f16 times a signed byte for each part
-  bytes_min,    // the same twice, unsigned: scale and min
-  nibbles_min,  // the same with both in one byte, scale in the low half
+  bf16,         // one bf16 per block
+  f16_min,      // two f16 per block: scale * code - min
+  bytes,        // one f16 per block, times a signed byte for each part
+  bytes_min,    // as `bytes`, but unsigned and twice: scale and min
+  nibbles_min,  // as `bytes_min`, with both numbers in one byte: the scale in the low half
   f32,          // one f32 per block
-  f32_zero,     // f32 and a byte per block: scale * (code - zero)
+  f32_zero,     // an f32 and a byte per block: scale * (code - zero)
 };
 
-// Values of four-bit codes, named as in tensor/dequantize.h.
+// Meaning of 4-bit codes; the tables have the same names in tensor/dequantize.h.
 enum class QuantValues : std::uint8_t { codes, iq4, e2m1 };
 
 struct QuantFormat {
   int low_bits;
   int high_bits = 0;
-  int subs = 1;  // parts of a group with separate scales: 1 or 2
+  int subs = 1;  // number of parts of a group with separate scales: 1 or 2
   QuantScales scales;
-  int zero = 0;  // offset subtracted from every code, or the code's value
+  int zero = 0;  // number subtracted from every code or its value
   QuantValues values = QuantValues::codes;
-  int block_groups = 1;  // groups per block; 0: given by the matrix
+  int block_groups = 1;  // number of groups in a block; 0: the matrix defines it
 };
 
 enum class QuantKind : std::uint8_t {
@@ -95,22 +96,23 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .block_groups = 0},  // mxfp4
 };
 
-constexpr int kQuantGroup = 32;  // columns per group
-// Number of groups of x that share a scale where no scale of the weights changes within them; otherwise one.
+constexpr int kQuantGroup = 32;  // number of columns in a group
+// Number of groups that share a scale of x, if no scale of the weights changes within them; otherwise each
+// group has one.
 constexpr int kQuantShared = 4;
 
-// `item_bytes` per row.
+// item_bytes: bytes of the header's fields for one row.
 constexpr int quant_header_bytes(int width, int item_bytes) {
   const int vector = 2 * width;
   return (width * item_bytes + vector - 1) / vector * vector;
 }
 
-// Thirty-two columns of a row of x: code * scale, in one cache line. If groups share a scale, only the first
-// one holds the other fields.
+// 32 columns of a row of x (code * scale), in one cache line. If groups share a scale, only the first one has
+// the other fields.
 struct alignas(64) QuantX {
   std::int8_t codes[kQuantGroup];
   float scale;
-  std::int32_t sums[3];  // sums of the codes with one scale: first half, second half, all
+  std::int32_t sums[3];  // sums of the codes that share the scale: first half, second half, all
   float minus_sums[3];   // -scale * sums
 };
 

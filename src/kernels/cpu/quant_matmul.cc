@@ -1,8 +1,8 @@
-// y = x W^T + bias with quantised W: x is quantised once, and sums are integers.
+// y = x W^T + bias with quantised W: x is quantised once, and products are summed as integers.
 //
-// A row of x becomes codes of 8 bits, with a scale for each 32 columns, or for each 128 where the weights'
-// scales are as wide. Blocking (matmul.h) changes nothing but speed; nor do matrix tiles, which make the sums
-// of integers where there are rows enough.
+// A row of x becomes 8-bit codes, with a scale for each 32 columns or, if the scales of the weights are for
+// at least 128 columns, for each 128. Blocking (matmul.h) affects only speed. The same is true of matrix
+// tiles, which compute the sums of integers if there are enough rows.
 #include <algorithm>
 #include <cstring>
 
@@ -13,24 +13,28 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kStretchGroups = 64;      // groups of one row that fit the first-level cache
-constexpr std::int64_t kGroupsAhead = 8;         // fetched by a single tile of some rows and few bits
-constexpr std::int64_t kWorthSharing = 1 << 19;  // multiplications that repay waking the other threads
-constexpr std::int64_t kQuantisedAtOnce = 2048;  // columns of x
-// Rows that make tiles worth it: fewer take fewer instructions on vectors than unpacking codes and joining
-// sums.
+constexpr std::int64_t kStretchGroups = 64;      // number of groups of a row that stay in the L1 cache
+constexpr std::int64_t kGroupsAhead = 8;         // number of groups that are prefetched if there is one tile,
+                                                 // with several rows and few bits
+constexpr std::int64_t kWorthSharing = 1 << 19;  // number of multiplications for which waking the other
+                                                 // threads is faster
+constexpr std::int64_t kQuantisedAtOnce = 2048;  // number of columns of x at a time
+// Number of rows from which tiles are used. With fewer rows, vectors need fewer instructions than unpacking
+// the codes and adding the sums.
 constexpr std::int64_t kLeastOnTiles = 16;
-constexpr std::int64_t kTileGroups = 16;  // groups of a panel on matrix tiles: 16 KB of codes
+constexpr std::int64_t kTileGroups = 16;  // number of groups of a panel that matrix tiles process at a time:
+                                          // 16 KB of codes
 constexpr std::int64_t kTileWidth = 2 * kMatrixRows;
 
-// Stride of rows of quantised x, in bytes. Not a power of two, because such rows would share cache sets.
+// Distance between rows of quantised x, in bytes. It is not a power of two, because such rows would share
+// cache sets.
 std::int64_t x_stride(std::int64_t cols) {
   constexpr std::int64_t kTogether = kQuantGroup * kQuantShared;
   const std::int64_t groups = (cols + kTogether - 1) / kTogether * kQuantShared;
   return (groups + 1) * static_cast<std::int64_t>(sizeof(QuantX));
 }
 
-// Stride of the codes alone, for matrix tiles.
+// Distance between rows of the codes, for matrix tiles.
 std::int64_t code_stride(std::int64_t cols) {
   return x_stride(cols) / static_cast<std::int64_t>(sizeof(QuantX)) * kQuantGroup + kMatrixBytes;
 }
@@ -38,11 +42,11 @@ std::int64_t code_stride(std::int64_t cols) {
 struct QuantisedRows {
   const std::byte* data;
   std::int64_t stride;
-  std::int64_t first;  // row of the product
+  std::int64_t first;  // index of the product's row
   std::int64_t rows;
   std::int64_t tile_rows;
-  std::int64_t shared;     // groups that share a scale
-  const std::byte* codes;  // codes of the rows on matrix tiles, else nullptr
+  std::int64_t shared;     // number of groups that share a scale
+  const std::byte* codes;  // codes of the rows, for matrix tiles; else nullptr
   std::int64_t code_stride;
 };
 
@@ -54,16 +58,17 @@ void write_unit(const IsaKernels& kernels, const MatmulArgs& args, const QuantBa
                 std::min(columns, layout.rows - in_band));
 }
 
-// Neighbouring groups of a block, of one panel.
+// Neighbouring groups of a block in one panel.
 struct TilePiece {
-  std::int64_t first;  // of x
+  std::int64_t first;  // index of the first group in x
   std::int64_t groups;
   const std::byte* block;
   const std::byte* group;
-  const std::byte* codes;  // codes in the order of the tiles
+  const std::byte* codes;  // codes in the order that tiles read
 };
 
-// Multiplies rows from `row` on by a piece, into c; groups that share their scales are multiplied together.
+// Multiplies the rows from `row` on by a piece, and adds to c. Groups that share their scales are multiplied
+// together.
 void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const QuantisedRows& x,
                     std::int64_t row, std::int64_t rows, const TilePiece& w, std::int64_t tile_columns,
                     float* c, std::int64_t c_stride) {
@@ -95,15 +100,15 @@ void multiply_piece(const MatrixTiles& matrix, const QuantLayout& layout, const 
   }
 }
 
-// Columns per block of codes on tiles; codes with common scales must be whole blocks.
+// Number of columns in a block of codes on tiles. Codes with a common scale must be whole blocks.
 std::int64_t tile_columns(const QuantLayout& layout, const QuantisedRows& x) {
   if (layout.format().subs == 2) return kMatrixBytes / 4;
   const bool pairs = layout.wide() && x.shared > 1 && layout.block_groups % 2 == 0;
   return pairs ? kMatrixBytes : kMatrixBytes / 2;
 }
 
-// Prepares pieces of a panel from group `first` on, and unpacks codes that are not bytes. Returns the number
-// of pieces.
+// Prepares pieces of a panel, from group `first` on; unpacks codes that are not bytes. Returns the number of
+// pieces.
 int pieces_of(const QuantParts& parts, const QuantLayout& layout, const std::byte* panel, std::int64_t first,
               std::int64_t last, TilePiece* pieces, std::byte* codes) {
   int count = 0;
@@ -127,7 +132,7 @@ void multiply_unit_on_tiles(const IsaKernels& kernels, const MatmulArgs& args, c
   const QuantParts& parts = kernels.matrix->quant_parts[static_cast<int>(layout.kind)];
   const std::int64_t columns = unit.panels() * layout.width, at_once = tile_columns(layout, x);
   std::fill_n(c, unit.rows() * columns, 0.0f);
-  // If there are several tiles, the last one is as high as the others; the buffer of codes has enough rows.
+  // If there are several tiles, the last one is as high as the others: the buffer of codes has rows for it.
   MatrixTilesInUse in_use(kernels.matrix);
   in_use.shape(std::min(unit.rows(), x.tile_rows), at_once);
   for (std::int64_t first = 0; first < layout.groups(); first += kTileGroups) {
@@ -152,7 +157,7 @@ void multiply_unit(const IsaKernels& kernels, const MatmulArgs& args, const Quan
   const QuantTileFunction* tiles_of_rows = kernels.quant_tiles[static_cast<int>(layout.kind)];
   const std::int64_t block_groups = layout.block_groups;
   const std::int64_t tiles = (unit.rows() + x.tile_rows - 1) / x.tile_rows;
-  // A stretch is whole blocks, or a piece of one.
+  // A range is several whole blocks, or a part of one block.
   const std::int64_t stretch = tiles == 1 ? layout.groups() : kStretchGroups;
   const std::int64_t blocks_at_once = std::max<std::int64_t>(1, stretch / block_groups);
   const std::int64_t groups_at_once = std::min(stretch, block_groups);

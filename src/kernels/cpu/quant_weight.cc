@@ -1,4 +1,4 @@
-// Quantised weights from the checkpoint's blocks into panels, and back.
+// Converts quantised weights from a checkpoint's blocks to panels, and back.
 #include "kernels/cpu/quant_weight.h"
 
 #include <algorithm>
@@ -56,15 +56,15 @@ T get(const std::byte* from) {
   return value;
 }
 
-// Addresses of one row's items in a panel's block or group. Fields follow each other, with one item per row.
+// Addresses of one row's items in a panel's block or group. Each field has one item per row.
 struct RowOf {
   const QuantLayout& layout;
-  std::int64_t row;  // row in the panel
+  std::int64_t row;  // index of the row in the panel
 
   std::int64_t scale() const { return row * layout.scale_bytes(); }
   std::int64_t min() const { return layout.width * layout.scale_bytes() + row * layout.min_bytes(); }
   std::int64_t sub(std::int64_t i) const { return i * layout.width + row; }
-  // Four bytes of codes: unit `unit` of the plane that begins after `bits` bits.
+  // Address of four bytes of codes: unit `unit` of the plane that follows `bits` bits.
   std::int64_t plane(std::int64_t bits, std::int64_t unit) const {
     return layout.width * (layout.sub_bytes() + 4 * (bits + unit)) + 4 * row;
   }
@@ -100,7 +100,6 @@ void get_codes(const RowOf& at, const std::byte* group, std::uint8_t* codes) {
   }
 }
 
-// A block of GGUF; elements in it.
 void put_block(const QuantLayout& layout, const RowOf& at, const QuantBlock& from, std::byte* block) {
   put(block + at.scale(), from.scale);
   if (layout.has_min()) put(block + at.min(), from.min);
@@ -149,7 +148,7 @@ int value_of(QuantValues values, std::uint8_t code) {
   return values == QuantValues::iq4 ? kIq4Values[code] : kE2m1Values[code];
 }
 
-// The numbers of one group of one row, equal to those of dequantize().
+// The numbers of a group of one row, equal to those of dequantize().
 void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* block, std::int64_t g,
                 float* out) {
   const QuantFormat& format = layout.format();

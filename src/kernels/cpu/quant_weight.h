@@ -1,4 +1,4 @@
-// A quantised matrix, multiplied in integers without conversion.
+// A quantised matrix. Products use its codes as integers, without conversion.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,22 @@
 
 namespace octavo::cpu {
 
-// Byte offsets in a band (quant_format.h).
+// Offsets in bytes within a band (quant_format.h).
 struct QuantLayout {
   QuantKind kind = QuantKind::q8_0;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t width = 0;         // rows per panel
-  std::int64_t block_groups = 1;  // groups per block
+  std::int64_t width = 0;         // number of rows in a panel
+  std::int64_t block_groups = 1;  // number of groups in a block
 
   const QuantFormat& format() const { return kQuantFormats[static_cast<int>(kind)]; }
   bool two_levels() const;
-  bool has_min() const;  // or a zero
-  // No scale changes within kQuantShared groups.
+  bool has_min() const;  // or a zero point
+  // True if no scale changes within kQuantShared groups.
   bool wide() const { return scale_bytes() == 4 && (blocks() == 1 || block_groups % kQuantShared == 0); }
   std::int64_t scale_bytes() const;
   std::int64_t min_bytes() const;
-  std::int64_t sub_bytes() const;  // per row: the scales and mins of a group
+  std::int64_t sub_bytes() const;  // bytes per row of a group's scales and mins
   std::int64_t groups() const { return (cols + kQuantGroup - 1) / kQuantGroup; }
   std::int64_t blocks() const { return groups() / block_groups; }
   std::int64_t panels() const { return (rows + width - 1) / width; }
@@ -34,7 +34,7 @@ struct QuantLayout {
   std::int64_t group_bytes() const { return width * (sub_bytes() + 4 * code_bits()); }
   int code_bits() const { return format().low_bits + format().high_bits; }
   std::int64_t block_bytes() const { return header_bytes() + block_groups * group_bytes(); }
-  // Byte offset of a group in its panel; the first group of a block includes the header.
+  // Offset of a group in its panel. For the first group of a block, it is that of the header.
   std::int64_t offset(std::int64_t block, std::int64_t group) const {
     return block * block_bytes() + (group > 0 ? header_bytes() + group * group_bytes() : 0);
   }
@@ -42,7 +42,7 @@ struct QuantLayout {
   std::int64_t bytes() const { return panels() * panel_bytes(); }
 };
 
-// Consecutive rows of one format.
+// Consecutive rows with one format.
 struct QuantBand {
   QuantLayout layout;
   std::int64_t first_row;

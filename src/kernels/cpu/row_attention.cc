@@ -1,5 +1,6 @@
-// Attention whose keys are its values (KvSpec::shared_rows). A thread gathers the last tokens and entries
-// that a query sees. Some of its heads then process them piece by piece, with a running softmax.
+// Attention whose keys are also the values (KvSpec::shared_rows). A thread gathers the last tokens and the
+// entries that a query sees; then some of the query's heads process them piece by piece, with an online
+// softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,13 +15,13 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kUnitHeads = 16;   // heads of a query per unit, on one thread
+constexpr std::int64_t kUnitHeads = 16;   // number of heads of a query in a unit, on one thread
 constexpr std::int64_t kPieceRows = 128;  // a multiple of every tile's width
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 std::int64_t tile_width(const IsaKernels& kernels) { return 2 * std::int64_t{kernels.lanes}; }
 
-// Working memory of a unit; dim: of rows, padded to whole tiles.
+// Working memory of a unit. dim: width of a row, padded to whole tiles.
 struct Work : ScratchPieces {
   Work(std::int64_t dim, std::byte* memory) : ScratchPieces(memory) {
     q = take<float>(kUnitHeads * dim);
@@ -32,12 +33,12 @@ struct Work : ScratchPieces {
 
   float* q;       // [heads][dim]
   float* rows;    // [rows][dim]: values
-  float* panels;  // [tiles][dim][width]: the same, as keys
+  float* panels;  // [tiles][dim][width]: the rows as keys
   float* scores;  // [heads][rows]
-  float* sums;    // [heads][dim]: of values
+  float* sums;    // [heads][dim]: weighted sums of values
 };
 
-// Working memory of a query that chooses.
+// Working memory for selecting the tokens of a query.
 struct Choice : ScratchPieces {
   Choice(std::int64_t index_dim, std::int64_t entries, std::int64_t width, std::byte* memory)
       : ScratchPieces(memory) {
@@ -62,8 +63,8 @@ const std::byte* entry_of(const KvLayer& cache, const CpuAttentionPlan& plan, st
          entry % spec.entries() * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype));
 }
 
-// c[heads][c_stride] = or += x[heads][x_stride] * w, w being [steps][width] with step_stride floats from step
-// to step.
+// c[heads][c_stride] (+)= x[heads][x_stride] * w, where w is [steps][width], with step_stride floats from
+// step to step.
 void multiply(const IsaKernels& kernels, const float* x, std::int64_t x_stride, std::int64_t heads,
               const float* w, std::int64_t steps, std::int64_t step_stride, float* c, std::int64_t c_stride,
               bool accumulate) {
@@ -91,7 +92,7 @@ std::int64_t position_of(const CpuAttentionPlan& plan, std::int32_t sequence, st
   return plan.position(sequence, (query - plan.first_query(sequence)) * plan.group());
 }
 
-// Heads [head, head + heads) of one query.
+// Attention of the heads [head, head + heads) of one query.
 class RowUnit {
  public:
   RowUnit(const AttentionArgs& args, const IsaKernels& kernels, std::int64_t query, std::int64_t head,
@@ -156,7 +157,7 @@ class RowUnit {
     rows_ = 0;
   }
 
-  // Converts scores to weights of values, relative to the greatest so far.
+  // Converts scores to weights of values, relative to the greatest score so far.
   void weigh(std::int64_t h) {
     float* const scores = work_.scores + h * kPieceRows;
     float most = most_[h];
@@ -185,7 +186,7 @@ class RowUnit {
   const CpuAttentionPlan* entry_plan_;
   const std::int64_t query_, head_, heads_, width_, dim_, padded_;
   Work& work_;
-  std::int64_t rows_ = 0;  // gathered
+  std::int64_t rows_ = 0;  // number of rows gathered
   float most_[kUnitHeads], sum_[kUnitHeads];
 };
 
@@ -232,7 +233,7 @@ std::size_t work_bytes(const KvSpec& spec, const IsaKernels& kernels) {
   return Work(round_up(spec.score_dim(), tile_width(kernels)), nullptr).bytes;
 }
 
-// A token's angles, as cos and sin.
+// Angles of a token, as cos and sin.
 struct Angles {
   static constexpr std::int64_t kPairs = kMaxHeadDim / 2;
   float cos[kPairs], sin[kPairs];
@@ -253,7 +254,7 @@ struct Angles {
   }
 };
 
-// Normalises numbers, rotates their end, and writes them to `out`.
+// Normalises a row, rotates its end, and writes it to `out`.
 void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
   read_normed(kernels, x, format, dim, norm, out);

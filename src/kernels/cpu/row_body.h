@@ -1,5 +1,5 @@
-// Operators on rows, for any instruction set S. Sums have a fixed order: vector after vector, then across the
-// lanes.
+// Operators on rows, for any instruction set S. Sums have a fixed order: first vector by vector, then across
+// the lanes.
 #pragma once
 
 #include "kernels/cpu/vector_math.h"
@@ -31,7 +31,7 @@ void widen_packed(const void* x, Packed format, void* bf16, std::int64_t n) {
   }
 }
 
-// n: a multiple of the lanes.
+// n: a multiple of the number of lanes.
 template <class S>
 void add_scaled(const float* x, const float* scales, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += S::kLanes)
@@ -130,7 +130,7 @@ void head(const HeadRow& row) {
   rotate_halves<S>(row.out, row.cos, row.sin, row.rotary / 2);
 }
 
-// A separate function, so that compilers make a loop for each format and kind.
+// Not inlined, so that compilers make a loop for each format and activation.
 template <class S>
 [[gnu::noinline]] void activate_part(const void* x, const void* up, Format format, Activation kind, void* y,
                                      std::int64_t n) {

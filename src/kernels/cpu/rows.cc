@@ -1,4 +1,4 @@
-// Operators that treat each row on its own, shared out to the threads by rows.
+// Operators that process each row separately. Threads divide the rows among them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,9 +10,9 @@
 namespace octavo::cpu {
 namespace {
 
-// Minimum number of elements that justifies another thread.
+// Minimum number of elements for which using another thread is faster.
 constexpr std::int64_t kGrainElements = 16384;
-constexpr std::int64_t kAddColumns = 1024;  // of a row's sum, at a time
+constexpr std::int64_t kAddColumns = 1024;  // number of columns of a row's sum at a time
 
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, std::int64_t row_elements, Body&& body) {
@@ -28,7 +28,7 @@ std::byte* row_address(const View& view, std::int64_t row) {
          row * view.stride[0] * static_cast<std::int64_t>(size_of(view.dtype));
 }
 
-// y = change(x) of rows in one format: change(kernels, numbers, row, column, count) for pieces in f32.
+// y = change(x) for rows in one format. change(kernels, numbers, row, column, count) receives pieces in f32.
 template <class Change>
 void change_rows(Stream& stream, const View& x, const View& y, Change&& change) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
@@ -212,7 +212,7 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
-// Divisor of the sum over `rows` rows.
+// Number by which the sum of `rows` rows is divided.
 float pool_divisor(Pool pool, std::int64_t rows) {
   const auto count = static_cast<float>(rows);
   if (pool == Pool::mean) return count;
@@ -278,7 +278,7 @@ void add_rows(Stream& stream, const AddRowsArgs& args) {
              });
 }
 
-// A few ids.
+// There are only a few ids, so the reference is fast enough.
 void put_sampled(Stream& stream, const PutSampledArgs& args) { reference::put_sampled(stream, args); }
 
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {

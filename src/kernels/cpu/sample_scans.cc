@@ -9,7 +9,8 @@
 namespace octavo::cpu {
 namespace {
 
-// Floats as integers of the same order, with NaN at both ends: integer maxima vectorise, float maxima do not.
+// Maps floats to integers with the same order, with NaN at both ends: compilers vectorise integer maxima,
+// but not float maxima.
 inline std::int32_t ordered_bits(std::int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
 constexpr float kNoMass = -100;  // an exponent whose mass is 0
@@ -39,7 +40,7 @@ std::uint64_t block_masses(const float* logits, std::int64_t count, const sampli
   std::uint64_t total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kSampleBlock) {
     const std::int64_t end = std::min(begin + kSampleBlock, count);
-    // Two loops, because a sum under a condition would not vectorise.
+    // Two loops, because compilers do not vectorise a conditional sum.
     float exponents[kSampleBlock];
     for (std::int64_t i = begin; i < end; ++i) {
       const float d = s.exponent(logits[i]);

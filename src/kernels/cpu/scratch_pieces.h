@@ -1,4 +1,4 @@
-// Workspaces of a unit of work: pieces of one allocation, each aligned to cache lines.
+// Divides one allocation into workspaces of a unit of work, each aligned to cache lines.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace octavo::cpu {
 
 class ScratchPieces {
  public:
-  // Without memory it only measures the size.
+  // memory: null to measure the size only.
   explicit ScratchPieces(std::byte* memory) : memory_(memory) {}
 
   template <class T>
@@ -18,7 +18,7 @@ class ScratchPieces {
     return reinterpret_cast<T*>(piece);
   }
 
-  std::size_t bytes = 0;  // taken
+  std::size_t bytes = 0;  // bytes used so far
 
  private:
   std::byte* memory_;

@@ -1,4 +1,4 @@
-// AVX2 with FMA and F16C: eight f32 to a vector.
+// AVX2 with FMA and F16C: eight f32 in a vector.
 #pragma once
 
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace octavo::cpu {
-namespace {  // each translation unit has its own, compiled for its own instruction set
+namespace {  // each source file has a separate copy, compiled for its instruction set
 
 struct Avx2 {
   static constexpr int kLanes = 8;
@@ -15,7 +15,7 @@ struct Avx2 {
   static constexpr bool kDot = false;
   using F = __m256;
   using Pairs = __m256i;  // pairs of bf16
-  using Ints = __m256i;   // 32 bits, or four bytes, a lane
+  using Ints = __m256i;   // 32 bits or four bytes in a lane
   using Mask = __m256;
 
   static F zero() { return _mm256_setzero_ps(); }
@@ -41,7 +41,7 @@ struct Avx2 {
   }
 
   static Pairs load_pairs(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-  // Two bytes a lane, exactly as bf16.
+  // Converts two bytes per lane to bf16, exactly.
   static Pairs pairs_e4m3(const void* p) {
     const __m256i x = _mm256_cvtepu8_epi16(half_of(p));
     return joined(from_e4m3(_mm256_and_si256(x, _mm256_set1_epi32(0xff))),
@@ -62,7 +62,7 @@ struct Avx2 {
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F div(F a, F b) { return _mm256_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
-  // A NaN in the second argument comes through.
+  // If b is NaN, the result is NaN.
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F min(F a, F b) { return _mm256_min_ps(a, b); }
   static F abs(F x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
@@ -70,15 +70,15 @@ struct Avx2 {
     return _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), sign), magnitude);
   }
   static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
-  // infinity.
+  // x * 2^n for x in [0.7, 1.5] and whole n in [kVanishing, 128]; the result is 0 for kVanishing and infinity
+  // for 128.
   static constexpr float kVanishing = -127;
   static F times_pow2(F x, F n) {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
   }
   static Mask less(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
-  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end
+  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes i with begin <= i < end
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(clamp(begin) - 1));
     const __m256i to = _mm256_cmpgt_epi32(_mm256_set1_epi32(clamp(end)), lane);
@@ -91,28 +91,28 @@ struct Avx2 {
   static Ints load_u8(const void* p) { return _mm256_cvtepu8_epi32(quarter_of(p)); }
   static Ints load_i8(const void* p) { return _mm256_cvtepi8_epi32(quarter_of(p)); }
   static F floats(Ints x) { return _mm256_cvtepi32_ps(x); }
-  // (byte >> kShift) & kMask of every byte; a negative shift goes left. No bit of a neighbour may meet the
-  // mask.
+  // (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all bits
+  // shifted in from another byte.
   template <int kShift, int kMask>
   static Ints bits(Ints x) {
     if constexpr (kShift > 0) x = _mm256_srli_epi16(x, kShift);
     if constexpr (kShift < 0) x = _mm256_slli_epi16(x, -kShift);
     return _mm256_and_si256(x, _mm256_set1_epi8(kMask));
   }
-  // Lanes that hold whole numbers of a signed byte, as bytes.
+  // Stores lanes that contain whole numbers as signed bytes.
   static void store_i8(void* p, F x) {
     const __m256i ints = _mm256_cvtps_epi32(x);
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
     _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
   static Ints join(Ints a, Ints b) { return _mm256_or_si256(a, b); }
-  // table[byte] of every byte below 16.
+  // Replaces every byte (below 16) by table[byte].
   static Ints lookup(Ints x, const void* table) {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
-  // sum + the products of four unsigned with four signed bytes, exactly; kSmall: the unsigned ones are below
-  // 128.
+  // sum + the products of four unsigned bytes and four signed bytes per lane, exactly. kSmall: the unsigned
+  // bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     if constexpr (kSmall)
@@ -142,7 +142,7 @@ struct Avx2 {
     const __m256i nan = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
     return _mm256_or_ps(_mm256_or_ps(value, _mm256_castsi256_ps(nan)), _mm256_castsi256_ps(sign));
   }
-  // The upper halves of both.
+  // bf16 pairs from the upper halves of both arguments.
   static Pairs joined(F low_half, F high_half) {
     return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(low_half), 16),
                               _mm256_castps_si256(high_half), 0xaa);

@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_avx512_vnni.h"
 
 namespace octavo::cpu {
-namespace {  // each translation unit has its own, compiled for its own instruction set
+namespace {  // each source file has a separate copy, compiled for its instruction set
 
 struct Avx512Bf16 : Avx512Vnni {
   static constexpr bool kDot = true;
@@ -12,7 +12,7 @@ struct Avx512Bf16 : Avx512Vnni {
   static void store_bf16(void* p, F x) {
     _mm256_storeu_si256(static_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(x));
   }
-  // Every lane gets the pair at p.
+  // Copies the pair at p to every lane.
   static Pairs broadcast_pair(const void* p) {
     int pair;
     __builtin_memcpy(&pair, p, sizeof pair);

@@ -1,10 +1,10 @@
-// AVX2 with dot products of bytes, in the encoding that this translation unit is compiled for.
+// AVX2 with dot products of bytes, in the encoding for which the source file is compiled.
 #pragma once
 
 #include "kernels/cpu/simd_avx2.h"
 
 namespace octavo::cpu {
-namespace {  // each translation unit has its own, compiled for its own instruction set
+namespace {  // each source file has a separate copy, compiled for its instruction set
 
 struct AvxVnni : Avx2 {
   template <bool kSmall>

@@ -1,4 +1,4 @@
-// NEON of ARMv8: eight f32 to a vector, in two registers.
+// NEON of ARMv8: eight f32 in a vector of two registers.
 #pragma once
 
 #include <arm_neon.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace octavo::cpu {
-namespace {  // each translation unit has its own, compiled for its own instruction set
+namespace {  // each source file has a separate copy, compiled for its instruction set
 
 struct Neon {
   static constexpr int kLanes = 8;
@@ -15,7 +15,7 @@ struct Neon {
   static constexpr bool kDot = false;
   using F = float32x4x2_t;
   using Pairs = uint32x4x2_t;  // pairs of bf16
-  using Ints = uint32x4x2_t;   // 32 bits, or four bytes, a lane
+  using Ints = uint32x4x2_t;   // 32 bits or four bytes in a lane
   using Mask = uint32x4x2_t;
 
   static F zero() { return set(0); }
@@ -49,7 +49,7 @@ struct Neon {
     const auto* from = static_cast<const std::uint32_t*>(p);
     return {{vld1q_u32(from), vld1q_u32(from + 4)}};
   }
-  // Two bytes a lane, exactly as bf16.
+  // Converts two bytes per lane to bf16, exactly.
   static Pairs pairs_e4m3(const void* p) {
     const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(p));
     const auto pairs = [](uint16x8_t x) {
@@ -80,7 +80,7 @@ struct Neon {
   static F fma(F a, F b, F c) {
     return {{vfmaq_f32(c.val[0], a.val[0], b.val[0]), vfmaq_f32(c.val[1], a.val[1], b.val[1])}};
   }
-  // A NaN in the second argument comes through.
+  // If b is NaN, the result is NaN.
   static F max(F a, F b) { return select(less(b, a), a, b); }
   static F min(F a, F b) { return select(less(a, b), a, b); }
   static F abs(F x) { return {{vabsq_f32(x.val[0]), vabsq_f32(x.val[1])}}; }
@@ -89,12 +89,12 @@ struct Neon {
     return {{vbslq_f32(bit, sign.val[0], magnitude.val[0]), vbslq_f32(bit, sign.val[1], magnitude.val[1])}};
   }
   static F round(F x) { return {{vrndnq_f32(x.val[0]), vrndnq_f32(x.val[1])}}; }
-  // x * 2^n for x in [0.7, 1.5] and integral n from kVanishing, where it gives 0, to 128, where it gives
-  // infinity.
+  // x * 2^n for x in [0.7, 1.5] and whole n in [kVanishing, 128]; the result is 0 for kVanishing and infinity
+  // for 128.
   static constexpr float kVanishing = -127;
   static F times_pow2(F x, F n) { return mul(x, {{power(n.val[0]), power(n.val[1])}}); }
   static Mask less(F a, F b) { return {{vcltq_f32(a.val[0], b.val[0]), vcltq_f32(a.val[1], b.val[1])}}; }
-  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes begin <= i < end
+  static Mask lanes_in(std::int64_t begin, std::int64_t end) {  // lanes i with begin <= i < end
     constexpr std::int32_t kLane[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7};
     const int32x4_t from = vdupq_n_s32(clamp(begin));
     const int32x4_t to = vdupq_n_s32(clamp(end));
@@ -122,8 +122,8 @@ struct Neon {
   static F floats(Ints x) {
     return {{vcvtq_f32_s32(vreinterpretq_s32_u32(x.val[0])), vcvtq_f32_s32(vreinterpretq_s32_u32(x.val[1]))}};
   }
-  // (byte >> kShift) & kMask of every byte; a negative shift goes left. No bit of a neighbour may meet the
-  // mask.
+  // (byte >> kShift) & kMask for every byte; a negative kShift shifts left. kMask must exclude all bits
+  // shifted in from another byte.
   template <int kShift, int kMask>
   static Ints bits(Ints x) {
     const uint32x4_t mask = vreinterpretq_u32_u8(vdupq_n_u8(kMask));
@@ -134,7 +134,7 @@ struct Neon {
     }
     return x;
   }
-  // Lanes that hold whole numbers of a signed byte, as bytes.
+  // Stores lanes that contain whole numbers as signed bytes.
   static void store_i8(void* p, F x) {
     const int16x8_t words =
         vcombine_s16(vmovn_s32(vcvtq_s32_f32(x.val[0])), vmovn_s32(vcvtq_s32_f32(x.val[1])));
@@ -143,15 +143,15 @@ struct Neon {
   static Ints join(Ints a, Ints b) {
     return {{vorrq_u32(a.val[0], b.val[0]), vorrq_u32(a.val[1], b.val[1])}};
   }
-  // table[byte] of every byte below 16.
+  // Replaces every byte (below 16) by table[byte].
   static Ints lookup(Ints x, const void* table) {
     const uint8x16_t values = vld1q_u8(static_cast<const std::uint8_t*>(table));
     for (uint32x4_t& half : x.val)
       half = vreinterpretq_u32_u8(vqtbl1q_u8(values, vreinterpretq_u8_u32(half)));
     return x;
   }
-  // sum + the products of four unsigned with four signed bytes, exactly; kSmall: the unsigned ones are below
-  // 128.
+  // sum + the products of four unsigned bytes and four signed bytes per lane, exactly. kSmall: the unsigned
+  // bytes are below 128.
   template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     return {{dot_quads(sum.val[0], a.val[0], b.val[0]), dot_quads(sum.val[1], a.val[1], b.val[1])}};
@@ -161,7 +161,7 @@ struct Neon {
   static float maximum(F x) { return vmaxvq_f32(vmaxq_f32(x.val[0], x.val[1])); }
 
  private:
-  // The upper halves of both.
+  // bf16 pairs from the upper halves of both arguments.
   static uint32x4_t joined(float32x4_t low_half, float32x4_t high_half) {
     return vbslq_u32(vdupq_n_u32(0xffff0000), vreinterpretq_u32_f32(high_half),
                      vshrq_n_u32(vreinterpretq_u32_f32(low_half), 16));
@@ -190,7 +190,7 @@ struct Neon {
   static F as_floats(uint32x4x2_t bits) {
     return {{vreinterpretq_f32_u32(bits.val[0]), vreinterpretq_f32_u32(bits.val[1])}};
   }
-  // Converts to bf16: to nearest, ties to even; NaN stays NaN.
+  // Rounds to bf16: to nearest, ties to even; NaN stays NaN.
   static uint16x4_t narrowed(float32x4_t x) {
     const uint32x4_t bits = vreinterpretq_u32_f32(x);
     const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));

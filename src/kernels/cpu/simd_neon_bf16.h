@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_neon.h"
 
 namespace octavo::cpu {
-namespace {  // each translation unit has its own, compiled for its own instruction set
+namespace {  // each source file has a separate copy, compiled for its instruction set
 
 struct NeonBf16 : Neon {
   static constexpr bool kDot = true;
@@ -13,7 +13,7 @@ struct NeonBf16 : Neon {
     const bfloat16x8_t low = vcvtq_low_bf16_f32(x.val[0]);
     vst1q_bf16(static_cast<bfloat16_t*>(p), vcvtq_high_bf16_f32(low, x.val[1]));
   }
-  // Every lane gets the pair at p.
+  // Copies the pair at p to every lane.
   static Pairs broadcast_pair(const void* p) {
     std::uint32_t pair;
     __builtin_memcpy(&pair, p, sizeof pair);

@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_neon.h"
 
 namespace octavo::cpu {
-namespace {  // each translation unit has its own, compiled for its own instruction set
+namespace {  // each source file has a separate copy, compiled for its instruction set
 
 struct NeonDot : Neon {
   template <bool kSmall>
@@ -13,8 +13,8 @@ struct NeonDot : Neon {
   }
 
  private:
-  // The instruction takes only signed bytes. A byte of 128 or more is split: its lower seven bits, and 128 as
-  // twice 64.
+  // The instruction multiplies only signed bytes. A byte of 128 or more is split into its lower seven bits
+  // and 128, which is twice 64.
   template <bool kSmall>
   static uint32x4_t dot(uint32x4_t sum, uint32x4_t a, uint32x4_t b) {
     const int8x16_t s = vreinterpretq_s8_u32(b);

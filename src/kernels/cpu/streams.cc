@@ -1,4 +1,4 @@
-// Several residuals of a token side by side, shared out to the threads by tokens.
+// Operators on residual streams. Threads divide the tokens among them.
 #include <algorithm>
 #include <cmath>
 
@@ -8,9 +8,9 @@
 namespace octavo::cpu {
 namespace {
 
-constexpr std::int64_t kColumns = 256;  // columns of each stream at a time
+constexpr std::int64_t kColumns = 256;  // number of columns of each stream at a time
 
-// Product of each row of coefs and the tanh of token t's router.
+// Product of each row of coefs with the tanh of token t's router.
 void coefficients(const View& coefs, const View& router, std::int64_t t, float* out) {
   float modes[kMaxStreams];
   const std::int64_t streams = router.size(1);
@@ -69,7 +69,7 @@ void correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
 
 namespace {
 
-constexpr std::int64_t kSums = 16;  // partial sums of a product
+constexpr std::int64_t kSums = 16;  // number of partial sums of a product
 
 float dot(const float* a, const float* b, std::int64_t n) {
   float sums[kSums] = {}, sum = 0;
@@ -83,7 +83,7 @@ float dot(const float* a, const float* b, std::int64_t n) {
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// Divides each of `streams` lines of a matrix by its sum. Numbers of a line are `step` apart, and lines are
+// Divides each of the `streams` rows (or columns) of a matrix by its sum. Elements are `step` apart, rows
 // `next` apart.
 void divide_by_sums(float* matrix, std::int64_t streams, std::int64_t step, std::int64_t next, float eps) {
   for (std::int64_t line = 0; line < streams; ++line) {

@@ -1,4 +1,4 @@
-// The product micro-kernel, for any instruction set S: every product and both halves of attention use it.
+// The product micro-kernel, for any instruction set S. All products and both products of attention use it.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 namespace octavo::cpu {
 namespace {
 
-// One step with each operand format. Raw is a vector as loaded; kUnits is the number of x that it multiplies.
+// One step for each operand format. Raw is a loaded vector; kUnits is the number of elements of x per step.
 template <class S>
 struct OperandF32 {
   static constexpr int kUnits = 1;
@@ -43,7 +43,7 @@ struct OperandI8 : OperandBf16<S> {
   static typename S::Pairs load(const void* p) { return S::pairs_i8(p); }
 };
 
-// x in f32: accumulators += unit * x, unit by unit.
+// For x in f32: accumulators += unit * x, one unit after another.
 template <class S, class W, int kRows>
 struct WideStep {
   static constexpr int kUnits = W::kUnits;
@@ -67,7 +67,7 @@ struct WideStep {
   }
 };
 
-// x in pairs of bf16.
+// For x in pairs of bf16.
 template <class S, class W, int kRows>
 struct DotStep {
   static constexpr int kUnits = 1;
@@ -92,7 +92,7 @@ void run_tile(const TileArgs& args) {
     c[r][0] = args.accumulate ? S::load_f32(args.c + r * args.c_stride) : S::zero();
     c[r][1] = args.accumulate ? S::load_f32(args.c + r * args.c_stride + S::kLanes) : S::zero();
   }
-  // One pointer per three rows; scaled addressing reaches the others.
+  // One pointer for every three rows; scaled addressing reaches the other two.
   constexpr int kPointers = (kRows + 2) / 3;
   const std::byte* x[kPointers];
 #pragma GCC unroll 4
@@ -125,7 +125,7 @@ void tile(const TileArgs& args) {
   run_tile<S, kRows, Step, false>(args);
 }
 
-// tile functions for 1 .. S::kTileRows rows.
+// Tile functions for 1 .. S::kTileRows rows.
 template <int kRows>
 struct TileTable {
   TileFunction functions[kRows];
@@ -146,7 +146,7 @@ constexpr auto kWideTiles = wide_tiles<S, W>(std::make_index_sequence<S::kTileRo
 template <class S, class W>
 constexpr auto kDotTiles = dot_tiles<S, W>(std::make_index_sequence<S::kTileRows>{});
 
-// Returns nullptr if S does not support W.
+// Null if S does not support W.
 template <class S, class W>
 constexpr const TileFunction* dot_functions() {
   if constexpr (S::kDot) return kDotTiles<S, W>.functions;

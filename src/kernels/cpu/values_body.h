@@ -1,5 +1,5 @@
-// Converts groups of keys to groups of values (kv_layout.h), for latent attention. Transposes 4 x 4 squares
-// in registers.
+// Converts groups of keys to groups of values (kv_layout.h), for latent attention. It transposes 4 x 4
+// squares in registers.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace octavo::cpu {
 namespace {
 
-// Compilers vectorise these for the instruction set.
+// Vector types that compilers map to the instruction set.
 using Four32 = std::uint32_t __attribute__((vector_size(16)));
 using Four64 = std::uint64_t __attribute__((vector_size(32)));
 using Sixteen16 = std::uint16_t __attribute__((vector_size(32)));
 
-// to[j][i] = from[i][j] for rows with the given strides in elements; `turn` changes each vector that is read.
+// to[j][i] = from[i][j]. The strides are in elements. `turn` is applied to each vector that is read.
 template <class Vector, class Element, class Turn>
 inline void transpose_square(const Element* from, std::int64_t from_stride, Element* to,
                              std::int64_t to_stride, Turn&& turn) {
@@ -35,7 +35,8 @@ inline void transpose_square(const Element* from, std::int64_t from_stride, Elem
   for (int j = 0; j < 4; ++j) __builtin_memcpy(to + j * to_stride, &column[j], sizeof(Vector));
 }
 
-// Keys are [n][16 tokens], or in bf16 [n / 2][16 tokens][2]; values [16 tokens][n], or [8 pairs][n][2].
+// Keys are [n][16 tokens] or, in bf16, [n / 2][16 tokens][2]. Values are [16 tokens][n] or, in bf16, [8
+// pairs][n][2].
 void values_of_keys(const void* keys, Format format, void* values, std::int64_t n) {
   constexpr int kTokens = 16;
   if (format == Format::f32) {
@@ -45,7 +46,8 @@ void values_of_keys(const void* keys, Format format, void* values, std::int64_t 
       for (int t = 0; t < kTokens; t += 4)
         transpose_square<Four32>(from + d * kTokens + t, kTokens, to + t * n + d, n, [](Four32&) {});
   } else if (format == Format::bf16) {
-    // Two dimensions of two tokens are a word. In it, a pair of a token becomes a pair of a dimension.
+    // A 64-bit word contains two dimensions of two tokens. Inside it, pairs of one token become pairs of one
+    // dimension.
     const auto* from = static_cast<const std::uint64_t*>(keys);
     auto* to = static_cast<std::uint64_t*>(values);
     const auto turn = [](Four64& words) {

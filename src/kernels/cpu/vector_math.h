@@ -1,4 +1,4 @@
-// Functions of vectors, for any instruction set S.
+// Mathematical functions of vectors, for any instruction set S.
 #pragma once
 
 #include "kernels/cpu/isa.h"
@@ -36,7 +36,7 @@ void store(void* p, Format format, F<S> x) {
   }
 }
 
-// Elements [i, i + lanes) of n; those past the end read as 0 and are not written.
+// Elements [i, i + lanes) of n. Elements after the end read as 0 and are not written.
 template <class S>
 F<S> load(const void* p, Format format, std::int64_t i, std::int64_t n) {
   const std::byte* from = static_cast<const std::byte*>(p) + i * bytes_of(format);
@@ -55,8 +55,8 @@ void store(void* p, Format format, std::int64_t i, std::int64_t n, F<S> x) {
   __builtin_memcpy(to, padded, static_cast<std::size_t>((n - i) * bytes_of(format)));
 }
 
-// e^x; below 2e-38 under -88, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and
-// polynomial as in Cephes (Moshier, 1989); error below 2 units in the last place.
+// e^x. Below 2e-38 for x < -88, infinity above 88.7, NaN for NaN, exactly 1 for 0. Range reduction and
+// polynomial as in Cephes (Moshier, 1989); the error is below 2 units in the last place.
 template <class S>
 F<S> exp(F<S> x) {
   x = S::max(S::set(S::kVanishing * 0.69f), S::min(S::set(88.8f), x));
@@ -90,7 +90,7 @@ F<S> exp2(F<S> x) {
   return S::times_pow2(p, n);
 }
 
-// Near 0 the odd polynomial of Cephes, otherwise 1 - 2 / (e^2|x| + 1).
+// tanh: near 0 the odd polynomial of Cephes, otherwise 1 - 2 / (e^2|x| + 1).
 template <class S>
 F<S> tanh(F<S> x) {
   const F<S> a = S::abs(x);
@@ -154,9 +154,9 @@ F<S> soft_capped(F<S> x, float cap) {
   return S::mul(S::set(cap), tanh<S>(S::div(x, S::set(cap))));
 }
 
-// A write to a cache line waits for all processors that read it and do not share a cache with the writer.
-// Writes that directly follow each other wait together. So a thread first collects results that all threads
-// read, and then writes them in one burst.
+// A write to a cache line waits for all processors that have a copy of it. Writes that follow each other
+// directly wait together. So a thread first collects the results that all threads read, and then writes them
+// in one burst.
 constexpr std::int64_t kBurstBytes = 4096;
 template <class S>
 void write_burst(const void* from, void* to, std::int64_t bytes) {

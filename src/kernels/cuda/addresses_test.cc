@@ -1,4 +1,4 @@
-// Addresses beyond 2^31 and 2^32, which no test machine can hold.
+// Tests addresses beyond 2^31 and 2^32; no test machine has this much memory.
 #include "kernels/cuda/addresses.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ static_assert(kLayout.block_bytes() == 65536);
 TEST(CudaAddresses, ReachTheLastBlockOfALargeCache) {
   constexpr std::int64_t kBlocks = 1 << 20;  // 5 TB
   EXPECT_EQ(kLayout.vector(kBlocks - 1, 0, 0, 0), (kBlocks - 1) * kLayout.stride_bytes);
-  // The last value of a block ends where the block does.
+  // The last value of a block ends at the end of the block.
   EXPECT_EQ(kLayout.vector(kBlocks - 1, 1, 7, 15) + 256,
             (kBlocks - 1) * kLayout.stride_bytes + kLayout.block_bytes());
 }
@@ -30,7 +30,7 @@ TEST(CudaAddresses, VectorsOfABlockDoNotOverlap) {
       for (int token = 0; token < 16; ++token, next += 24)
         EXPECT_EQ(kSmall.vector(0, which, head, token), next);
   EXPECT_EQ(next, kSmall.block_bytes());
-  // A block wider than 2^31 bytes, as with all layers of a large model side by side.
+  // A block is larger than 2^31 bytes, as if all layers of a large model were in one block.
   constexpr KvLayout kWide{.stride_bytes = std::int64_t{3} << 30,
                            .kv_heads = 1 << 15,
                            .head_dim = 256,

@@ -1,12 +1,13 @@
-// Attention over pages on tensor cores. A block takes a tile of rows of one sequence and one key head through
-// some of the pieces. The queries that share a head are rows of one tile. For each piece, the block computes
-// scores in registers, their softmax, and the weighted sum of values. Meanwhile it copies keys and values of
-// the next piece.
+// Attention over pages on tensor cores. A block processes a tile of rows (one sequence, one key head) in
+// some of the pieces. The queries that share a key head are rows of one tile. For each piece, the block
+// computes scores in registers, their softmax, and the weighted sum of values. Meanwhile it copies keys and
+// values of the next piece.
 //
-// Narrow tiles, for decoding, have 16 rows that four warps share. Each warp computes the scores of a quarter
-// of a piece's tokens, and a quarter of the values' columns. Probabilities go through shared memory. In a
-// wide tile each warp has 16 separate rows. Both add in the same order, so that decoding and prompts give the
-// same bits. Hopper has another kernel for wide tiles, with the same order (attention_wgmma.cu).
+// Narrow tiles, for decoding, have 16 rows, which four warps share. Each warp computes the scores of a
+// quarter of a piece's tokens, and a quarter of the values' columns; they exchange probabilities through
+// shared memory. In a wide tile, each warp has 16 separate rows. Both have the same order of sums, so that
+// decoding and prompts give the same bits. Hopper has another kernel for wide tiles, with the same order
+// (attention_wgmma.cu).
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
@@ -22,26 +23,27 @@ struct Tile {
   static constexpr int kRows = (kShared ? 1 : kWarps) * kTileRows;
   static constexpr int kSharers = kShared ? kWarps : 1;
   static_assert(kSharers == 1 || kSharers == kParts);
-  static constexpr int kMyTiles = kTokenTiles / kSharers;  // token tiles of a warp
-  // Columns of the values that a block mixes. A warp's sums for 256 of them would not fit into its registers:
-  // two blocks share such heads, and both work the scores out.
+  static constexpr int kMyTiles = kTokenTiles / kSharers;  // number of a warp's tiles of tokens
+  // Number of columns of the values in a block. A warp has not enough registers for the sums of 256 columns,
+  // so two blocks share such heads, and both compute the scores.
   static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
-  static constexpr int kMyMixed = kMixed / kSharers;  // output tiles of a warp
+  static constexpr int kMyMixed = kMixed / kSharers;  // number of a warp's output tiles
   static constexpr int kMixedAtOnce = kMyMixed < 32 ? kMyMixed : 32;
-  // Whether values have separate memory, and are copied together with the keys.
+  // Whether values have separate shared memory, and are copied together with the keys.
   static constexpr bool kApart = kDim <= 128;
 
   struct Shared {
     union {
       T queries[kRows][kStride];
       uint4 probabilities[kShared ? kPieceTokens / 16 : 1]
-                         [kWarp];  // instead of the queries, which are in registers then
+                         [kWarp];  // uses the memory of the queries, which are in registers by then
     };
     T keys[kPieceTokens][kStride];
     T values[kApart ? kPieceTokens : 1][kStride];
-    const std::byte* tokens[2]
-                           [kPieceTokens];  // keys of two pieces, alternating; null: a token that no row sees
-    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // for the parts of a piece, if warps share it
+    const std::byte* tokens[2][kPieceTokens];  // addresses of the keys of two pieces, used in turn; null: no
+                                               // row sees the token
+    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // for each part of a piece, if warps share
+                                                               // rows
   };
 
   const AttentionParams& p;
@@ -66,7 +68,7 @@ struct Tile {
         shared(*reinterpret_cast<Shared*>(shared_memory())),
         mine(rows, unit, first_row()) {}
 
-  // Shares of a warp: rows of the block, tokens of a piece in tiles of 8, and columns of the block.
+  // First elements of a warp: row of the block, tile of 8 tokens of a piece, and column of the block.
   __device__ static int first_row() { return kShared ? 0 : warp() * kTileRows; }
   __device__ static int first_tile() { return kShared ? warp() * kMyTiles : 0; }
   __device__ static int my_column() { return kShared ? warp() * kMyMixed : 0; }
@@ -81,7 +83,7 @@ struct Tile {
     }
   }
 
-  // Numbers beyond head_dim and rows beyond the unit's are zeros.
+  // Loads the queries. Elements after head_dim and rows after the unit's last one are zeros.
   __device__ void load_queries() {
     constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
@@ -104,7 +106,7 @@ struct Tile {
     }
   }
 
-  // Addresses of a piece's tokens, visible to all threads after the next barrier.
+  // Computes the addresses of a piece's tokens. All threads see them after the next barrier.
   __device__ void locate(int piece) {
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int token = piece * kPieceTokens + i;
@@ -112,8 +114,8 @@ struct Tile {
     }
   }
 
-  // Starts copies of a piece's keys (0) or of the block's columns of its values (1). Tokens that no row of
-  // the unit sees become zeros and are not read.
+  // Starts copies of a piece's keys (0), or of the block's columns of its values (1). Tokens that no row of
+  // the unit sees are not read and become zeros.
   template <int kWhich>
   __device__ void begin_tokens(int piece, int past_piece) {
     if (piece < past_piece) {
@@ -137,8 +139,8 @@ struct Tile {
     }
     commit_copies();
   }
-  // The same for 8-bit numbers, which pass through registers. Each thread reads kAtOnce chunks before it
-  // writes the first, to overlap the latencies.
+  // The copies for 8-bit numbers, which pass through registers. Each thread reads kAtOnce chunks before it
+  // writes the first one, so that the reads overlap.
   template <int kWhich, int kChunks>
   __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
     constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
@@ -163,7 +165,7 @@ struct Tile {
     }
   }
 
-  // scores[n][..]: the warp's tokens 8n to 8n + 7 as in mma.h's D.
+  // scores[n][..]: the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
   __device__ void multiply_keys(float (&scores)[kMyTiles][4]) {
 #pragma unroll
     for (int n = 0; n < kMyTiles; ++n)
@@ -190,9 +192,9 @@ struct Tile {
     }
   }
 
-  // Converts scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the
-  // piece. Computes each row's maximum and sum. Starts the copy of the next keys when no warp needs the
-  // current ones.
+  // Converts scores to probabilities in the layout of A in mma.h: probabilities[k] are the tokens 16k to 16k
+  // + 15 of the piece. Computes each row's maximum and sum. Starts the copy of the next keys when no warp
+  // needs the current ones any more.
   __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
@@ -202,7 +204,8 @@ struct Tile {
     for (int i = 0; i < 2; ++i)
       if (kShared && lane() % 4 == 0) shared.max[warp()][lane() / 4 + 8 * i] = piece_max[i];
     __syncthreads();
-    kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);  // where the keys have been
+    // into the memory of the current keys
+    kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);
     if constexpr (kShared) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
@@ -240,8 +243,8 @@ struct Tile {
     }
   }
 
-  // Computes kMixedAtOnce columns of the piece's weighted values, from the block's column d. They are
-  // independent chains of sums, so that none waits for another.
+  // Computes kMixedAtOnce columns of the piece's weighted values, from the block's column d on. These sums
+  // are independent, so that none waits for another.
   __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kMixedAtOnce / 8][4]) {
     const auto at = [&](int token, int column) { return &token_rows<1>()[token][d + column]; };
@@ -257,7 +260,7 @@ struct Tile {
 #pragma unroll 1
     for (int piece = first; piece < past; ++piece) {
       if (piece + 1 < past) locate(piece + 1);
-      wait_copies<kApart ? 1 : 0>();  // the keys are there
+      wait_copies<kApart ? 1 : 0>();  // the keys have arrived
       __syncthreads();
       std::uint32_t probabilities[kTokenTiles / 2][4];
       float piece_max[2], piece_sum[2];
@@ -266,7 +269,7 @@ struct Tile {
         multiply_keys(scores);
         soften(piece, past, scores, probabilities, piece_max, piece_sum);
       }
-      wait_copies<kApart ? 1 : 0>();  // the values are there
+      wait_copies<kApart ? 1 : 0>();  // the values have arrived
       __syncthreads();
       if (unit.merge < 0) {
         mix_into_state(piece, probabilities, piece_max, piece_sum);
@@ -343,7 +346,7 @@ void run_dim(StreamHandle stream, const AttentionParams& p) {
                                                                   p.work.wide_units);
 }
 
-// Merges the states of a row's pieces in order, one block per row.
+// Merges the states of a row's pieces in order. Each row has a block.
 constexpr int kMergeThreads = 128;
 
 template <class T>

@@ -1,25 +1,26 @@
-// Latent attention on tensor cores. Keys may have any size; their first numbers are the values; and one key
-// head serves all heads of queries. A block takes a tile of rows, which are heads of one query, through
-// pieces as attention.cu does. Keys do not fit in shared memory, so columns of queries and keys come through
-// a ring, kTileColumns at a time. Columns with values come a second time for the weighted sum.
+// Latent attention on tensor cores. Keys may have any width, their first elements are also the values, and
+// all query heads share one key head. A block processes a tile of rows (the heads of one query) piece by
+// piece, as in attention.cu. Keys do not fit into shared memory, so columns of queries and keys pass through
+// a ring, kTileColumns at a time. Columns with values pass a second time, for the weighted sum.
 //
 // Four warps share the rows of a tile. Each computes the scores of a quarter of a piece's tokens, and a
-// quarter of every kTileColumns of the values. Probabilities go through shared memory. The assignment of
-// tokens to warps does not depend on the tile's rows, so that decoding and prompts give the same bits.
+// quarter of every kTileColumns columns of the values. They exchange probabilities through shared memory.
+// The assignment of tokens to warps does not depend on the tile's rows, so that decoding and prompts give
+// the same bits.
 #include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr int kSharers = 4;                             // warps
-constexpr int kSharedTokens = kPieceTokens / kSharers;  // of each
+constexpr int kSharers = 4;                             // number of warps that share rows
+constexpr int kSharedTokens = kPieceTokens / kSharers;  // tokens of each warp
 constexpr int kTokenTiles = kSharedTokens / 8;
-constexpr int kSlots = 3;    // slots of the ring
+constexpr int kSlots = 3;    // number of slots of the ring
 constexpr int kLocated = 3;  // pieces whose token addresses are computed at a time
 constexpr int kValueChunks = kMaxTiledLatent / kTileColumns;
 
-// kGroups of four warps, each with 16 rows. kBytes: numbers of the cache have 8 bits.
+// kGroups: groups of four warps, each with 16 rows. kBytes: the cache has 8-bit numbers.
 template <class T, bool kBytes, int kGroups>
 struct LatentTile {
   static constexpr int kThreads = kGroups * kSharers * kWarp;
@@ -28,35 +29,35 @@ struct LatentTile {
   static constexpr int kSlotBytes = kTokenBytes + kRows * kTileRowBytes;
   static constexpr int kProbabilityBytes = kPieceTokens / kTileColumns * kRows * kTileRowBytes;
   static constexpr int kCopiedRows =
-      kThreads / 8;  // rows at a time: eight threads copy a row's chunks of 16 bytes
+      kThreads / 8;  // number of rows copied at a time: eight threads copy the 16-byte chunks of a row
 
   struct Shared {
     unsigned char slots[kSlots][kSlotBytes];  // tokens, then queries
     unsigned char probabilities[kProbabilityBytes];
-    const std::byte* keys[kLocated][kPieceTokens];  // null: a token that no row sees, zeros
+    const std::byte* keys[kLocated][kPieceTokens];  // null: no row sees the token, which becomes zeros
     float scales[kLocated][kPieceTokens];
     int begin[kRows], end[kRows];                      // range of tokens that a row sees
     float max[kSharers][kRows], sum[kSharers][kRows];  // for the parts of a piece
-    bool bad[kGroups][kSharers];                       // some number of the piece is not finite
+    bool bad[kGroups][kSharers];                       // the group's keys contain a number that is not finite
   };
 
   const AttentionParams& p;
   const AttentionUnit unit;
   Shared& shared;
-  const int group, part;  // the warp's
+  const int group, part;  // of the thread's warp
   const int chunks, value_chunks;
-  const T* queries[kRows / kCopiedRows];  // queries of the rows, if any, that this thread copies
+  const T* queries[kRows / kCopiedRows];  // rows of queries that this thread copies, if any
   int first_piece, past_piece;
   struct {
     int piece, chunk = 0, slot = 0;
   } coming;               // the next chunk to copy
-  int slot = kSlots - 1;  // of the chunk before the next to use
+  int slot = kSlots - 1;  // slot of the chunk before the next one
 
-  // State of rows lane / 4 and lane / 4 + 8 of the group.
+  // State of the rows lane / 4 and lane / 4 + 8 of the group.
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
   float values[2 * kValueChunks][4];
   float of_state[2], of_piece[2];         // weights
-  float* states[2] = {nullptr, nullptr};  // memory for a piece's states, if they go to memory
+  float* states[2] = {nullptr, nullptr};  // null: states are not stored
   std::uint32_t probabilities[kPieceTokens / 16][4];
   bool bad = false;
 
@@ -92,10 +93,10 @@ struct LatentTile {
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
   }
 
-  // Row of the block for sum i of this lane.
+  // Row of the block that belongs to sum i of this lane.
   __device__ int row_of(int i) const { return group * kTileRows + lane() / 4 + 8 * i; }
 
-  // Addresses of a piece's keys, visible to all threads after the next barrier.
+  // Computes the addresses of a piece's keys. All threads see them after the next barrier.
   __device__ void locate(int piece) {
     const SequenceRows rows(p, unit.sequence);
     const int first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
@@ -116,7 +117,7 @@ struct LatentTile {
       const bool there = column < p.cache.layout.score_dim();
       unsigned char* to = shared.slots[coming.slot];
       const std::byte* const* from = shared.keys[coming.piece % kLocated];
-#pragma unroll 1  // this loop is inlined ten times
+#pragma unroll 1  // the loop is inlined ten times
       for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
         const bool real = there && from[i] != nullptr;
         const std::byte* numbers = real ? from[i] + column * (kBytes ? 1 : 2) : p.cache.data;
@@ -146,16 +147,15 @@ struct LatentTile {
     commit_copies();
   }
 
-  // Waits for the next chunk.
   __device__ const unsigned char* next_chunk() {
     wait_copies<kSlots - 2>();
-    __syncthreads();  // and until the previous chunk is no longer used
+    __syncthreads();  // and until all threads have used the previous chunk
     begin_chunk();
     slot = (slot + 1) % kSlots;
     return shared.slots[slot];
   }
 
-  // scores[n][..]: of the warp's tokens 8n to 8n + 7 as in mma.h's D.
+  // scores[n][..]: the warp's tokens 8n to 8n + 7, in the layout of D in mma.h.
   __device__ void multiply_keys(const unsigned char* chunk, float (&scores)[kTokenTiles][4]) {
     const unsigned char* q = chunk + kTokenBytes;
 #pragma unroll
@@ -173,10 +173,10 @@ struct LatentTile {
     }
   }
 
-  // Converts scores of the warp's tokens to the probabilities of all tokens of its rows, and merges the piece
-  // into the state's maximum and sum. A non-finite number in a key makes its products non-finite, so rows
-  // that see it get NaN. The weighted sum omits such values, because zero times them would be NaN in other
-  // rows.
+  // Converts the warp's scores to probabilities, exchanges them with the other warps of the rows, and merges
+  // the piece into the state's maximum and sum. If a key has a number that is not finite, so have its
+  // products: rows that see it get NaN. The weighted sum leaves out such values, because zero times them
+  // would be NaN in other rows.
   __device__ void soften(int piece, float (&scores)[kTokenTiles][4]) {
     bool spoilt = false;
 #pragma unroll
@@ -259,12 +259,12 @@ struct LatentTile {
     for (int w = 1; w < kSharers; ++w) total += shared.sum[w][row];
     return total;
   }
-  // Probabilities of eight tokens.
+  // Address of the probabilities of eight tokens.
   __device__ unsigned char* probabilities_of(int row, int eight) const {
     return shared.probabilities + eight / 8 * kRows * kTileRowBytes + swizzled(row, eight % 8);
   }
 
-  // The warp's columns of a chunk of the values: 16 from this one on.
+  // Computes the warp's columns of a chunk of the values: 16 columns from this one on.
   __device__ void mix(int c, const unsigned char* chunk) {
     float mixed[2][4];
 #pragma unroll

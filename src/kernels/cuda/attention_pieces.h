@@ -1,9 +1,9 @@
-// Work of one warp on its 16 rows of a piece, for kernels that hold complete keys and values (attention.cu,
-// attention_wgmma.cu): products to scores, scores to probabilities, and merging of weighted values. Every sum
-// has one order, so that a row has the same bits in both kernels.
+// Work of one warp on its 16 rows of a piece, for kernels that have complete keys and values in shared memory
+// (attention.cu, attention_wgmma.cu): converts products to scores and scores to probabilities, and merges
+// weighted values. Every sum has a fixed order, so that a row has the same bits in both kernels.
 //
-// Products and results have the layout of D in mma.h and wgmma.h. A lane has rows lane / 4 and lane / 4 + 8,
-// and two columns of every tile of 8: [tile][2 * i + e].
+// Products and results have the layout of D in mma.h and wgmma.h. A lane has the rows lane / 4 and lane / 4 +
+// 8, and two columns of every tile of 8: [tile][2 * i + e].
 #pragma once
 
 #include "kernels/cuda/attention_tiles.h"
@@ -11,15 +11,15 @@
 namespace octavo::cuda {
 
 constexpr int kTokenTiles = kPieceTokens / 8;
-constexpr int kParts = 4;  // parts of a piece; each sums its probabilities separately
+constexpr int kParts = 4;  // number of parts of a piece; each part's probabilities are summed separately
 constexpr int kPartTiles = kTokenTiles / kParts;
-constexpr int kAllTokens = 0x7fffffff;  // tokens of a missing row: no piece is processed for it
+constexpr int kAllTokens = 0x7fffffff;  // first token of a missing row, so that no piece is processed for it
 
 // A lane's two rows of a unit, and the tokens [begin, end) that they see.
 struct LaneRows {
   int row[2], begin[2], end[2];
 
-  // first: row of the unit that is the warp's first.
+  // first: index in the unit of the warp's first row.
   __device__ LaneRows(const SequenceRows& rows, const AttentionUnit& unit, int first) {
     for (int i = 0; i < 2; ++i) {
       row[i] = unit.row_begin + first + lane() / 4 + 8 * i;
@@ -30,8 +30,8 @@ struct LaneRows {
   }
 };
 
-// Products to scores, minus infinity where a row does not see the token. first_tile: of the piece's tokens, where the
-// warp's begin. Gives the factor that is still missing.
+// Converts products to scores; if a row does not see a token, the score is minus infinity. first_tile: the
+// warp's first tile of the piece's tokens. Returns the factor by which scores must still be multiplied.
 template <int kTiles>
 __device__ inline float make_scores(const AttentionParams& p, int head, const LaneRows& rows, int piece, int first_tile,
                                     float (&scores)[kTiles][4]) {
@@ -56,7 +56,8 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
   return plain ? p.scale : 1;
 }
 
-// Each row's largest score, in several chains, so that comparisons do not wait for each other.
+// Finds each row's largest score, in several independent chains, so that comparisons do not wait for each
+// other.
 template <int kTiles>
 __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
   static_assert(kTiles >= 4);
@@ -74,7 +75,8 @@ __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)
   }
 }
 
-// Turns scores into probabilities: 2^(scale_of_2 * (score - most)). sum: each row's sum, added part by part.
+// Converts scores to probabilities: 2^(scale_of_2 * (score - most)). sum: receives each row's sum, part by
+// part.
 template <int kTiles>
 __device__ inline void make_probabilities(float (&scores)[kTiles][4], const float (&most)[2], float scale_of_2,
                                           float (&sum)[2]) {
@@ -98,7 +100,7 @@ __device__ inline void make_probabilities(float (&scores)[kTiles][4], const floa
   }
 }
 
-// As mma.h's A: packed[k] are tokens 16k to 16k + 15.
+// Converts to the layout of A in mma.h: packed[k] are the tokens 16k to 16k + 15.
 template <class T, int kTiles, int kSteps>
 __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4], std::uint32_t (&packed)[kSteps][4]) {
 #pragma unroll
@@ -110,8 +112,8 @@ __device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4
     }
 }
 
-// Computes kTiles * 8 columns of a piece's weighted values, in one warp. at(token, column) is the address of
-// a value in shared memory; eight columns are contiguous.
+// Computes kTiles * 8 columns of a piece's weighted values in one warp. at(token, column) is the address of a
+// value in shared memory, where eight columns are contiguous.
 template <class T, int kTiles, class At>
 __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at, bool finite_alone,
                                   float (&mixed)[kTiles][4]) {
@@ -132,8 +134,8 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
-// A zero that the compiler does not know. Computations that depend on it stay inside the loop, where they do
-// not occupy registers that the loop needs.
+// A zero that the compiler cannot know. Computations that depend on it stay inside the loop, and do not
+// occupy registers outside of it.
 __device__ inline int hidden_zero() {
   int zero = 0;
 #ifdef __CUDACC__
@@ -142,7 +144,7 @@ __device__ inline int hidden_zero() {
   return zero;
 }
 
-// Zero times infinity would affect rows that do not see the token. If a result is not finite, the weighted
+// Zero times infinity would change rows that do not see the token. If a result is not finite, the weighted
 // sum is repeated without such values, and rows that see them get NaN.
 template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
@@ -167,7 +169,7 @@ __device__ inline void mend_values(const LaneRows& rows, int piece,
     }
 }
 
-// The states of a lane's rows for its columns of the values, and the merge of a piece into them.
+// States of a lane's rows, for its columns of the values; merges pieces into them.
 template <int kTiles>
 struct LaneState {
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
@@ -189,7 +191,7 @@ struct LaneState {
       sum[i] = merged(sum[i], piece_sum[i], weights[i]);
     }
   }
-  // The lane's tiles from `first` on.
+  // Merges the lane's tiles from `first` on.
   template <int kMixed>
   __device__ void merge_values(int first, const float (&mixed)[kMixed][4], const Weights (&weights)[2]) {
 #pragma unroll
@@ -198,7 +200,7 @@ struct LaneState {
       for (int e = 0; e < 4; ++e) values[first + n][e] = merged(values[first + n][e], mixed[n][e], weights[e / 2]);
   }
 
-  // Results, from this column on, to the output.
+  // Writes the results from this column on to the output.
   template <class T>
   __device__ void store(const AttentionParams& p, const SequenceRows& rows, const LaneRows& mine, int past_row, int head,
                         int first_column) const {
@@ -220,8 +222,7 @@ struct LaneState {
   }
 };
 
-// Memory for the states of a lane's rows. A pointer is null if the state is not written or the row is
-// missing.
+// Addresses for the states of a lane's rows; null if the state is not written or the row is missing.
 struct LaneStates {
   float* state[2] = {nullptr, nullptr};
 
@@ -240,7 +241,7 @@ struct LaneStates {
       state[i][dim + 1] = piece_sum[i];
     }
   }
-  // Mixed values from this column on.
+  // Writes the weighted values from this column on.
   template <int kTiles>
   __device__ void store_values(int dim, int first_column, const float (&mixed)[kTiles][4]) const {
 #pragma unroll

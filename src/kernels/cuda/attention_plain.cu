@@ -1,6 +1,7 @@
-// Attention in f32, for activations in f32, for caches in another 16-bit format than the activations, and for latent
-// attention that attention_latent.cu does not take: no tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and
-// dimensions j, j + 128 .. while values are mixed.
+// Attention in f32 without tensor cores, one row at a time: for f32 activations, for caches in another
+// 16-bit format than the activations, and for latent attention that attention_latent.cu does not support.
+// Thread j computes the score of token j of the piece, then the dimensions j, j + 128 .. of the weighted
+// values.
 #include "kernels/cuda/attention_rows.h"
 
 namespace octavo::cuda {
@@ -23,7 +24,7 @@ __device__ float number(const std::byte* vector, Format format, int i) {
   }
 }
 
-// Number d of the values of tokens [begin, end) of a piece, weighted.
+// Weighted sum of element d of the values, over the tokens [begin, end) of a piece.
 __device__ float mix(const AttentionParams& p, const SequenceRows& rows, int head, int d, int begin, int end,
                      const int* tokens, const float* probabilities, const float* scales) {
   float mixed = 0;
@@ -33,7 +34,7 @@ __device__ float mix(const AttentionParams& p, const SequenceRows& rows, int hea
   return mixed;
 }
 
-// A row's outputs: this thread's values.
+// Writes this thread's elements of a row's output.
 template <class T, int kPerThread>
 __device__ void store(const AttentionParams& p, const SequenceRows& rows, int row, int head,
                       const float (&values)[kPerThread], float inverse) {
@@ -47,7 +48,7 @@ __device__ void store(const AttentionParams& p, const SequenceRows& rows, int ro
   }
 }
 
-// For keys of up to kMaxDim numbers.
+// kMaxDim: maximum width of a key.
 template <class T, int kMaxDim>
 __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
   wait_for_kernels();
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
   OCTAVO_SHARED(float, query, [kMaxDim]);
   OCTAVO_SHARED(float, probabilities, [kThreads]);
   OCTAVO_SHARED(float, value_scales, [kThreads]);
-  OCTAVO_SHARED(int, tokens, [kThreads]);  // tokens of the sequence
+  OCTAVO_SHARED(int, tokens, [kThreads]);  // indices of the piece's tokens in the sequence
   OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.work.units[block_x()];
   const SequenceRows rows(p, unit.sequence);

@@ -8,11 +8,11 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kMostTurns = 3;  // turns of blocks; tiles are not divided into more
+constexpr std::int64_t kMostTurns = 3;  // maximum number of rounds in which the device runs the blocks; tiles
+                                        // are not divided further
 constexpr std::int64_t kBeginning = 1;  // fixed cost of a unit, in pieces
-// For this number of rows, one write and one read of a piece's states costs the same bytes as the piece's
+// With this number of rows, writing and reading a piece's states transfers the same number of bytes as its
 // keys and values.
-// values.
 constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -66,7 +66,7 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
     const std::int64_t rows = queries * group_;
     CHECK(!shape.recorded || queries <= 1, "{} queries of a sequence in a recorded step", queries);
     const std::int64_t tile_rows = rows_of_tiles(rows);
-    // The last rows, which see most, first.
+    // The last rows come first, because they see most tokens.
     for (std::int64_t t = quotient_up(rows, tile_rows) - 1; t >= 0; --t) {
       const std::int64_t begin = t * tile_rows, end = std::min(begin + tile_rows, rows);
       const std::int64_t first = length - queries + begin / group_;  // position of the first row
@@ -82,8 +82,8 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
   }
 }
 
-// Best number of pieces per unit: at most kMostTurns blocks per slot, and the earliest end. All pieces of a
-// tile if no number qualifies.
+// Finds the number of pieces per unit with the earliest end, for at most kMostTurns rounds of blocks. If no
+// number qualifies, a unit has all pieces of its tile.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   std::int32_t most = 1;
   bool wide = false;
@@ -130,8 +130,8 @@ void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
                       std::min(piece + pieces_to_a_unit, tile.piece_end), merge});
 }
 
-// Pads to the maximum for decoding this number of sequences. Tiles are split, into two units or more, only
-// while the number of blocks is at most most_blocks_.
+// Adds empty units up to the maximum for decoding this number of sequences. Tiles are divided only while the
+// number of blocks is at most most_blocks_.
 void AttentionSchedule::pad(std::int64_t sequences) {
   const std::int64_t tile_rows = rows_of_tiles(group_);
   const std::int64_t tiles = sequences * quotient_up(group_, tile_rows);

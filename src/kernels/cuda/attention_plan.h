@@ -1,10 +1,11 @@
-// How one step's attention is shared out over blocks. Plain C++, for the host.
+// Divides one step's attention among blocks. Plain C++, for the host.
 //
-// The rows of a sequence that share a key head (row = query * group + head in the group) are split into
-// tiles: one tile of at most kNarrowRows if they fit, as in decoding; otherwise wide tiles. One unit takes a
-// tile through its pieces of kPieceTokens tokens. If the device finishes earlier when pieces are split over
-// several units, a search finds the number of pieces per unit (FlashInfer, Ye et al., 2024). Then each
-// piece's state goes to memory, and a second kernel merges the states. None of this changes a piece's result.
+// Rows of a sequence that share a key head (row = query * group + head in the group) are split into tiles:
+// one narrow tile of at most kNarrowRows if they fit, as in decoding; otherwise wide tiles. A unit processes
+// the pieces of kPieceTokens tokens of one tile. If the device ends earlier when several units share the
+// pieces of a tile, a search finds the number of pieces per unit (FlashInfer, Ye et al., 2024). Then the
+// state of each piece is stored in memory, and a second kernel merges the states. The split does not change
+// any piece's result.
 #pragma once
 
 #include <vector>
@@ -14,26 +15,26 @@
 
 namespace octavo::cuda {
 
-// Whether wide tiles go through wgmma (attention_wgmma.cu), on a device that has it. Narrow ones go through attention.cu, for
-// mma.sync and wgmma have the same bits (instructions_test.cc).
+// Whether wide tiles use wgmma (attention_wgmma.cu): only on devices that have it. Narrow tiles use
+// attention.cu; mma.sync and wgmma give the same bits (instructions_test.cc).
 constexpr bool wide_by_wgmma(bool hopper, const KvSpec& kv) {
   return hopper && kv.values_in_keys == 0 && kv.head_dim <= 128 && (kv.dtype == DType::bf16 || kv.dtype == DType::f16);
 }
 
-// Blocks of narrow tiles that a processor has room for when heads have 128 numbers (Hopper). Wide tiles of wgmma and latent
-// attention have a processor for themselves.
+// Number of blocks of narrow tiles that fit on a processor if heads have 128 elements (Hopper). A wide tile
+// with wgmma, or latent attention, needs a whole processor.
 constexpr std::int64_t kBlocksPerProcessor = 3;
 
 class AttentionSchedule {
  public:
-  // The device runs `blocks_at_a_time` blocks; with 0, tiles are not split. At most `states` states fit into
-  // its memory. hopper: the device has wgmma.
+  // blocks_at_a_time: number of blocks that the device runs at a time; 0: tiles are not split. states:
+  // maximum number of states that fit into its memory. hopper: the device has wgmma.
   AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states, bool hopper = false);
 
   void fill(const AttentionShape& shape);
 
-  // Units of at most kNarrowRows rows come first. In a recorded step, the numbers of units and merges follow
-  // from the number of sequences. Empty ones come last, and units are all narrow or all wide.
+  // Units of at most kNarrowRows rows come first. In a recorded step, the number of sequences defines the
+  // numbers of units and merges; empty ones come last, and all units are narrow or all are wide.
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }
@@ -41,7 +42,7 @@ class AttentionSchedule {
   std::int64_t merge_rows_max() const { return merge_rows_max_; }
   std::int64_t states_used() const { return states_used_; }
 
-  // The most units and merges that fill() ever makes.
+  // Maximum numbers of units and merges that fill() creates.
   std::int64_t most_units() const { return most_units_; }
   std::int64_t most_tiles() const { return most_tiles_; }
 

@@ -30,13 +30,13 @@ AttentionLimits limits_of(int q_heads, int kv_heads, int head_dim, int window = 
           .window = window};
 }
 
-// Every visible (sequence, row, piece) belongs to one unit, and the units of a tile belong to its merge or to
-// none.
+// Checks that every visible (sequence, row, piece) belongs to exactly one unit, and that either all units of
+// a tile belong to its merge or none.
 void expect_complete(const AttentionSchedule& schedule, const Step& step, int group, int window) {
   std::map<std::tuple<int, int, int>, int> covered;
   for (std::size_t u = 0; u < schedule.units().size(); ++u) {
     const AttentionUnit& unit = schedule.units()[u];
-    if (unit.row_begin == unit.row_end) continue;  // padding of a recorded step: no work
+    if (unit.row_begin == unit.row_end) continue;  // padding of a recorded step
     if (static_cast<std::int64_t>(u) < schedule.narrow_units()) {
       EXPECT_LE(unit.row_end - unit.row_begin, kNarrowRows);
     }
@@ -86,7 +86,7 @@ TEST(CudaAttentionSchedule, CoversEveryPieceOnce) {
   }
 }
 
-// Launches must depend only on the number of sequences.
+// The number of launches must depend only on the number of sequences.
 TEST(CudaAttentionSchedule, RecordedStepsOfOneSizeLaunchTheSame) {
   std::mt19937 random(2);
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
@@ -122,12 +122,12 @@ TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
   Step step;
   step.add(1, 1 << 17);  // 1,024 pieces
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 43u);  // 24 pieces each: 344 blocks in one turn
+  EXPECT_EQ(schedule.units().size(), 43u);  // 24 pieces each: 344 blocks in one round
   EXPECT_EQ(schedule.merges().size(), 1u);
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
 }
 
-// A window of 1,024 tokens reaches into nine of 1,024 pieces: a unit each.
+// A window of 1,024 tokens overlaps nine of 1,024 pieces; each becomes a unit.
 TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
   AttentionSchedule schedule(limits_of(32, 8, 128, 1024), 352, 1 << 20);
   Step step;
@@ -137,7 +137,7 @@ TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 9 * 8);
 }
 
-// 512 blocks of 32 pieces take two turns of 396; 1,024 blocks of 16 take three shorter turns.
+// 512 blocks of 32 pieces need two rounds of 396 blocks; 1,024 blocks of 16 pieces need three shorter rounds.
 TEST(CudaAttentionSchedule, SharesOutWhereTheLastTurnWouldBeShort) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20);
   Step step;
@@ -155,8 +155,8 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// The states of a piece for 128 rows have twice the bytes of its keys and values. A wgmma block occupies a
-// whole processor, so that more blocks take more turns.
+// The states of a piece for 128 rows are twice as large as its keys and values. A wgmma block uses a whole
+// processor, so more blocks need more rounds.
 TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;
@@ -175,13 +175,13 @@ TEST(CudaAttentionSchedule, LeavesShortPromptsWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// The last tokens of a long prompt are one tile: its pieces are shared out all the same.
+// The last tokens of a long prompt are one tile; its pieces are still divided.
 TEST(CudaAttentionSchedule, SharesTheEndOfALongPromptOut) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;
   step.add(20, 16384);
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 16u);  // per key head: one turn of 132 blocks
+  EXPECT_EQ(schedule.units().size(), 16u);  // for each key head: one round of 132 blocks
 }
 
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {

@@ -1,8 +1,8 @@
-// Code shared by the attention kernels: the tokens that a row sees, and the merging of pieces.
+// Code for all attention kernels: which tokens a row sees, and how pieces are merged.
 //
-// Keys are processed in pieces of kPieceTokens at absolute multiples. Each piece starts a new result, and
-// pieces are merged into a row's state in order. So a row's bits do not depend on the tiles, on the split of
-// pieces (attention_plan.h), or on the chunk of its query.
+// Keys are processed in pieces of kPieceTokens tokens, which begin at multiples of it. The result of each
+// piece starts from zero, and pieces are merged into a row's state in order. So a row's bits do not depend on
+// the tiles, on the split of pieces (attention_plan.h), or on the chunk of its query.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -13,7 +13,7 @@ constexpr float kMinusInfinity = -INFINITY;
 
 constexpr float kLog2E = 1.44269504f;
 
-// 2^x; subnormal results are zero.
+// 2^x; subnormal results become zero.
 __device__ inline float power_of_2(float x) {
 #ifdef __CUDACC__
   float y;
@@ -25,8 +25,8 @@ __device__ inline float power_of_2(float x) {
 }
 __device__ inline float exponential(float x) { return power_of_2(x * kLog2E); }
 
-// The rows of one sequence for one key head, flat: row = query * group + head in the group. In 32 bits, for divisions of 64
-// are slow.
+// The rows of one sequence and one key head: row = query * group + head in the group. In 32 bits, because
+// 64-bit divisions are slow.
 struct SequenceRows {
   int first_query;  // index in the step
   int first_position, length;
@@ -51,7 +51,7 @@ struct SequenceRows {
         chosen_stride(p.chosen_stride),
         chosen_most(static_cast<int>(p.chosen_most)) {}
 
-  // A row sees tokens [begin, end). In sparse attention these are indices of its chosen tokens, in order, and
+  // A row sees the tokens [begin, end). In sparse attention these are indices into its chosen tokens;
   // token(row, i) is the i-th of them.
   __device__ int begin(int row) const {
     if (chunk > 0) return position(row) / chunk * chunk;
@@ -64,13 +64,13 @@ struct SequenceRows {
   }
   __device__ int token(int row, int i) const { return chosen != nullptr ? chosen[query(row) * chosen_stride + i] : i; }
   __device__ int position(int row) const { return first_position + row / group; }
-  // Column of a row's head in q and out, of the heads that belong to key head `head`.
+  // Column in q and out of a row's head, which belongs to key head `head`.
   __device__ int column(int row, int head, int head_dim) const { return (head * group + row % group) * head_dim; }
   __device__ int query(int row) const { return first_query + row / group; }
 };
 
-// Weights of a row's state and of a piece's state in a merge. A maximum of minus infinity means an empty
-// state.
+// Weights of a row's state and of a piece's state in a merge. If a maximum is minus infinity, this state is
+// empty.
 struct Weights {
   float max, state, piece;
 };
@@ -83,7 +83,7 @@ __device__ inline float merged(float state, float piece, const Weights& w) {
   return fmaf(piece, w.piece, state * w.state);
 }
 
-// The pieces [begin, end) that rows [first, last] see any token of.
+// Pieces [begin, end) in which one of the rows [first, last] sees a token.
 struct Pieces {
   int begin, end;
 };
@@ -91,7 +91,7 @@ __device__ inline Pieces pieces_of(const SequenceRows& rows, int first, int last
   return {rows.begin(first) / kPieceTokens, (rows.end(last) + kPieceTokens - 1) / kPieceTokens};
 }
 
-// `slope` is the row's, `ahead` how many tokens the key is ahead of the query.
+// slope: ALiBi slope of the row. ahead: position of the key minus position of the query.
 __device__ inline float score_of(const AttentionParams& p, float product, float slope, int ahead) {
   const float score = product * p.scale;
   if (p.slopes != nullptr) return fmaf(slope, static_cast<float>(ahead), score);
@@ -102,12 +102,12 @@ __device__ inline float slope_of(const AttentionParams& p, std::int64_t head, in
   return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
 
-// Final factor of a row's sums of values: one over its softmax sum, including the head's sink.
+// Factor for a row's sums of values at the end: 1 / its softmax sum, including the head's sink.
 __device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head, int row, float max, float sum) {
   return 1 / (p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max));
 }
 
-// Address of a row's state for a piece: value_dim values; the maximum and the sum are at head_dim.
+// Address of a row's state for a piece: value_dim values; the maximum and the sum follow at head_dim.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.work.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,
@@ -121,7 +121,7 @@ __device__ inline const std::byte* cached(const AttentionParams& p, const Sequen
          layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
 }
 
-// Factor of a vector's numbers.
+// Scale of a cached vector; 1 if the cache has no scales.
 __device__ inline float cached_scale(const AttentionParams& p, const SequenceRows& rows, int which,
                                      std::int64_t head, int token) {
   const KvLayout& layout = p.cache.layout;
@@ -134,10 +134,10 @@ __device__ inline float cached_scale(const AttentionParams& p, const SequenceRow
 // attention_plain.cu
 void attention_plain(StreamHandle stream, const AttentionParams& p);
 
-// attention_wgmma.cu: wide units, if AttentionWork::wide_by_wgmma is true.
+// attention_wgmma.cu: wide units; only if AttentionWork::wide_by_wgmma.
 void attention_wgmma(StreamHandle stream, const AttentionParams& p);
 
-// attention_latent.cu: latent attention for 16-bit numbers, and whether it takes these shapes.
+// attention_latent.cu: latent attention for 16-bit numbers, and whether it supports these dimensions.
 bool takes_latent(const AttentionParams& p);
 void attention_latent(StreamHandle stream, const AttentionParams& p);
 

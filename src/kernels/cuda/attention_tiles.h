@@ -1,4 +1,4 @@
-// Copies of numbers from the cache to tiles, shared by attention.cu and attention_latent.cu.
+// Copies numbers from the cache to tiles; used by attention.cu and attention_latent.cu.
 #pragma once
 
 #include "kernels/cuda/attention_rows.h"
@@ -6,9 +6,9 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 16;  // rows of a warp
+constexpr int kTileRows = 16;  // number of rows of a warp
 
-// Two numbers of fp8, the lower 16 bits, in T, which holds them exactly; NaN stays NaN.
+// Converts two fp8 numbers, in the lower 16 bits, to T, exactly; NaN stays NaN.
 template <class T>
 __device__ inline std::uint32_t pair_of_f8(std::uint32_t codes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -25,13 +25,13 @@ __device__ inline std::uint32_t pair_of_f8(std::uint32_t codes) {
 #endif
 }
 
-// Eight numbers of 8 bits, times their vector's scale.
+// Converts eight 8-bit numbers and multiplies them by their vector's scale.
 template <class T>
 __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
   if (format == Format::f8)
     return {pair_of_f8<T>(packed.x), pair_of_f8<T>(packed.x >> 16), pair_of_f8<T>(packed.y),
             pair_of_f8<T>(packed.y >> 16)};
-  const auto number = [&](std::uint32_t word, int i) {  // 2^23 and 128 more are taken away again, which is exact
+  const auto number = [&](std::uint32_t word, int i) {  // subtracts 2^23 + 128, which is exact
     return (bits_to_float(0x4b000000 | ((word ^ 0x80808080) >> (8 * i) & 0xff)) - (0x1p23f + 128)) * scale;
   };
   const auto pair = [&](std::uint32_t word, int i) {
@@ -40,7 +40,7 @@ __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
   return {pair(packed.x, 0), pair(packed.x, 1), pair(packed.y, 0), pair(packed.y, 1)};
 }
 
-// Whether a number is infinite or NaN; and two packed numbers with such ones replaced by zero.
+// Whether a number is infinite or NaN. A second function replaces such numbers in a packed pair by zero.
 template <class T>
 __device__ inline bool not_finite(std::uint16_t bits) {
   constexpr int kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;

@@ -1,33 +1,35 @@
-// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one
-// sequence and one key head, 64 per warpgroup, through pieces as attention.cu does. wgmma computes the scores
-// of a whole piece from queries and keys in shared memory. The weighted sum of values reads probabilities
-// from registers.
+// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block processes rows of
+// one sequence and one key head, 64 per warpgroup, piece by piece, as in attention.cu. wgmma computes the
+// scores of a whole piece from queries and keys in shared memory. For the weighted sum of values, it reads
+// the probabilities from registers.
 //
-// Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores
-// one after the other, so that one has tensor cores to itself while others make probabilities.
+// While a piece is processed, keys and values of the next pieces are copied. Warpgroups start computing
+// scores one after the other, so that one uses the tensor cores while others compute probabilities.
 //
-// Sums are in the order of attention.cu, step by step, so that prompts and decoding give the same bits.
+// Sums have the order of attention.cu, step by step, so that prompts and decoding give the same bits.
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr int kGroupRows = 64;  // rows of a warpgroup
+constexpr int kGroupRows = 64;  // number of rows of a warpgroup
 constexpr int kGroups = kWgmmaRows / kGroupRows;
-constexpr int kStages = 2;  // pieces in shared memory
+constexpr int kStages = 2;  // number of pieces in shared memory
 
 template <class T, int kDim>
 struct Tile {
   static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
-  static constexpr int kTiles = kDim / kTileColumns;  // tiles of 64 columns, side by side
-  static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;  // of a tile
+  static constexpr int kTiles = kDim / kTileColumns;  // number of tiles of 64 columns
+  // size of a tile
+  static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;
 
   struct Shared {
     unsigned char queries[kTiles][kQueryBytes];
     unsigned char keys[kStages][kTiles][kTokenBytes],
-        values[kStages][kTiles][kTokenBytes];        // tiles of the pieces in flight
-    const std::byte* tokens[kStages][kPieceTokens];  // likewise: the keys in the cache; null: a token that no row sees
+        values[kStages][kTiles][kTokenBytes];        // tiles of the pieces that are in shared memory
+    const std::byte* tokens[kStages][kPieceTokens];  // addresses of the keys of these pieces in the cache;
+                                                     // null: no row sees the token
   };
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + kSwizzleBytes;
 
@@ -37,7 +39,7 @@ struct Tile {
   const int first_token, past_token;  // range of tokens that any row of the unit sees
   const int past_piece;
   const int head;
-  const int group, groups;  // the thread's warpgroup; those that have rows
+  const int group, groups;  // the thread's warpgroup, and the number of warpgroups that have rows
   Shared& shared;
   const LaneRows mine;  // the warp's rows
   LaneState<kDim / 8> state;
@@ -55,7 +57,7 @@ struct Tile {
         shared(*reinterpret_cast<Shared*>(memory_of_tiles())),
         mine(rows, unit, warp() * kTileRows) {}
 
-  // Starts the copy of queries; numbers after head_dim and rows after the unit's are zeros.
+  // Starts the copy of queries. Elements after head_dim and rows after the unit's last one are zeros.
   __device__ void begin_queries() {
     constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
@@ -68,8 +70,8 @@ struct Tile {
     }
   }
 
-  // Addresses of a piece's tokens, visible to all threads after the next barrier. The last warpgroup computes
-  // them, because it waits longest.
+  // Computes the addresses of a piece's tokens. All threads see them after the next barrier. The last
+  // warpgroup does this, because it waits longest.
   __device__ void locate(int piece) {
     static_assert(kWarpgroup == kPieceTokens);
     const int i = kThreads - 1 - thread(), token = piece * kPieceTokens + i;
@@ -78,12 +80,12 @@ struct Tile {
         token >= first_token && token < past_token ? cached(p, rows, 0, head, token) : nullptr;
   }
 
-  // Starts copies of a piece's keys and values. Tokens that no row of the unit sees become zeros and are not
-  // read.
+  // Starts copies of a piece's keys and values. Tokens that no row of the unit sees are not read and become
+  // zeros.
   __device__ void begin_piece(int piece) {
     if (piece < past_piece) {
-      constexpr int kChunks = kDim / 8;           // chunks of 16 bytes per vector
-      constexpr int kApart = kThreads / kChunks;  // tokens, of a thread's copies
+      constexpr int kChunks = kDim / 8;           // number of 16-byte chunks in a vector
+      constexpr int kApart = kThreads / kChunks;  // distance between the tokens that a thread copies
       static_assert(kThreads % kChunks == 0 && kApart % 8 == 0);
       const KvLayout& layout = p.cache.layout;
       const int first = thread() / kChunks, chunk = thread() % kChunks;
@@ -110,7 +112,7 @@ struct Tile {
     const std::uint64_t k = operand(shared.keys[piece % kStages][0]);
     begin_products();
 #pragma unroll
-    for (int d = 0; d < kDim / 16; ++d) {  // 16 columns, which are 32 bytes; descriptors count 16 of them
+    for (int d = 0; d < kDim / 16; ++d) {  // 16 columns, which are 32 bytes, or two units of a descriptor
       const int within = d % 4 * 2;
       multiply_tiles<T, kPieceTokens>(registers_of(scores), q + d / 4 * (kQueryBytes / 16) + within,
                                       k + d / 4 * (kTokenBytes / 16) + within, d > 0);
@@ -118,7 +120,7 @@ struct Tile {
     commit_products();
   }
 
-  // 64 columns of the piece's mixed values, tile `tile` of them.
+  // Computes 64 columns (tile `tile`) of the piece's weighted values.
   __device__ void mix(int piece, int tile, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kTileColumns / 8][4]) const {
     const unsigned char* const values = shared.values[piece % kStages][tile];
@@ -137,7 +139,7 @@ struct Tile {
     mend_values<T>(mine, piece, probabilities, at, mixed);
   }
 
-  // The warpgroup's rows of a piece whose scores are there.
+  // Adds a piece to the warpgroup's rows, after its scores have been computed.
   __device__ void add_piece(int piece, float (&scores)[kTokenTiles][4]) {
     const float scale = make_scores(p, head, mine, piece, 0, scores);
     float piece_max[2], piece_sum[2];
@@ -177,7 +179,7 @@ struct Tile {
     for (int piece = first_piece; piece < past_piece; ++piece) {
       wait_copies<kStages - 2>();
       show_to_products();
-      __syncthreads();  // the piece has arrived, and the previous one is no longer used
+      __syncthreads();  // the piece has arrived, and no thread uses the previous one any more
       const auto begin_next = [&] {
         begin_piece(piece + kStages - 1);
         locate(piece + kStages);

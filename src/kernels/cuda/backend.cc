@@ -1,4 +1,4 @@
-// The table of the CUDA backend.
+// The table of operators of the CUDA backend.
 #include <algorithm>
 
 #include "kernels/backends.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxHeadDim = 256;
 
-// Tensor cores take both 16-bit formats.
+// Tensor cores support both 16-bit formats.
 DType activation_of(DType stored) { return stored; }
 
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
@@ -59,7 +59,7 @@ Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab)
                                                                    sizeof(float));
 }
 
-// Exports and imports run outside the stream of the operators.
+// Exports and imports do not use the stream of the operators.
 constexpr KvExchange kKvExchange{
     .layout = "rows",
     .joins = true,

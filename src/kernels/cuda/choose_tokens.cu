@@ -1,7 +1,9 @@
-// The indexer of sparse attention: scores of all tokens that a query may see, and the choice among them.
+// The indexer of sparse attention: computes the scores of all tokens that a query may see, and selects the
+// greatest ones.
 //
-// One thread sums a score, heads ascending. The choice is a radix selection: four passes over bins of eight
-// bits find the last chosen token. Among equal scores, lower positions come first.
+// One thread computes a score, adding heads in ascending order. The selection is a radix selection: four
+// passes over bins of eight bits find the last selected token. If scores are equal, lower positions come
+// first.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -11,12 +13,13 @@ constexpr int kScoreThreads = 128, kChooseThreads = 512;
 constexpr int kChooseWarps = kChooseThreads / kWarp;
 constexpr std::int32_t kNoToken = 0x7fffffff;
 
-// A query of the step: its sequence, and the number of tokens it may see. Padding sees no tokens.
+// A query of the step: its sequence, and the number of tokens that it may see (0 for padding).
 struct Query {
   std::int64_t sequence, tokens = 0;
 
   __device__ Query(const ChooseParams& p, std::int64_t query) {
-    std::int64_t low = 0, high = p.sequence_count;  // the last sequence that begins at or before it
+    std::int64_t low = 0, high = p.sequence_count;  // finds the last sequence that begins at or before the
+                                                    // query
     while (high - low > 1) {
       const std::int64_t middle = (low + high) / 2;
       (p.sequences.query_starts[middle] <= query ? low : high) = middle;
@@ -35,13 +38,13 @@ __device__ float number(const std::byte* key, Format format, int i) {
   return static_cast<float>(reinterpret_cast<const signed char*>(key)[i]);  // q8
 }
 
-// A thread for each token.
+// Each thread computes the score of one token.
 template <class T>
 __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, std::int64_t first_query) {
   wait_for_kernels();
   const std::int64_t query = first_query + block_y(), token = block_x() * kScoreThreads + thread();
   const Query of(p, query);
-  if (of.tokens <= p.most || token >= of.tokens) return;  // all are chosen
+  if (of.tokens <= p.most || token >= of.tokens) return;  // all tokens are selected
   const KvLayout& layout = p.cache.layout;
   const std::int64_t block =
       p.sequences.tables[p.sequences.table_starts[of.sequence] + token / layout.block_size];
@@ -62,18 +65,18 @@ __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, st
   p.scores[element_at(block_y(), p.score_stride, token)] = score;
 }
 
-// Sort key in the order of scores. NaN is last, and minus zero equals zero.
+// Sort key in the order of scores. NaN comes last; minus zero equals zero.
 __device__ std::uint32_t rank_of(float score) {
   const std::uint32_t bits = float_to_bits(score == score ? score + 0.0f : -INFINITY);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
 }
 
-// Number of tokens above a rank, and at it.
+// Numbers of tokens above a rank and with this rank.
 struct Counts {
   std::int32_t above, at;
 };
 
-// The last chosen rank, and the number of chosen tokens at it.
+// Rank of the last selected token, and the number of selected tokens with this rank.
 struct LastRank {
   std::uint32_t rank;
   int count;
@@ -81,7 +84,7 @@ struct LastRank {
 
 struct RankSearch {
   int bins[256];
-  LastRank last;  // rank: the bits that are known; count: chosen tokens with these bits
+  LastRank last;  // rank: the bits that are known so far; count: number of selected tokens with these bits
 };
 
 __device__ LastRank find_last(RankSearch& search, const float* scores, std::int64_t tokens,
@@ -120,7 +123,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
   const float* scores = p.scores + element_at(block_x(), p.score_stride, 0);
   const LastRank last = find_last(search, scores, of.tokens, p.most);
 
-  // A warp has a run of neighbouring tokens, and learns how many those before it choose.
+  // Each warp has a range of consecutive tokens; it computes how many tokens the warps before it select.
   const std::int64_t run = (of.tokens + kChooseThreads - 1) / kChooseThreads * kWarp;
   const std::int64_t begin = warp() * run, end = begin + run < of.tokens ? begin + run : of.tokens;
   const auto ballots = [&](std::int64_t t, std::uint32_t& above, std::uint32_t& at) {
@@ -159,7 +162,7 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, 
 
 void choose_tokens(StreamHandle stream, const ChooseParams& p) {
   const auto pieces = static_cast<unsigned>((p.longest + kScoreThreads - 1) / kScoreThreads);
-  constexpr std::int64_t kMostRows = 65535;  // maximum of a grid's second axis
+  constexpr std::int64_t kMostRows = 65535;  // maximum of the grid's second dimension
   const std::int64_t most = p.queries_at_once < kMostRows ? p.queries_at_once : kMostRows;
   for (std::int64_t first = 0; first < p.n; first += most) {
     const auto count = static_cast<unsigned>(p.n - first < most ? p.n - first : most);

@@ -11,7 +11,6 @@
 
 namespace octavo::cuda {
 
-// A CUDA graph.
 class CudaRecording final : public Recording {
  public:
   explicit CudaRecording(runtime::GraphHandle graph) : graph_(graph) {}
@@ -40,24 +39,24 @@ class CudaStream final : public Stream {
   StreamHandle handle() const { return handle_; }
   const Hopper& hopper() const { return hopper_; }
 
-  // Working memory of one operator at a time: the states of attention, or the sampler's copy of the logits.
+  // Working memory for one operator at a time: states of attention, or the sampler's copy of the logits.
   // Reserved before the first step, because recordings contain its address.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
-  // Reserves memory that all products on Hopper share; called once, before the first operator.
+  // Reserves the memory that all products on Hopper share. Call it once, before the first operator.
   Result<> reserve_products();
 
  private:
   StreamHandle handle_;
   Hopper hopper_;
-  // Mark m is event m % size. A wait for an overwritten mark waits for a later one instead. So the array is
-  // much larger than the marks of the two steps that staging needs.
+  // Mark m is event m % size. If the event was overwritten, a wait for mark m waits for a later mark. This is
+  // rare: the array has many more events than the two steps of staging need.
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
   Buffer scratch_, products_;
 };
 
-// Operators of this backend are only ever called with its own stream.
+// This backend's operators always receive this backend's stream.
 inline CudaStream& cuda_stream(Stream& stream) { return static_cast<CudaStream&>(stream); }
 inline StreamHandle handle_of(Stream& stream) { return cuda_stream(stream).handle(); }
 
@@ -78,7 +77,7 @@ class CudaDevice final : public Device {
   int processors() const { return info_.processors; }
   bool hopper() const { return info_.wgmma; }
   CudaStream& stream() { return stream_; }
-  // Buffer through which weights are copied.
+  // Host buffer through which weights are copied.
   Staging& weight_staging() { return weight_staging_; }
 
  private:
@@ -89,7 +88,7 @@ class CudaDevice final : public Device {
 
 class CudaWeight final : public Weight {
  public:
-  // `like`: equal except for the addresses of the rows.
+  // like: the rows, with other addresses.
   CudaWeight(std::int64_t rows, std::int64_t cols, DType activation, const WeightRows& like, Buffer data)
       : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)), numbers_(like) {
     numbers_.data = static_cast<const std::byte*>(data_.data());
@@ -101,23 +100,23 @@ class CudaWeight final : public Weight {
   WeightRows numbers_;
 };
 
-// A checkpoint's matrix on the device. Numbers keep their format if products support it, otherwise they
-// become f32; codes do not change. Error (unsupported): incompatible parts, or groups of codes that are not a
-// multiple of 8 columns; see Device::allocate.
+// Copies a checkpoint's matrix to the device. Numbers keep their format if products support it; otherwise
+// they become f32. Codes do not change. Error (unsupported): parts that do not fit together, or groups of
+// codes whose size is not a multiple of 8 columns. Other errors: those of Device::allocate.
 Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
-// The schedule and the step's tables, in one allocation. In recorded steps, only the number of sequences
-// decides the offsets of everything except the tables, which come last.
+// The schedule and the step's tables, in one allocation. In recorded steps, all offsets depend only on the
+// number of sequences, except those of the tables, which come last.
 class CudaAttentionPlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<CudaAttentionPlan>> make(CudaDevice& device, const AttentionLimits& limits);
   void fill(CudaStream& stream, const AttentionShape& shape);
-  // Addresses of the step's tables, and a layer's work with memory for its states.
+  // Addresses of the step's tables; a layer's work, with memory for its states.
   SequenceTables tables() const { return tables_on_device_; }
   AttentionWork work() const;
-  // Memory for an indexer's scores. The indexer ends before attention uses the same memory.
+  // Sets the memory of an indexer's scores. Attention uses the same memory, after the indexer has ended.
   void describe_scores(ChooseParams& params) const;
-  std::int64_t sequences() const { return sequences_; }  // sequences of the step, padding included
+  std::int64_t sequences() const { return sequences_; }  // including padding
   int window() const { return limits_.window; }
   bool causal() const { return limits_.causal; }
 
@@ -134,9 +133,9 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
-  std::int64_t sequences_ = 0, longest_ = 0;  // numbers of the current step
+  std::int64_t sequences_ = 0, longest_ = 0;  // of the current step
   Buffer device_;
-  SequenceTables tables_on_device_{};  // of this step, as the next
+  SequenceTables tables_on_device_{};  // of the current step, as the next field
   AttentionWork work_{};
   std::vector<std::int32_t> tables_;
   std::vector<std::int64_t> table_starts_;

@@ -1,4 +1,4 @@
-// Router of mixtures of experts, and the weighted sum of the experts' outputs.
+// The router of mixtures of experts, and the weighted sum of the experts' outputs.
 #include "kernels/cuda/gpu.h"
 #include "kernels/router.h"
 
@@ -9,7 +9,7 @@ constexpr int kSortThreads = 256, kCombineThreads = 256;
 
 __device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
-// Called by one warp.
+// The largest logit; called by one warp.
 __device__ inline float greatest(const float* logits, std::int64_t experts) {
   float most = -INFINITY;
   for (std::int64_t e = lane(); e < experts; e += kWarp) most = fmaxf(most, logits[e]);
@@ -17,8 +17,8 @@ __device__ inline float greatest(const float* logits, std::int64_t experts) {
   return most;
 }
 
-// Keys that decide the choice: logits, or scores with their bias; minus infinity in groups that are not kept.
-// Runs in one warp; each lane ranks groups.
+// Computes the keys by which experts are selected: logits, or scores with their bias; minus infinity in
+// groups that are not kept. Runs in one warp; each lane ranks groups.
 __device__ void rank_experts(const RouteParams& p, const float* logits, float* keys) {
   const bool softmax = p.scores == RouterScores::softmax;
   const bool by_logit = p.scores != RouterScores::sigmoid && p.bias == nullptr && p.groups == 1;
@@ -32,7 +32,7 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
     float key = logits[e];
     if (!by_logit)
       key = (softmax ? expf(key - most) / sum : sigmoid(key)) + (p.bias != nullptr ? p.bias[e] : 0);
-    keys[e] = key > -INFINITY ? key : -INFINITY;  // NaN counts as the least
+    keys[e] = key > -INFINITY ? key : -INFINITY;  // NaN becomes the smallest key
   }
   __syncthreads();
   if (p.groups == 1) return;
@@ -58,7 +58,7 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
   __syncthreads();
 }
 
-// A warp chooses for one token. Places get the experts' numbers, as -1 - number, until all are known.
+// Each warp selects the experts of one token. Until all are known, `places` contains -1 - expert.
 __global__ void choose_kernel(RouteParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, keys, [kMaxExperts]);
@@ -74,7 +74,7 @@ __global__ void choose_kernel(RouteParams p) {
     return keys[e] > last || (keys[e] == last && e <= last_expert);
   };
   for (int k = 0; k < p.chosen; ++k) {
-    // The next in order: by score, the greater first, equal ones by number.
+    // Finds the next expert in order: greater scores first, then lower indices.
     float best = -INFINITY;
     std::int64_t expert = p.experts;
     for (std::int64_t e = lane(); e < p.experts; e += kWarp) {
@@ -93,7 +93,7 @@ __global__ void choose_kernel(RouteParams p) {
         expert = other_expert;
       }
     }
-    float near = 0;  // sparsemixer's divisor
+    float near = 0;  // denominator of sparsemixer
     for (std::int64_t e = lane(); sparse && e < p.experts; e += kWarp) {
       const float logit = logits[e];
       const bool far = (best - logit) / fmaxf(fabsf(logit), best) > 2 * p.jitter;
@@ -123,7 +123,7 @@ __global__ void choose_kernel(RouteParams p) {
       weights[k] = weights[k] / sum * p.scale * (p.scales != nullptr ? p.scales[-1 - places[k]] : 1);
 }
 
-// One block: a thread counts the pairs of its experts and assigns their indices, tokens ascending.
+// Runs in one block: each thread counts the pairs of its experts and numbers them, in the order of tokens.
 __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
   wait_for_kernels();
   const std::int64_t pairs = p.n * p.chosen;

@@ -1,4 +1,4 @@
-// Properties of a device's instructions that kernels assume and no document guarantees.
+// Tests properties of instructions that kernels rely on but no document guarantees.
 #include "kernels/cuda/instructions_test.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace octavo::cuda {
 namespace {
 
-// Prompts go through a warpgroup's (wgmma.h), decoding through a warp's (mma.h).
+// Prompts use a warpgroup's instructions (wgmma.h), decoding a warp's (mma.h).
 TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   const auto device = runtime::open();
   if (!device || !(device->wgmma || device->name == "emulated")) GTEST_SKIP() << "no device with wgmma";
@@ -22,7 +22,7 @@ TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   for (int round = 0; round < 20; ++round) {
     const DType type = round % 2 == 0 ? DType::bf16 : DType::f16;
     TestTensor a = random.tensor(type, {kProductRows, kProductSide}), b = random.tensor(type, {kProductSide, kProductSide});
-    for (TestTensor* x : {&a, &b})  // numbers of many sizes, so that much is rounded away
+    for (TestTensor* x : {&a, &b})  // numbers of very different sizes, so that rounding errors are large
       for (std::int64_t i = 0; i < x->elements() && round >= 4; ++i)
         x->set(i, std::ldexp((*x)[i], random.integer(-round / 4, round / 4)));
     void* const a_device = runtime::allocate(static_cast<std::size_t>(a.view().bytes())).value();

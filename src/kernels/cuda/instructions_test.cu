@@ -11,7 +11,7 @@ constexpr int kTiles = kProductSide / kTileColumns;
 constexpr int kABytes = kProductRows * kTileRowBytes, kBBytes = kProductSide * kTileRowBytes;
 static_assert(kProductSide == kPieceTokens);
 
-// Rows of 128 numbers to tiles side by side.
+// Copies rows of 128 numbers to two tiles.
 template <int kRows, class T>
 __device__ void load(const T* from, unsigned char* to) {
   for (int i = thread(); i < kRows * kProductSide / 8; i += kWarpgroup) {

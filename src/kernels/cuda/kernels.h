@@ -1,7 +1,7 @@
-// The kernels by name, with plain arguments: device addresses, sizes and formats. This interface keeps the
-// headers of ops.h and of nvcc apart.
+// The kernels, with plain arguments: device addresses, sizes and formats. So nvcc does not include ops.h, and
+// host code does not include CUDA's headers.
 //
-// Sizes are 64-bit; addresses are worked out in addresses.h.
+// Sizes are 64-bit; addresses.h computes addresses.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,47 @@ namespace octavo::cuda {
 
 using StreamHandle = CUstream_st*;
 
-// f8 e4m3; q4 unsigned codes, two a byte, the first in the lower half; e2m1 the same, of doubled numbers with a sign, two
-// bits of exponent and one more; q8 signed codes
+// f8: e4m3. q4: unsigned codes, two in a byte, the first one in the lower half. e2m1: as q4, with codes of
+// doubled numbers (a sign, two bits of exponent, one bit of fraction). q8: signed codes.
 enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, e2m1, q8 };
 
 // A matrix whose rows are contiguous.
 struct Rows {
   void* data = nullptr;
   Format format = Format::f32;
-  std::int64_t stride = 0;  // elements from row to row
+  std::int64_t stride = 0;  // in elements, from row to row
 };
 
-// The columns of a row of weights, whether numbers or codes, are padded with zeros to a multiple of this.
+// The columns of a row of weights (numbers or codes) are padded with zeros to a multiple of this.
 constexpr std::int64_t kWeightColumns = 32;
-// The same of codes by lanes.
+// The multiple for codes with by_lanes.
 constexpr std::int64_t kLaneColumns = 128;
 
 // Scale of a group of columns in a row: number = scale * (code - zero) - min. If WeightRows::zeros is set,
-// `offset` is the zero; otherwise it is the min, and all groups share one zero. f8, e2m1: number = scale *
-// value.
+// `offset` is the zero; otherwise it is the min, and all groups have the same zero. For f8 and e2m1: number =
+// scale * value.
 struct GroupScale {
   float scale, offset;
 };
 
-// A matrix of weights: numbers (f32, f16, bf16), or quantised rows. A quantised row has a GroupScale for
-// every group of columns, followed by the codes (q4, e2m1, q8, f8).
+// A matrix of weights: numbers (f32, f16, bf16) or quantised rows. A quantised row consists of a GroupScale
+// for each group of columns, followed by the codes (q4, e2m1, q8, f8).
 struct WeightRows {
   const std::byte* data = nullptr;
   Format format = Format::f32;
-  std::int64_t stride = 0;  // bytes from row to row, a multiple of 16
-  // Of codes:
-  std::int64_t codes_at = 0;  // bytes from a row's begin
-  int group = 0;              // columns: all, or a multiple of 8
+  std::int64_t stride = 0;  // in bytes, from row to row; a multiple of 16
+  // For codes:
+  std::int64_t codes_at = 0;  // in bytes, from the start of a row
+  int group = 0;              // number of columns in a group: all, or a multiple of 8
   int groups = 0;
   bool zeros = false;
   float zero = 0;
-  bool by_lanes = false;  // codes are in the order of wgmma's fragments (place_of()), without mins
+  bool by_lanes = false;  // codes are in the order of wgmma's fragments (place_of()); without mins
 };
 
-// Position of a column's code in its row. By lanes: within 128 columns (64 for 8 bits), lane t of four has
-// columns 2t and 2t + 1 of every eight, as wgmma needs them, in 16 bytes. The two codes are half a register
-// apart, so that one instruction extracts both.
+// Position of a column's code in its row. by_lanes: within 128 columns (64 for 8 bits), lane t of four has
+// the columns 2t and 2t + 1 of every eight columns, as wgmma requires, in 16 bytes. The two codes are half a
+// register apart, so that one instruction extracts both.
 OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int64_t column) {
   if (!w.by_lanes) return column;
   const std::int64_t eight = column / 8, t = column / 2 % 4, second = column % 2;
@@ -132,8 +132,8 @@ void clamp(StreamHandle stream, const ClampParams& p);
 struct GateParams {
   std::int64_t n, heads, dim;
   Rows x, gate, y;  // equal formats
-  NormParams norm;  // kind none: heads may be of any size
-  std::int64_t weight_stride;  // distance of the norm's weights from head to head
+  NormParams norm;  // kind none: heads may have any size
+  std::int64_t weight_stride;  // from one head's weights of the norm to the next, in elements
   bool gate_first;
   Activation activation;
   float gate_scale;
@@ -143,20 +143,20 @@ void gate(StreamHandle stream, const GateParams& p);
 struct StateParams {
   std::int64_t sequences;
   const std::int32_t *slots, *starts, *positions;
-  const std::int32_t* copies;  // or nullptr
+  const std::int32_t* copies;  // null: no copies
   float* data;
-  std::int64_t stride;  // floats from slot to slot
+  std::int64_t stride;  // in floats, from slot to slot
 };
 
 struct ConvParams {
   std::int64_t inputs, channels;
   int width;
-  Rows x, y;            // equal formats, also of the gates
+  Rows x, y;            // equal formats, also of x_gate and y_gate
   Rows x_gate, y_gate;  // optional
   Rows weight;
-  const float* bias;  // or nullptr
+  const float* bias;  // null: none
   bool silu;
-  StateParams state;  // per slot [width - 1, inputs]
+  StateParams state;  // per slot: [width - 1, inputs]
 };
 void causal_conv(StreamHandle stream, const ConvParams& p);
 
@@ -166,22 +166,22 @@ struct GatedDeltaParams {
   Rows qkv, out;  // equal formats
   Rows ba;
   const float *a_log, *dt_bias;
-  bool by_row;        // a and dt_bias are of each row of a state
+  bool by_row;  // true: a and dt_bias have one number for each row of a state
   float beta_scale;
-  StateParams state;  // per slot [value_heads, key_dim, value_dim]
+  StateParams state;  // per slot: [value_heads, key_dim, value_dim]
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
 
 struct WkvParams {
   int heads, head_dim;
   Rows r, k, v, rate, gate, out;  // equal formats
-  Rows mix, first;                // likewise; optional
+  Rows mix, first;                // equal formats with the above; optional
   Rows decay;
   const float *k_k, *k_a, *r_k;
   float eps;
   const float *norm_weight, *norm_bias;
   float norm_eps;
-  StateParams state;  // per slot [heads, head_dim, head_dim]
+  StateParams state;  // per slot: [heads, head_dim, head_dim]
 };
 void wkv(StreamHandle stream, const WkvParams& p);
 
@@ -196,7 +196,7 @@ struct ScanParams {
   Rows xbc, dt, out;  // equal formats; dt is optional
   TimeStepParams time_step;
   const float *a_log, *d;
-  StateParams state;  // per slot [heads, state_dim, head_dim]
+  StateParams state;  // per slot: [heads, state_dim, head_dim]
 };
 void scan(StreamHandle stream, const ScanParams& p);
 
@@ -228,7 +228,7 @@ struct ChannelScanParams {
   TimeStepParams time_step;
   Rows a_log;
   const float* d;
-  StateParams state;  // per slot [state_dim, channels]
+  StateParams state;  // per slot: [state_dim, channels]
 };
 void channel_scan(StreamHandle stream, const ChannelScanParams& p);
 
@@ -265,17 +265,17 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
-// A device with Hopper's instructions, and memory through which blocks with a common tile synchronise.
+// A device with Hopper's instructions, and the memory for blocks that share a tile.
 struct Hopper {
-  int processors = 0;               // 0: it is none
-  float* sums = nullptr;            // sums of the tiles' slices
+  int processors = 0;     // number of processors; 0: the device is not a Hopper
+  float* sums = nullptr;  // sums of slices of the shared tiles
   std::int64_t sums_room = 0;
-  std::int32_t* arrived = nullptr;  // kMostSharedTiles numbers, which are 0 between kernels
+  std::int32_t* arrived = nullptr;  // kMostSharedTiles counters, which are 0 between kernels
 };
 constexpr std::int64_t kMostSharedTiles = 4096;
 
-// A 16-bit matrix, copied in tiles of 64 columns and `tile_rows` rows. Rows begin at multiples of 16 bytes;
-// elements outside the matrix read as zero.
+// A 16-bit matrix that is copied in tiles of 64 columns and `tile_rows` rows. Rows begin at multiples of 16
+// bytes. Elements outside the matrix read as zero.
 struct TileSource {
   const void* data;
   std::int64_t rows, columns, stride_bytes;
@@ -285,12 +285,12 @@ struct TileSource {
 struct MatmulParams {
   std::int64_t m, rows, cols;
   Rows x;
-  WeightRows w;       // numbers of x's format, or codes
+  WeightRows w;       // numbers in x's format, or codes
   const float* bias;  // optional
   Rows y;
   const std::int32_t* x_rows = nullptr;  // row i of y uses row x_rows[i] of x; null: row i
-  // Number of independent products. Head h of x and y starts at element h * x_head and h * y_head, and uses
-  // rows [h * rows, ..) of w.
+  // Number of independent products. For head h, x begins at element h * x_head, y at element h * y_head, and
+  // the rows of w at h * rows.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
   Hopper hopper = {};
@@ -313,8 +313,8 @@ struct RouteParams {
 void route(StreamHandle stream, const RouteParams& p);
 
 struct GroupedMatmulParams {
-  MatmulParams product;       // product of all experts: m slots; w has no data
-  const std::byte* const* w;  // host memory, one address for each expert
+  MatmulParams product;       // the product of all experts; w has no data
+  const std::byte* const* w;  // host memory: the address of each expert's matrix
   std::int64_t experts;
   const std::int32_t* starts;
 };
@@ -358,10 +358,11 @@ struct QkvStoreParams {
   Rows qkv;
   int q_heads;
   NormParams q_norm, k_norm;
-  std::int64_t q_weight_stride, k_weight_stride;  // of norm weights, from head to head; 0: shared
+  std::int64_t q_weight_stride, k_weight_stride;  // from one head's weights of the norm to the next, in
+                                                  // elements; 0: all heads share them
   bool norm_whole_row, norm_turned;
   NormParams v_norm = {};
-  bool stores = true;  // true: writes keys and values; false: qkv has none
+  bool stores = true;  // true: writes keys and values; false: qkv contains none
   Rows cos, sin;  // [n, rotary_dim / 2]
   int rotary_dim;
   bool interleaved;
@@ -371,12 +372,12 @@ struct QkvStoreParams {
 };
 void qkv_store(StreamHandle stream, const QkvStoreParams& p);
 
-// As LatentStoreArgs.
+// See LatentStoreArgs.
 struct LatentStoreParams {
   std::int64_t n;
   int heads;  // number of query heads
   Rows kv;
-  Rows index_keys;  // optional; of q's format
+  Rows index_keys;  // optional; in q's format
   NormParams norm;
   Rows cos, sin;
   bool interleaved;
@@ -384,34 +385,35 @@ struct LatentStoreParams {
   KvCache cache;
   Rows q, q_out;                    // equal formats; may be the same memory
   std::int64_t q_dim;               // size of a head of q
-  std::int64_t q_head, q_out_head;  // elements from head to head
+  std::int64_t q_head, q_out_head;  // in elements, from head to head
 };
 void latent_store(StreamHandle stream, const LatentStoreParams& p);
 
-// One block's work, for every key head (attention_plan.h). One without rows is nothing to do.
+// Work of one block, for every key head (attention_plan.h). If it has no rows, the block does nothing.
 struct AttentionUnit {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
-  std::int32_t merge = -1;  // index of the merge that awaits the pieces' states; -1: straight to the output
+  std::int32_t merge = -1;  // index of the merge that receives the pieces' states; -1: results are written to
+                            // the output
 };
-// Rows whose pieces are shared out; without rows nothing to do. A state is head_dim + 2 floats: the values,
-// the maximum, the sum.
+// Rows whose pieces are computed by several units; without rows, there is nothing to do. A state has head_dim
+// + 2 floats: the values, the maximum, the sum.
 struct AttentionMerge {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
   std::int64_t first_state = 0;
 };
 
-// The step's sequences and their blocks.
+// The sequences of the step, and their blocks.
 struct SequenceTables {
   const std::int32_t* query_starts;
   const std::int32_t* lengths;
   const std::int32_t* tables;
-  const std::int64_t* table_starts;  // first index of a sequence's blocks in `tables`
+  const std::int64_t* table_starts;  // index in `tables` of each sequence's first block
 };
-// The units of work of the blocks, as attention_plan.h plans them.
+// Units of work, as attention_plan.h plans them.
 struct AttentionWork {
   const AttentionUnit* units;
-  std::int64_t narrow_units, wide_units;  // units with at most kNarrowRows rows are first
-  bool wide_by_wgmma = false;             // wide units go to attention_wgmma.cu
+  std::int64_t narrow_units, wide_units;  // units with at most kNarrowRows rows come first
+  bool wide_by_wgmma = false;             // true: wide units are computed by attention_wgmma.cu
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
@@ -419,7 +421,7 @@ struct AttentionWork {
 
 struct AttentionParams {
   Rows q, out;
-  int q_heads, group;  // query heads in all, and to a key head
+  int q_heads, group;  // number of query heads, and of query heads per key head
   KvCache cache;
   SequenceTables sequences;
   AttentionWork work;
@@ -429,28 +431,27 @@ struct AttentionParams {
   float soft_cap;
   const float* slopes;  // [q_heads]; optional
   const float* sinks;   // [q_heads]; optional
-  const std::int32_t* chosen = nullptr;  // [n, chosen_most], as ChooseTokensArgs; optional
+  const std::int32_t* chosen = nullptr;  // [n, chosen_most]: ChooseTokensArgs::chosen; optional
   std::int64_t chosen_stride = 0, chosen_most = 0;
 };
 constexpr int kPieceTokens = 128;
-constexpr int kMaxLatentKey = 1152;  // numbers of a key of latent attention
-constexpr int kMaxTiledLatent = 512;  // numbers of a value of latent attention on tensor cores
+constexpr int kMaxLatentKey = 1152;   // maximum width of a key of latent attention
+constexpr int kMaxTiledLatent = 512;  // maximum width of a value of latent attention on tensor cores
 constexpr int kNarrowRows = 16;
-// Rows of a wide unit.
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
-constexpr int kWgmmaRows = 128;  // the same by wgmma
+constexpr int kWgmmaRows = 128;  // number of rows in a wide unit with wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
 
-// As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.
+// See ChooseTokensArgs. Queries are processed in chunks whose scores fit into `scores`.
 struct ChooseParams {
   Rows q;  // [n, heads, index_dim]
   std::int64_t n, heads;
-  std::int64_t q_head;  // elements from head to head
+  std::int64_t q_head;  // in elements, from head to head
   Rows weights;
   KvCache cache;
   std::int64_t sequence_count;
   SequenceTables sequences;
-  std::int64_t longest = 0;  // longest sequence
+  std::int64_t longest = 0;  // length of the longest sequence
   float* scores = nullptr;   // [queries_at_once, score_stride]
   std::int64_t score_stride = 0, queries_at_once = 0;
   std::int32_t* chosen;
@@ -462,11 +463,11 @@ struct ListParams {
   const std::int32_t* starts = nullptr;  // null: every list is empty
   const std::int32_t* ids = nullptr;
 };
-// As SampleArgs.
+// See SampleArgs.
 struct SampleParams {
   std::int64_t rows, vocab;
   Rows logits;
-  float* raw;  // [rows, vocab]: buffer for the logits before processing; may be null if nothing changes them
+  float* raw;  // [rows, vocab]: buffer for the unprocessed logits; may be null if nothing changes the logits
   const DrawRule* rules;
   ListParams history, bias, reported;
   const std::int32_t* history_counts;
@@ -476,7 +477,7 @@ struct SampleParams {
   bool processed;
   std::int32_t *out_id, *out_rank, *out_top_ids;
   float *out_logprob, *out_top_logprobs;
-  std::int64_t top_stride;  // stride of both top arrays
+  std::int64_t top_stride;  // in elements, of both `top` arrays
 };
 void sample(StreamHandle stream, const SampleParams& p);
 

@@ -1,6 +1,6 @@
-// Every kernel with addresses that exceed 32 bits. Each test runs the same work on contiguous rows, and on
-// rows more than 2^31 elements apart. The emulated device allocates only written memory; a real one needs all
-// of it.
+// Tests every kernel with addresses of more than 32 bits: runs the same work on contiguous rows, and on rows
+// that are more than 2^31 elements apart. The emulated device allocates only memory that is written; a real
+// device needs all of it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 64;
 
-// Memory of the device, freed with its owner.
+// Memory on the device; the destructor frees it.
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) {
@@ -77,7 +77,7 @@ class CudaLargeStrides : public testing::Test {
     return list;
   }
 
-  // A matrix on the device, its rows `stride` apart.
+  // A matrix on the device. stride: distance between rows.
   template <class T>
   struct Matrix {
     Memory memory;
@@ -110,8 +110,8 @@ class CudaLargeStrides : public testing::Test {
     return all;
   }
 
-  // run(stride_of): stride_of(near) is near for the first time, far for the second. The results must be equal
-  // and not all zero.
+  // Calls run(stride_of) twice: stride_of(near) is `near` in the first call and far in the second. The
+  // results must be equal and not all zero.
   template <class Run>
   void compare(Run run) {
     const auto near = run([](std::int64_t columns) { return columns; });
@@ -190,7 +190,7 @@ TEST_F(CudaLargeStrides, PutSampled) {
   EXPECT_EQ(get(ids.at<std::int32_t>(kLast), 1)[0], 77);
 }
 
-// Up to 16 rows of x, and more; the last row is beyond 2^31 elements.
+// Tests up to 16 rows of x, and more. The last row is beyond 2^31 elements.
 TEST_F(CudaLargeStrides, Matmul) {
   for (const std::int64_t m : {2, 18})
     compare([&](auto stride) {
@@ -216,7 +216,7 @@ TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
   });
 }
 
-// Blocks of three gigabytes: as with all layers of a large model side by side.
+// Blocks of three gigabytes, as if all layers of a large model were in one block.
 constexpr KvLayout kBlocks{.stride_bytes = std::int64_t{3} << 30,
                            .kv_heads = 2,
                            .head_dim = 32,
@@ -266,12 +266,13 @@ TEST_F(CudaLargeStrides, QkvStore) {
   });
 }
 
-// With tensor cores and, in f32, without; a sequence's pieces together, and each with its state in memory.
+// Tests attention with tensor cores and, in f32, without; with undivided sequences, and with states of
+// pieces in memory.
 class CudaLargeAttention : public CudaLargeStrides {
  protected:
   static constexpr int kLength = 300, kBlockCount = (kLength + 15) / 16, kDim = 32;
 
-  // latent: numbers of a value of latent attention; 0: keys and values
+  // latent: width of a value of latent attention; 0: separate keys and values
   template <class T>
   void run(std::int64_t blocks_at_a_time, int latent = 0) {
     layout_ = kPacked;
@@ -359,7 +360,7 @@ TEST_F(CudaLargeAttention, Plain) {
   run<float>(100);
 }
 
-// The processed logits, the choice and the report.
+// Tests the processed logits, the selected token and the report.
 TEST_F(CudaLargeStrides, Sample) {
   constexpr std::int64_t kVocab = 100;
   compare([&](auto stride) {
@@ -369,7 +370,7 @@ TEST_F(CudaLargeStrides, Sample) {
     const Memory floats(1000), ints(1000), rules(2 * sizeof(DrawRule));
     if (!Memory::there_is_room) return std::vector<float>();
     fill(logits, 1);
-    put(mask.at<std::int32_t>(mask_stride), {0, -1, 0, 0});  // the second row's: ids 32 to 63
+    put(mask.at<std::int32_t>(mask_stride), {0, -1, 0, 0});  // the second row allows the ids 32 to 63
     const DrawRule first{.random = 0x123456789abcdef, .top_p = 0.9f, .top_count = 3};
     const DrawRule second{.random = 0x76543210fedcba9, .top_p = 0.9f, .mask_row = 1, .top_count = 3};
     put<DrawRule>(rules.at<DrawRule>(0), {first, second});

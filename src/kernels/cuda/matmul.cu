@@ -1,20 +1,20 @@
 // y = x * w^T + bias, on tensor cores for 16-bit numbers.
 //
-// A sum is split into slices of kSlice columns, at fixed positions. A slice is one chain of tensor-core
+// A sum is divided into slices of kSlice columns, at fixed positions. A slice is one chain of tensor-core
 // steps, and slices are added in order. So an output has the same bits for any number of rows of x, any
-// kernel and any warp. Fragments read both operands directly from global memory, 16 bytes per lane: within 32
-// columns lane t holds columns 8t to 8t + 7 of its row. This order of columns differs from the fragments',
-// but it is the same for both operands. Codes of weights are converted to x's format after loading.
+// kernel and any warp. Both operands are read directly from global memory, 16 bytes per lane: of 32 columns,
+// lane t reads the columns 8t to 8t + 7 of its row. This is not the fragments' order, but it is the same for
+// both operands. Codes of weights are converted to x's format after they are read.
 #include "kernels/cuda/matmul_rows.h"
 #include "kernels/cuda/mma.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kStep = 32;  // columns that a warp reads at a time: two tensor-core steps
+constexpr std::int64_t kStep = 32;  // number of columns that a warp reads at a time: two tensor-core steps
 
-// One warp computes kTall * 16 rows of x times kWide * 8 rows of w. Rows after the end repeat the last one
-// and are not stored.
+// One warp computes kTall * 16 rows of x times kWide * 8 rows of w. Rows after the last one repeat it, and
+// their results are not stored.
 template <class T, Format kFormat, int kTall, int kWide>
 struct Tile {
   const T* x[kTall][2];
@@ -44,7 +44,6 @@ struct Tile {
         for (int e = 0; e < 4; ++e) sum[i][j][e] = 0;
   }
 
-  // One slice's sums.
   __device__ void multiply(const MatmulParams& p, std::int64_t slice, bool aligned) {
     clear();
     const std::int64_t end = (slice + 1) * kSlice < p.cols ? (slice + 1) * kSlice : p.cols;
@@ -69,8 +68,8 @@ struct Tile {
   }
 };
 
-// Up to 16 rows of x: a block computes 8 outputs for each. The block's warps alternate over the slices and
-// add them through shared memory.
+// For up to 16 rows of x: a block computes 8 outputs of each row. The block's warps process the slices in
+// turn, and add their sums through shared memory.
 constexpr int kNarrowWarps = 8;
 
 template <class T, class Y, Format kFormat>
@@ -105,7 +104,7 @@ __global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParam
   narrow_tile<T, Y, kFormat>(p, block_y() * 16, block_x() * 8);
 }
 
-// Many rows of x: a block of eight warps computes 64 x 128 outputs, each warp 32 x 32.
+// For many rows of x: a block of eight warps computes 64 x 128 outputs; each warp computes 32 x 32.
 constexpr int kWideRows = 64, kWideColumns = 128, kWarpSide = 32;
 constexpr int kWideWarps = kWideRows / kWarpSide * (kWideColumns / kWarpSide);
 
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams al
                  total[i][j][e]);
 }
 
-// In f32, for models kept so: a thread an output, columns in order.
+// For f32 models: each thread computes one output, adding columns in order.
 constexpr int kPlainThreads = 128;
 
 __device__ inline void plain_output(const MatmulParams& p, std::int64_t row, std::int64_t column) {
@@ -183,7 +182,8 @@ bool by_wgmma(const MatmulParams& p) {
   return p.hopper.processors > 0 && p.x.format != Format::f32 && (p.w.by_lanes || p.w.format == p.x.format);
 }
 
-// Calls body(x, format) for the 16-bit type of x and the format of the weights, as types.
+// Calls body(x, format), where the types of the arguments are the 16-bit type of x and the format of the
+// weights.
 template <class Body>
 void for_operands(const MatmulParams& p, Body&& body) {
   for_activation(p.x.format, [&](auto x) {
@@ -214,7 +214,7 @@ void matmul(StreamHandle stream, const MatmulParams& p) {
   if (p.m == 0) return;
   if (by_wgmma(p)) return p.w.by_lanes ? wgmma_codes(stream, p) : wgmma_matmul(stream, p);
   if (p.x.format == Format::f32) {
-    // A grid's second axis ends at 65,535.
+    // The grid's second dimension is limited to 65,535.
     constexpr std::int64_t kMost = 32768;
     for (std::int64_t first = 0; first < p.m; first += kMost) {
       MatmulParams part = p;

@@ -1,5 +1,4 @@
-// Code shared by the product kernels: the rows of x and w that a block multiplies, and the address of its
-// results.
+// Code for all product kernels: which rows of x and w a block multiplies, and where its results are written.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -7,11 +6,12 @@
 
 namespace octavo::cuda {
 
-// Columns of one chain of tensor-core steps, at fixed positions; their sums are added in order.
+// Number of columns whose products are added in one chain on tensor cores. The sums of these slices are added
+// in order.
 constexpr std::int64_t kSlice = 1024;
 
-// Columns [column, column + 8) of a row of x, which has `cols` and may begin at any element; beyond them
-// zeros.
+// Columns [column, column + 8) of a row of x, which has `cols` columns and may begin at any element. Columns
+// after the last one are zeros.
 template <class T>
 __device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t cols, bool aligned) {
   if (aligned) return column < cols ? *reinterpret_cast<const uint4*>(row + column) : uint4{0, 0, 0, 0};
@@ -30,7 +30,7 @@ __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
   return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
 }
 
-// The product that this block is part of.
+// The rows of the product that this block computes.
 template <class X, class Y>
 __device__ inline MatmulParams of_head(MatmulParams p) {
   const std::int64_t head = blockIdx.z;
@@ -53,19 +53,19 @@ __device__ inline bool x_aligned(const MatmulParams& p) {
   return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
 }
 
-// Products of experts: a block has one expert's rows, and finds the expert by counting tiles. The grid
-// includes a partial tile for each expert.
+// Products of experts. A block has rows of one expert, which it finds by counting tiles. The grid includes a
+// partial tile for each expert.
 constexpr int kExpertsAtOnce = 128;
 
 struct ExpertChunk {
   MatmulParams product;
-  const std::int32_t* starts;  // start of the first expert here
+  const std::int32_t* starts;  // start of the chunk's first expert
   int experts;
   const std::byte* w[kExpertsAtOnce];
 };
 
-// Makes p the product of the expert that has this tile, and `tile` a tile of that expert's rows. Returns
-// false if the tile has no expert.
+// Changes p to the product of the expert that has this tile, and `tile` to the index among the expert's
+// tiles. Returns false if no expert has the tile.
 __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
                                    std::int64_t& tile) {
   for (int e = 0; e < chunk.experts; ++e) {
@@ -94,13 +94,14 @@ __host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-// For Hopper: wgmma_matmul.cu for 16-bit numbers, and wgmma_codes.cu for codes in fragment order.
+// For Hopper: wgmma_matmul.cu for 16-bit numbers, wgmma_codes.cu for codes in fragment order.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
 void wgmma_codes(StreamHandle stream, const MatmulParams& p);
-// wgmma_wide.cu: many rows of x. How long that takes, as schedule_of() counts it; the largest number where it cannot be.
+// wgmma_wide.cu, for many rows of x. The estimated time in the unit of schedule_of(); the maximum if it is
+// not supported.
 std::int64_t wide_time(const MatmulParams& p);
 void wgmma_wide(StreamHandle stream, const MatmulParams& p);
-// rows_each: expected rows per expert.
+// rows_each: expected number of rows per expert.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 

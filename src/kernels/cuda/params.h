@@ -1,11 +1,11 @@
-// From views, norms and caches to the parameters of kernels.
+// Converts views, norms and caches to the parameters of kernels.
 #pragma once
 
 #include "kernels/cuda/device.h"
 
 namespace octavo::cuda {
 
-// operators/list.h; operators that this backend lacks have no body.
+// One declaration for each row of operators/list.h. Operators that this backend lacks are not defined.
 #define OCTAVO_DECLARE_RUN(name, Args, backends) void run_##name(Stream& stream, const Args& args);
 OCTAVO_OPERATORS(OCTAVO_DECLARE_RUN)
 #undef OCTAVO_DECLARE_RUN

@@ -1,6 +1,6 @@
-// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
-// and values to the pages. A warp processes one head of one token; in latent attention a block processes one
-// token.
+// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out, and
+// keys and values to the pages. A warp processes one head of one token; in latent attention, a block
+// processes one token.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -13,9 +13,9 @@ enum Part : int { kQuery, kKey, kValue };
 
 struct Head {
   Part part;
-  int index;           // index in its part
-  int heads;           // heads of its part
-  std::int64_t first;  // column of the part's first head
+  int index;           // index of the head within the queries, keys or values
+  int heads;           // number of heads of this type
+  std::int64_t first;  // column of the first head of this type
 };
 
 __device__ Head head_of(const QkvStoreParams& p, int head) {
@@ -26,7 +26,7 @@ __device__ Head head_of(const QkvStoreParams& p, int head) {
   return {kValue, head - p.q_heads - kv_heads, kv_heads, (p.q_heads + kv_heads) * dim};
 }
 
-// x[j] is number lane + 32j of the head, 0 beyond it. `row` points at the part's first head.
+// x[j] is element lane + 32j of the head; 0 after its end. row: address of the first head of this type.
 template <class T>
 __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t weight_stride, const T* row,
                           const Head& head, int dim, float (&x)[kPerLane]) {
@@ -56,7 +56,7 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
   }
 }
 
-// Number i of the rotated head; `head` holds the whole head.
+// Element i of the rotated head. head: the whole head.
 __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const float* head, int i) {
   const int half = p.rotary_dim / 2;
   if (i >= p.rotary_dim) return head[i];
@@ -69,8 +69,8 @@ __device__ float rotated(const QkvStoreParams& p, std::int64_t token, const floa
   return second ? fmaf(b, c, a * s) : fmaf(a, c, -(b * s));
 }
 
-// Factor of an rms norm after the rotation. The rotation may change the length of a head, because some ropes
-// scale.
+// Factor of an rms norm that follows the rotation. Some ropes scale, so the rotation may change the length
+// of a head.
 __device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, std::int64_t token,
                               const float* head, int dim) {
   float squares = 0;
@@ -86,14 +86,14 @@ __device__ void put(std::byte* vector, std::int64_t i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
 }
 
-// Magnitude of a number for its vector's scale (kv_quant.h); infinite for NaN and infinity.
+// Magnitude of an element, for its vector's scale (kv_quant.h); infinity for NaN and infinity.
 __device__ float magnitude(float value) {
   const float size = fabsf(value);
   return size <= 3.40282347e38f ? size : INFINITY;
 }
 __device__ float scale_of(float largest) { return largest == INFINITY ? NAN : largest / 127.0f; }
 
-// Number i of a cached vector.
+// Writes element i of a cached vector.
 __device__ void put(Format format, std::byte* vector, std::int64_t i, float value, float scale) {
   switch (format) {
     case Format::f32:
@@ -168,9 +168,9 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
 
 constexpr int kLatentThreads = 256;
 
-// Pair `pair` of the numbers that turn, of which there are `turning`, at the end of `dim` of them.
+// Pair `pair` of the `turning` rotated elements at the end of a vector of `dim` elements.
 struct Pair {
-  std::int64_t first, second;  // positions of the two numbers
+  std::int64_t first, second;  // indices of the two elements
   float c, s;
   __device__ Pair(const LatentStoreParams& p, std::int64_t token, std::int64_t pair, std::int64_t turning, std::int64_t dim)
       : first(dim - turning + (p.interleaved ? 2 * pair : pair)),
@@ -179,7 +179,7 @@ struct Pair {
         s(static_cast<const float*>(p.sin.data)[element_at(token, p.sin.stride, pair)]) {}
 };
 
-// `key` and `partials` are shared memory.
+// key and partials must be in shared memory.
 __device__ void store_key(const LatentStoreParams& p, std::int64_t token, const float* key, float* partials) {
   const KvLayout& layout = p.cache.layout;
   const std::int64_t slot = p.slots[token], block = slot / layout.block_size, place = slot % layout.block_size;

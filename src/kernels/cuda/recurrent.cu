@@ -1,4 +1,4 @@
-// Layers with a state instead of a cache: the tokens of each sequence run in order.
+// Recurrent layers: the tokens of each sequence are processed in order.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -15,20 +15,21 @@ __device__ float* state_of(const StateParams& p, std::int64_t sequence) {
   return p.data + element_at(p.slots[sequence], p.stride, 0);
 }
 
-// Destination of a copy, if any, of the state after token t, at the offset that `state` has in its slot.
+// Address to which the state after token t is copied, at the same offset in its slot as `state`; null: no
+// copy.
 __device__ float* copy_of(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t) {
   const std::int32_t slot = p.copies != nullptr ? p.copies[t] : -1;
   return slot < 0 ? nullptr : p.data + element_at(slot, p.stride, 0) + (state - state_of(p, sequence));
 }
 
-// Copies `count` numbers of a state, `stride` apart, there.
+// Copies `count` elements of a state, which are `stride` apart, to copy_of().
 __device__ void copy_state(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t,
                            std::int64_t count, std::int64_t stride) {
   if (float* copy = copy_of(p, sequence, state, t))
     for (std::int64_t i = 0; i < count; ++i) copy[i * stride] = state[i * stride];
 }
 
-// One thread per input computes all channels of that input, one after the other.
+// A thread processes one input, and all channels of this input one after the other.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
   wait_for_kernels();
@@ -63,7 +64,7 @@ __device__ float time_step(const TimeStepParams& p, float dt, std::int64_t i) {
   return fminf(fmaxf(softplus(fmaf(dt, p.scale, p.bias[i])), p.least), p.most);
 }
 
-// A block for each value head of a sequence, a thread for each column of its state.
+// A block processes a value head of a sequence; each thread has a column of its state.
 template <class T>
 __global__ void delta_kernel(GatedDeltaParams p) {
   wait_for_kernels();
@@ -85,7 +86,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
     for (std::int64_t i = 0; i < keys; ++i) state[i * p.value_dim] = 0;
   const float rate = -expf(p.a_log[head]);
 
-  // `to` = the head of qkv that begins there, divided by its length
+  // `to` = the head of qkv that begins at `from`, divided by its length
   const auto take_unit = [&](std::int64_t t, std::int64_t from, float factor, float* to) {
     float squares = 0;
     for (std::int64_t i = thread(); i < keys; i += threads) {
@@ -117,11 +118,11 @@ __global__ void delta_kernel(GatedDeltaParams p) {
       element<T>(p.out, t, head * p.value_dim + column) = from_float<T>(out);
       copy_state(p.state, sequence, state, t, keys, p.value_dim);
     }
-    __syncthreads();  // q and k are read
+    __syncthreads();  // all threads have read q and k
   }
 }
 
-// One block per head of a sequence, one thread per column of its state, also used for a row.
+// A block processes a head of a sequence; each thread has a column of its state, and also serves as a row.
 template <class T>
 __global__ void wkv_kernel(WkvParams p) {
   wait_for_kernels();
@@ -182,11 +183,11 @@ __global__ void wkv_kernel(WkvParams p) {
           from_float<T>(fmaf(bonus, value, normed) * to_float(element<T>(p.gate, t, column)));
       copy_state(p.state, sequence, state, t, dim, dim);
     }
-    __syncthreads();  // r, k .. are read
+    __syncthreads();  // all threads have read r, k ..
   }
 }
 
-// A block for each head of a sequence, a thread for each column of its state.
+// A block processes a head of a sequence; each thread has a column of its state.
 template <class T>
 __global__ void scan_kernel(ScanParams p) {
   wait_for_kernels();
@@ -223,11 +224,11 @@ __global__ void scan_kernel(ScanParams p) {
       element<T>(p.out, t, x_begin + column) = from_float<T>(fmaf(d, x, out));
       copy_state(p.state, sequence, state, t, numbers, p.head_dim);
     }
-    __syncthreads();  // b and c are read
+    __syncthreads();  // all threads have read b and c
   }
 }
 
-// A thread for each channel.
+// Each thread processes one channel.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) channel_scan_kernel(ChannelScanParams p) {
   wait_for_kernels();

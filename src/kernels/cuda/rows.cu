@@ -1,23 +1,24 @@
-// Operators that treat each row on its own.
+// Operators that process each row separately.
 #include "kernels/cuda/weight_rows.h"
 
 namespace octavo::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLongThreads = 1024, kLong = 2048;  // for rows of residuals that are longer: one alone waits for memory
+constexpr int kLongThreads = 1024, kLong = 2048;  // long rows get more threads, because a single row waits
+                                                  // for memory
 
 template <class T>
 __device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
   return static_cast<T*>(rows.data)[element_at(row, rows.stride, column)];
 }
 
-// (x - mean) * scale is the row normalised, before weight and bias.
+// Normalised row, before weight and bias: (x - mean) * scale.
 struct Moments {
   float mean, scale;
 };
 
-// value(i) is the row's number i; every thread of the block calls.
+// value(i): element i of the row. Every thread of the block must call it.
 template <int kCount = kThreads, class Value>
 __device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* partials, Value value) {
   if (norm.kind == NormKind::affine) return {0, 1};
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
-  // Each thread reads only its own writes.
+  // Each thread reads only what it has written itself.
   if (p.delta.data != nullptr) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
     Moments m{0, 1};
@@ -90,7 +91,7 @@ __device__ float activation(Activation kind, float x) {
     case Activation::gelu_tanh:
       return 0.5f * x * (1 + tanhf(kRoot2OverPi * (x + 0.044715f * x * x * x)));
     case Activation::relu:
-      return x < 0 ? 0 : x;  // NaN stays
+      return x < 0 ? 0 : x;  // NaN remains NaN
     case Activation::relu_squared:
       return x < 0 ? 0 : x * x;
     case Activation::sigmoid:
@@ -129,7 +130,7 @@ __global__ void activate_kernel(ActivateParams p) {
   element<T>(p.y, row, k) = from_float<T>(y);
 }
 
-// A block for each row.
+// A block processes one row.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailParams p) {
   wait_for_kernels();
@@ -160,7 +161,7 @@ __global__ void clamp_kernel(ClampParams p) {
   element<T>(p.y, row, k) = from_float<T>(x < p.least[k] ? p.least[k] : x > p.most[k] ? p.most[k] : x);
 }
 
-// A block for each head, or row where nothing is normalised.
+// A block processes one head, or one row if nothing is normalised.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
   wait_for_kernels();
@@ -199,7 +200,7 @@ __global__ void pool_kernel(PoolParams p) {
   for (std::int64_t i = first + 1; i < past; ++i) {
     const float x = element<float>(p.x, i, k);
     if (p.pool == Pool::max)
-      sum = x > sum || x != x ? x : sum;  // or not a number
+      sum = x > sum || x != x ? x : sum;  // also true for NaN
     else
       sum += p.pool == Pool::weighted ? static_cast<float>(i - first + 1) * x : x;
   }
@@ -228,7 +229,7 @@ __global__ void angles_kernel(AnglesParams p) {
   element<float>(p.sin, row, pair) = sinf(angle) * p.scale;
 }
 
-// A row that found nothing to choose counts as token 0: its sequence ends before that matters.
+// A row without a token (-1) counts as token 0: its sequence ends before the token is used.
 __global__ void put_sampled_kernel(PutSampledParams p) {
   wait_for_kernels();
   const std::int64_t i = block_x() * kThreads + thread();

@@ -99,7 +99,7 @@ void release_pinned(void* host) { cudaFreeHost(host); }
 StreamHandle make_stream() {
   cudaStream_t stream = nullptr;
   must(cudaStreamCreate(&stream),
-       "make a stream");  // waits for the clearing of memory, which is the default stream's
+       "make a stream");  // waits until the default stream has cleared the memory
   return stream;
 }
 void destroy_stream(StreamHandle stream) { cudaStreamDestroy(stream); }

@@ -1,8 +1,8 @@
-// The part of CUDA's runtime that the backend uses, so that host code builds and runs without CUDA.
-// runtime.cc implements it for the device, emulator/runtime.cc for tests.
+// The functions of CUDA's runtime that the backend uses, so that host code builds and runs without CUDA.
+// runtime.cc implements them for the device, emulator/runtime.cc for tests.
 //
-// Errors of a running device cannot be recovered from: a function that returns nothing ends the process with
-// CUDA's own text.
+// Errors of a running device cannot be handled: functions that return void end the process with CUDA's error
+// text.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,18 @@ using GraphHandle = CUgraphExec_st*;
 
 struct DeviceInfo {
   std::string name;
-  int processors = 0;  // streaming multiprocessors
+  int processors = 0;  // number of streaming multiprocessors
   std::size_t memory_bytes = 0;
-  bool wgmma = false;  // Hopper's products of a warpgroup
+  bool wgmma = false;  // the device has Hopper's warpgroup products
 };
 
-// Initialises the first device. Errors, one line each: no driver, no device, device too old.
+// Initialises the first device. Errors, one line each: no driver, no device, or the device is too old.
 Result<DeviceInfo> open();
 std::size_t free_bytes();
 
-Result<void*> allocate(std::size_t bytes);  // zeroed; nullptr for none
+Result<void*> allocate(std::size_t bytes);  // zeroed; nullptr if bytes is 0
 void release(void* device);
-// Memory of the host that copies need not wait for.
+// Pinned host memory, for which copies are asynchronous.
 Result<void*> allocate_pinned(std::size_t bytes);
 void release_pinned(void* host);
 
@@ -44,17 +44,17 @@ void copy_to_device(StreamHandle stream, void* device, const void* host, std::si
 void copy_to_host(StreamHandle stream, void* host, const void* device, std::size_t bytes);
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes);
 
-// Copies between host and device, on any thread, outside all streams; returns after the copy.
+// Copies between host and device outside of all streams, and returns after the copy. Thread-safe.
 void copy_at_once(void* to, const void* from, std::size_t bytes);
 
-// A position in a stream; recording an event again overwrites it. Any thread may wait for one.
+// A position in a stream. Recording an event again overwrites it. Any thread may wait for an event.
 EventHandle make_event();
 void destroy_event(EventHandle event);
 void record_event(StreamHandle stream, EventHandle event);
 void wait_for(EventHandle event);
 
-// Between the two, launches on the stream are recorded instead of run, and nothing may be allocated, copied
-// or waited for.
+// Between begin_graph and end_graph, launches on the stream are recorded instead of run. Memory must not be
+// allocated or copied, and no thread may wait.
 void begin_graph(StreamHandle stream);
 GraphHandle end_graph(StreamHandle stream);
 void launch_graph(StreamHandle stream, GraphHandle graph);

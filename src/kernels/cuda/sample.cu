@@ -1,10 +1,10 @@
 // The sample operator: one block per row, without sorting.
 //
-// min_p, top_k and top_p keep a beginning of the order of tokens, so the last kept token defines the set.
-// Bisection finds it: over the logits as integers of the same order, and among ties over the ids. Each step
-// adds up the number or the integer mass of the tokens above a bound. After a few steps the remaining
-// candidates fit in shared memory. Integer sums do not depend on order, so every backend keeps the same
-// tokens.
+// min_p, top_k and top_p keep the first tokens in order, so the last kept token defines the set. Bisection
+// finds it: over the logits, mapped to integers with the same order; among equal logits, over the ids. Each
+// step adds up the number or the integer mass of the tokens above a bound. After a few steps, the remaining
+// candidates fit into shared memory. Sums of integers do not depend on the order, so every backend keeps the
+// same tokens.
 //
 // This file is compiled without fused multiply-adds (sampling_math.h).
 #include "kernels/cuda/gpu.h"
@@ -18,11 +18,13 @@ using Key = std::uint32_t;
 using Mass = std::uint64_t;
 
 constexpr int kThreads = 1024;
-constexpr int kFew = 4096;       // tokens in shared memory, once at most this number can be the last kept one
-constexpr int kByValue = 16;     // steps of a search that halve a range of logits and not of their keys
+constexpr int kFew = 4096;    // number of tokens in shared memory, when at most this number of tokens can
+                              // be the last kept one
+constexpr int kByValue = 16;  // number of the first steps of a search that halve a range of logits, not of
+                              // keys
 constexpr int kWarps = kThreads / kWarp;
 
-// Integers in the order of the floats; both zeros are the same.
+// Maps floats to integers with the same order; both zeros are equal.
 __device__ Key key_of(float logit) {
   const std::uint32_t bits = float_to_bits(logit + 0.0f);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
@@ -30,7 +32,7 @@ __device__ Key key_of(float logit) {
 
 __device__ float logit_of(Key key) { return bits_to_float((key >> 31) != 0 ? key & 0x7fffffff : ~key); }
 
-// The last token that is kept.
+// The last token that is kept, by key and id.
 struct Bound {
   Key key;
   std::int64_t id;
@@ -46,7 +48,7 @@ struct Shared {
   int few;
 };
 
-// One list of a row.
+// A list of one row (RowLists).
 struct List {
   const std::int32_t* ids;
   std::int64_t begin, count;
@@ -58,7 +60,7 @@ struct List {
   __device__ std::int64_t id(std::int64_t i) const { return ids[begin + i]; }
 };
 
-// A block that processes one row; all of its threads call every function.
+// Processes one row in one block. All threads of the block must call every function.
 class RowSampler {
  public:
   __device__ RowSampler(const SampleParams& p, std::int64_t row, Shared& shared)
@@ -109,13 +111,13 @@ class RowSampler {
 
   template <class Body>
   __device__ void for_tokens(Body body) const {
-#pragma unroll 8  // so that logits are read ahead
+#pragma unroll 8  // so that logits are read early
     for (std::int64_t id = thread(); id < p_.vocab; id += kThreads) body(id);
   }
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
   __device__ Mass most(Mass mine) { return block_max(mine, shared_.masses); }
 
-  // Sets max_. False: a logit is NaN or plus infinity, or all are minus infinity.
+  // Sets max_. Returns false if a logit is NaN or plus infinity, or if all are minus infinity.
   __device__ bool find_max(const float* logits) {
     Key key = 0;
     bool broken = false;
@@ -138,7 +140,7 @@ class RowSampler {
     return raw;
   }
 
-  // Mask, bias, penalties. Ids of a list are distinct, so its entries can be taken by different threads.
+  // Applies mask, bias and penalties. Ids in a list are distinct, so threads can process different entries.
   __device__ void change() {
     if (rule_.mask_row >= 0)
       for_tokens([&](std::int64_t id) {
@@ -157,7 +159,7 @@ class RowSampler {
 
   // The first token in order after `last`.
   __device__ Bound next_in_order(const float* logits, const Bound& last) {
-    Mass best = 0;  // key, then the complement of the id
+    Mass best = 0;  // the key, then the inverted id
     for_tokens([&](std::int64_t id) {
       const Key key = key_of(logits[id]);
       if (last.id < p_.vocab && last.keeps(key, id)) return;
@@ -190,7 +192,7 @@ class RowSampler {
     return shortened(kept, sampling::mass_to_keep(top_p, total_mass(logits_, kept)), mass);
   }
 
-  // Tokens that are kept and whose key is in [low, high]: how many, and the sum of their weights.
+  // Number of the kept tokens with a key in [low, high], and the sum of their weights.
   struct Range {
     Mass tokens, weight;
   };
@@ -205,7 +207,7 @@ class RowSampler {
     });
     return {sum(mine.tokens), sum(mine.weight)};
   }
-  // Puts the tokens of a range of at most kFew into shared memory, in any order.
+  // Copies the tokens of a range (at most kFew) to shared memory, in any order.
   __device__ void collect(const Bound& kept, Key low, Key high) {
     __syncthreads();
     if (thread() == 0) shared_.few = 0;
@@ -219,7 +221,7 @@ class RowSampler {
     });
     __syncthreads();
   }
-  // The sum of weight(key, id) over those.
+  // Sum of weight(key, id) over these tokens.
   template <class Weight>
   __device__ Mass sum_of_few(Weight weight) {
     Mass mine = 0;
@@ -227,7 +229,8 @@ class RowSampler {
     return sum(mine);
   }
 
-  // In (low, high]: at first by value, not far below the upper end, for keys are dense around zero.
+  // A key in (low, high]. At first, halves the range of logits, and not far below the upper end, because
+  // keys are dense around zero.
   __device__ Key middle_of(Key low, Key high, int step) const {
     if (step < kByValue) {
       const float upper = logit_of(high), least = upper - 64 / softmax_.inverse_temperature;
@@ -238,11 +241,11 @@ class RowSampler {
     return low + (high - low) / 2 + 1;
   }
 
-  // The first token in order with which the weights add up to `target`; `kept` where all of them do not.
+  // The first token in order at which the sum of weights reaches `target`; `kept` if the sum of all is less.
   template <class Weight>
   __device__ Bound shortened(const Bound& kept, Mass target, Weight weight) {
-    Key low = kept.key, high = max_key_;  // the last token's key is between
-    Mass above = 0;                       // the weight of keys greater than `high`
+    Key low = kept.key, high = max_key_;  // the key of the wanted token is between these
+    Mass above = 0;                       // sum of the weights of tokens with a key above `high`
     Range inside = range_between(kept, low, high, weight);
     if (inside.weight < target) return kept;
     bool few = false;
@@ -274,7 +277,7 @@ class RowSampler {
     return {low, nth_of_key(kept, low, (target - above + each - 1) / each, few)};
   }
 
-  // The id of the n-th kept token of this key; few: it is among those in shared memory.
+  // Id of the n-th kept token with this key. few: the tokens are in shared memory.
   __device__ std::int64_t nth_of_key(const Bound& kept, Key key, Mass n, bool few) {
     std::int64_t low = 0, high = p_.vocab - 1;
     while (low < high) {
@@ -305,7 +308,7 @@ class RowSampler {
     return sum(mine);
   }
 
-  // ---- The draw: each warp adds up a stretch of the ids; the warp whose stretch has the point walks it.
+  // ---- The draw: each warp adds up a range of ids; the warp whose range contains the point searches it.
 
   __device__ Mass kept_mass(const Bound& kept, std::int64_t id) const {
     return kept.keeps(key_of(logits_[id]), id) ? softmax_.mass(logits_[id]) : 0;
@@ -329,7 +332,8 @@ class RowSampler {
   __device__ void walk(const Bound& kept, std::int64_t begin, std::int64_t end, Mass point) {
     for (std::int64_t first = begin; first < end; first += kWarp) {
       const std::int64_t id = first + lane();
-      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // mass of this lane and the lanes before it
+      Mass up_to = id < end ? kept_mass(kept, id) : 0;  // mass of this lane's token and those of the lanes
+                                                        // before it
       for (int step = 1; step < kWarp; step *= 2) {
         const Mass before = __shfl_up_sync(kAllLanes, up_to, step);
         if (lane() >= step) up_to += before;
@@ -349,7 +353,7 @@ class RowSampler {
     if (thread() == 0) p_.out_id[row_] = static_cast<std::int32_t>(id);
   }
 
-  // Reports from the model's own distribution.
+  // Reports from the unprocessed distribution.
   __device__ void finish(const float* raw, float raw_max, std::int64_t id) {
     put(id);
     if (!rule_.reports()) return;
@@ -388,7 +392,7 @@ class RowSampler {
     p_.out_top_logprobs[top(i)] = logprob(logits, kept, id);
   }
 
-  // Nothing could be chosen.
+  // Writes the outputs of a row without a token.
   __device__ void reject() const {
     put(-1);
     if (!rule_.reports()) return;

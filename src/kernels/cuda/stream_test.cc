@@ -1,5 +1,5 @@
-// Streams, marks, recordings and staging of the CUDA backend: on a real device, and on the emulated one,
-// which runs work only when a thread waits.
+// Tests streams, marks, recordings and staging of the CUDA backend: on a real device and on the emulated
+// one, which runs work only when a thread waits.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -22,7 +22,7 @@ class CudaStreams : public testing::Test {
   Device& device() { return *backend_->device; }
   View all() const { return memory_.view(DType::f32, {1, kCount}); }
   void scale(float factor) { backend_->ops.scale_logits(stream(), {.logits = all(), .scale = factor}); }
-  // All numbers, which must be equal, by way of memory that the host need not wait for.
+  // Reads all numbers, which must be equal, through pinned memory.
   void read(Buffer& to) { device().download(stream(), to.data(), all()); }
   static float value(const Buffer& numbers) {
     const auto* first = static_cast<const float*>(numbers.data());
@@ -46,7 +46,7 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   ASSERT_TRUE(numbers.reserve(device(), stream(), kCount * sizeof(float)));
   std::vector<Buffer> results;
   std::vector<Stream::Mark> marks;
-  for (int i = 0; i < 600; ++i) {  // more than there are events
+  for (int i = 0; i < 600; ++i) {  // more marks than events
     write(static_cast<float>(i), numbers);
     scale(2);
     read(results.emplace_back(staging()));
@@ -58,7 +58,7 @@ TEST_F(CudaStreams, AMarkStandsForWhatCameBeforeIt) {
   }
 }
 
-// Or a host that looks back at the step before last would wait for the one that runs.
+// Otherwise a host that waits for the step before last would also wait for the running step.
 TEST_F(CudaStreams, WhoWaitsForAMarkDoesNotWaitForWhatCameBehindIt) {
   if (device().name() != "emulated") GTEST_SKIP() << "a real device goes on by itself";
   Staging numbers;

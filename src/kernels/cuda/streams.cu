@@ -1,4 +1,4 @@
-// Several residuals of a token side by side.
+// Operators on residual streams.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -23,7 +23,7 @@ __device__ float& stream_at(const StreamsParams& p, std::int64_t t, std::int64_t
   return p.x[element_at(t, p.token_stride, element_at(j, p.stream_stride, k))];
 }
 
-// A thread for each column of a token.
+// Each thread processes one column of a token.
 __global__ void __launch_bounds__(kThreads) predict_kernel(StreamsParams p) {
   wait_for_kernels();
   const std::int64_t t = block_x(), k = block_y() * kThreads + thread();
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) correct_kernel(CorrectStreamsParams 
   element<T>(p.out, t, k) = from_float<T>(stream_at(p.streams, t, 0, k) * scale);
 }
 
-// A block for each row.
+// Each block processes one row.
 __global__ void __launch_bounds__(kThreads) match_kernel(MatchSizeParams p) {
   wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);

@@ -1,7 +1,7 @@
 // Copies of whole tiles from global to shared memory on Hopper (PTX ISA, "cp.async.bulk.tensor", the tensor
-// memory accelerator), and cluster primitives for shared tiles. One thread starts the copy of a tile to one
+// memory accelerator), and cluster primitives for shared tiles. One thread starts the copy of a tile, to one
 // block or to all blocks of a cluster. The tile arrives with the 128-byte swizzle that wgmma needs. A barrier
-// in shared memory counts its bytes.
+// in shared memory counts the bytes that have arrived.
 #pragma once
 
 #include "kernels/cuda/wgmma.h"
@@ -12,7 +12,7 @@
 
 namespace octavo::cuda {
 
-// Blocks that share tiles. The emulated device has one block at a time.
+// Number of blocks that share tiles. The emulated device runs one block at a time.
 #ifdef __CUDACC__
 constexpr int kCluster = 2;
 #else
@@ -29,7 +29,7 @@ constexpr int kCluster = 1;
 #define OCTAVO_PARAMETER __grid_constant__
 #endif
 
-// The driver's description of tiles; a parameter of the kernel.
+// The driver's description of tiles, passed to the kernel as a parameter.
 using TileMap = CUtensorMap;
 void describe_tiles(const TileSource& source, void* map);  // runtime.cc
 inline TileMap tile_map(const TileSource& source) {
@@ -38,7 +38,7 @@ inline TileMap tile_map(const TileSource& source) {
   return map;
 }
 
-// Counts arrivals and bytes; its phases follow each other.
+// Counts arrivals and bytes, in consecutive phases.
 using TileBarrier = std::uint64_t;
 
 #if OCTAVO_WGMMA
@@ -47,11 +47,11 @@ __device__ inline int block_of_cluster() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return static_cast<int>(rank);
 }
-// Waits for all threads of all blocks, and makes their earlier writes visible.
+// Waits for all threads of all blocks of the cluster, and makes their earlier writes visible.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
-// Called by one thread, before a cluster_barrier. A phase ends after `arrivals` arrivals and all expected
+// One thread calls it before a cluster_barrier(). A phase ends after `arrivals` arrivals and all expected
 // bytes.
 __device__ inline void begin_barrier(TileBarrier* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(
@@ -63,8 +63,8 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Arrives at the same barrier of another block of the cluster: tiles have been read. Written data is not
-// released: a release to the cluster would always wait for all pending operations of the thread.
+// Arrives at the same barrier of another block of the cluster: this block has read the tiles. Does not
+// release written data, because a release to the cluster would wait for all pending operations of the thread.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -84,7 +84,7 @@ __device__ inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
         : "memory");
   } while (done == 0);
 }
-// The tile whose first number is (row, column), to this block.
+// Copies the tile whose first element is (row, column) to this block.
 __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                  TileBarrier* barrier) {
   asm volatile(
@@ -94,7 +94,7 @@ __device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row
       "r"(static_cast<std::int32_t>(row))
       : "memory");
 }
-// Copies the same to the same address in all blocks of the cluster; each block's barrier counts it.
+// Copies the tile to the same address in all blocks of the cluster. Each block's barrier counts its bytes.
 __device__ inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
                                         TileBarrier* barrier) {
   asm volatile(

@@ -1,4 +1,4 @@
-// How kernels read weights, whether numbers or codes.
+// Reads weights in kernels: numbers or codes.
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -9,24 +9,24 @@ __device__ inline const std::byte* row_of(const WeightRows& w, std::int64_t row)
   return w.data + element_at(row, w.stride, 0);
 }
 
-// The number that a code represents.
+// The number that a code means.
 __device__ inline float number_of(const WeightRows& w, GroupScale group, float code) {
   return w.zeros ? group.scale * (code - group.offset) : group.scale * (code - w.zero) - group.offset;
 }
 
 __device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row, std::int64_t column) {
   const int group = static_cast<int>(column) / w.group;
-  return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];  // padding: any
+  // any scale is correct for padding
+  return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];
 }
 
-// Twice the number of an e2m1 code.
 __device__ inline float doubled_e2m1(unsigned code) {
   const unsigned exponent = code >> 1 & 3, last = code & 1;
   const unsigned magnitude = exponent == 0 ? last : (2 + last) << (exponent - 1);
   return (code & 8) != 0 ? -static_cast<float>(magnitude) : static_cast<float>(magnitude);
 }
 
-// `place`: as place_of.
+// place: see place_of().
 __device__ inline float code_at(Format format, const std::byte* codes, std::int64_t place) {
   if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[place])});
   if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[place]));
@@ -42,8 +42,8 @@ __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::in
   return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, place_of(w, column)));
 }
 
-// Reads eight numbers of a row from `column`, a multiple of 8, in the 16 bits of T. Codes are in order, and
-// are rounded to T. kFormat: the codes' format, or any other format for numbers of T.
+// Reads eight numbers of a row, from `column` (a multiple of 8), as 16-bit T. Codes must be in column order;
+// their values are rounded to T. kFormat: the format of codes; any other format means numbers of T.
 template <class T, Format kFormat>
 __device__ inline uint4 load_weights(const WeightRows& w, const std::byte* row, std::int64_t column) {
   if constexpr (kFormat == Format::f32 || kFormat == Format::f16 || kFormat == Format::bf16) {

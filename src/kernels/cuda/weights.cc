@@ -1,4 +1,4 @@
-// Matrices of checkpoints onto the device.
+// Converts matrices of checkpoints and copies them to the device.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -10,11 +10,10 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes, of rows and of their codes
+constexpr std::int64_t kAlignment = 16;  // in bytes: alignment of rows and of their codes
 
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-// A row of numbers, as `format`.
 void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::byte* out) {
   if (format == DType::f32) return dequantize(part, row, reinterpret_cast<float*>(out));
   const auto* from = part.values.row<std::uint16_t>(row);
@@ -30,8 +29,8 @@ void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::by
 struct PartCodes {
   Format format;
   std::int64_t group;
-  int zero;    // taken from every code; with `zeros`, from none
-  bool zeros;  // each group has its own
+  int zero;    // number that is subtracted from every code; not used with `zeros`
+  bool zeros;  // each group has a zero
   bool mins = false;
 };
 
@@ -49,12 +48,11 @@ PartCodes codes_of(const MatrixPart& part) {
   return {narrow ? Format::q4 : Format::q8, group, zeros ? 0 : zero_of(part.encoding), zeros};
 }
 
-// One layout for all parts. q8 are signed: kSigned, or the zero of the part, has been taken from the code.
+// All parts have one layout. q8 codes are signed: kSigned, or the part's zero, is subtracted.
 constexpr int kSigned = 128;
 
 bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
 
-// `wgmma`: the device supports it.
 Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   const std::int64_t cols = source.parts[0].cols();
   const PartCodes first = codes_of(source.parts[0]);
@@ -79,14 +77,14 @@ Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   rows.zeros = first.zeros;
   if (rows.format == Format::q4) rows.zero = static_cast<float>(first.zero);
   rows.codes_at = rounded(rows.groups * static_cast<std::int64_t>(sizeof(GroupScale)), kAlignment);
-  // wgmma_codes.cu scales the sums of 32 columns at least.
+  // wgmma_codes.cu scales sums of 32 columns or more.
   rows.by_lanes = wgmma && source.activation != DType::f32 && !mins && (group % 32 == 0 || rows.groups == 1);
   const std::int64_t columns = rounded(cols, rows.by_lanes ? kLaneColumns : kWeightColumns);
   rows.stride = rows.codes_at + (narrow(rows.format) ? columns / 2 : columns);
   return rows;
 }
 
-// A row's scales and codes, of layout `to`.
+// Scales and codes of a row, in the layout `to`.
 class CodedRow {
  public:
   CodedRow(const WeightRows& to, std::int64_t cols)
@@ -94,7 +92,8 @@ class CodedRow {
 
   void put(const MatrixPart& part, std::int64_t row, std::byte* out) {
     const PartCodes own = codes_of(part);
-    // For q8: the shift that makes codes signed. A zero of each group shifts with its codes.
+    // For q8: the number that is subtracted to make codes signed. If groups have zeros, it is also
+    // subtracted from these.
     shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
     values_ = to_.format == Format::e2m1 ? nullptr : values_of(part.encoding);
     const auto* bytes = part.values.row<std::uint8_t>(row);
@@ -116,7 +115,7 @@ class CodedRow {
   }
 
  private:
-  // The columns [first, first + count) have this scale.
+  // Sets the scale of the columns [first, first + count).
   void set_scale(std::int64_t first, std::int64_t count, GroupScale scale) {
     for (std::int64_t g = first / to_.group; g < (first + count) / to_.group; ++g)
       scales_[static_cast<std::size_t>(g)] = scale;
@@ -154,11 +153,11 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
-  const std::uint8_t* values_ = nullptr;  // codes to write for the part's codes; null if they are equal
+  const std::uint8_t* values_ = nullptr;  // code to write for each code of the part; null: they are equal
 };
 
-// Rows go through two buffers of pinned memory: one is copied while the other is filled. put(part, row, out)
-// writes one row into zeros.
+// Copies rows through two buffers of pinned memory: one is copied while the other is filled. put(part, row,
+// out) writes one row to `out`, which contains zeros.
 template <class Put>
 Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t row_bytes, Put&& put) {
   std::int64_t rows = 0;
@@ -170,7 +169,7 @@ Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t r
   TRY_VOID(
       staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
   const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
-  std::int64_t sent = 0, filled = 0;  // rows
+  std::int64_t sent = 0, filled = 0;  // numbers of rows
   const auto send = [&] {
     staging.send(
         device, cuda.stream(),

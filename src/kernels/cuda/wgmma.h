@@ -1,17 +1,18 @@
-// A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], 16-bit
-// inputs, sums in f32, B and mostly A in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix
-// Multiply-Accumulate Instructions", wgmma.mma_async.m64nNk16). And the copies that bring them there.
+// A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], with
+// 16-bit inputs and sums in f32. B is in shared memory, and A mostly (PTX ISA, "Asynchronous Warpgroup Level
+// Matrix Multiply-Accumulate Instructions", wgmma.mma_async.m64nNk16). Also the copies to shared memory.
 //
-// Operands in shared memory are tiles of rows of 128 bytes, 64 numbers along the sum. A group of 8 rows is
-// 1,024 bytes, aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row
-// ("128-byte swizzle"). So eight rows of one chunk are in different banks.
+// Operands in shared memory are tiles, whose rows have 128 bytes: 64 numbers along the dimension of the sum.
+// A group of 8 rows has 1,024 bytes and is aligned to this size. Chunk c (16 bytes) of row r is stored as
+// chunk c ^ r % 8 of the row ("128-byte swizzle"). So the same chunk of eight rows is in different banks.
 //
-// The same tile also serves as transposed B ("N-major"): its rows run along the sum, and their 64 numbers are
-// columns of D.
+// A tile can also be used as transposed B ("N-major"): then its rows are along the sum, and the 64 numbers of
+// a row are columns of D.
 //
-// In registers A is a warp's 16 rows, in the layout of mma.h. Layout of D, with g = lane / 4, t = lane % 4
-// and w the warp of the warpgroup:
-//   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]   d[4j + 2], d[4j + 3] = D[16w + g + 8][the same]
+// A in registers consists of a warp's 16 rows, in the layout of mma.h. D has this layout, with g = lane / 4,
+// t = lane % 4, and w the index of the warp in the warpgroup:
+//   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]
+//   d[4j + 2], d[4j + 3] = D[16w + g + 8][8j + 2t, 8j + 2t + 1]
 #pragma once
 
 #include "kernels/cuda/gpu.h"
@@ -19,14 +20,14 @@
 namespace octavo::cuda {
 
 constexpr int kWarpgroup = 128;
-constexpr int kTileColumns = 64;  // columns of an operand's tile
+constexpr int kTileColumns = 64;  // number of columns in an operand's tile
 constexpr int kTileRowBytes = 128;
-constexpr std::size_t kSwizzleBytes = 1024;  // a swizzled tile begins at a multiple of this
+constexpr std::size_t kSwizzleBytes = 1024;  // alignment of a swizzled tile
 
 // Byte offset of a chunk of 16 bytes in a tile.
 __device__ inline int swizzled(int row, int chunk) { return row * kTileRowBytes + ((chunk ^ row % 8) * 16); }
 
-// An array of tiles of D as the registers that instructions name.
+// The registers of several tiles of D, as arguments of an instruction.
 template <int kTiles>
 __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
   return reinterpret_cast<float(&)[4 * kTiles]>(d);
@@ -34,7 +35,7 @@ __device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
 
 #ifdef __CUDACC__
 
-// Kernels with these instructions are compiled for all targets, and run only on targets that have them.
+// Kernels with these instructions are compiled for all targets, but run only on targets that support them.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
 #define OCTAVO_WGMMA 1
 #else
@@ -45,7 +46,7 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// 16 or 8 bytes from global to shared memory, or zeros; done when waited for.
+// Starts a copy of 16 or 8 bytes from global to shared memory, or writes zeros. Complete when waited for.
 template <int kBytes = 16>
 __device__ inline void copy_async(void* shared, const void* global, bool there) {
   if constexpr (kBytes == 16)
@@ -63,13 +64,13 @@ template <int kGroups>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
-// Fence: after a following barrier, products see this thread's writes to shared memory.
+// Fence: products after the next barrier see this thread's writes to shared memory.
 __device__ inline void show_to_products() {
 #if OCTAVO_WGMMA
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-// Barrier of `threads` threads of the block, 1 <= id <= 15. A thread that only arrives does not wait.
+// Barrier of `threads` threads of the block; 1 <= id <= 15. A thread that only arrives does not wait.
 __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -77,14 +78,14 @@ __device__ inline void named_arrival(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// An operand: 16 columns of a tile from `tile` on, or 16 rows of a transposed one.
+// Descriptor of an operand: the 16 columns of a tile that begin at `tile`, or 16 rows of a transposed tile.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
 }
 
-// Sets the number of registers per thread, for all threads of a warpgroup. It can grow only after other
-// warpgroups released registers.
+// Sets the number of registers per thread, in all threads of a warpgroup. The number can grow only after
+// other warpgroups have released registers.
 template <int kCount>
 __device__ inline void give_registers() {
 #if OCTAVO_WGMMA
@@ -98,7 +99,7 @@ __device__ inline void take_registers() {
 #endif
 }
 
-// D and operands in registers are not to be touched from here until wait_products.
+// From here until wait_products, D and operands in registers must not be used.
 __device__ inline void begin_products() {
 #if OCTAVO_WGMMA
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -109,7 +110,7 @@ __device__ inline void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Waits for all products except the latest kGroups groups. The asm constraint marks D as changed.
+// Waits for all products except those of the latest kGroups groups. The asm constraint marks D as changed.
 template <int kGroups, int kCount>
 __device__ inline void wait_products(float (&d)[kCount]) {
 #if OCTAVO_WGMMA
@@ -121,7 +122,7 @@ __device__ inline void wait_products(float (&d)[kCount]) {
 #endif
 }
 
-// Called after wait_products: keeps an operand in its registers until this point.
+// Call it after wait_products: it keeps an operand in its registers until here.
 template <int kCount>
 __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
 #pragma unroll
@@ -142,8 +143,8 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_R64                                                                                                \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
   "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-// shape, registers of D, and the three operands that follow; layouts: operands in shared memory that are
-// transposed
+// Arguments: shape; type; registers of D; numbers of the three asm operands after these; layouts: which
+// operands in shared memory are transposed.
 #define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
   " {" registers "}, " a ", " b ", p, 1, 1, " layouts ";\n}"
@@ -180,7 +181,7 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "1",            \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
 
-// d = a * b, or added to d.
+// d = a * b, or d += a * b.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -191,7 +192,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::
   }
 #endif
 }
-// The same, with A in registers; 8, 32 or 64 columns of D.
+// The product with A in registers; D has 8, 32 or 64 columns.
 template <class T, int kN>
 __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
   static_assert(kN == 8 || kN == 32 || kN == 64);
@@ -203,7 +204,7 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&
   }
 #endif
 }
-// The same for 64 columns of D, with a transposed tile as B.
+// The product for 64 columns of D, with a transposed tile as B.
 template <class T>
 __device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
 #if OCTAVO_WGMMA
@@ -237,7 +238,7 @@ void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
 inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
-// Like on the device, but the address is relative to the start of shared memory.
+// As on the device, but the address is relative to the start of shared memory.
 inline std::uint64_t operand(const void* tile) {
   const auto offset = static_cast<std::uint64_t>(static_cast<const unsigned char*>(tile) - shared_memory());
   return std::uint64_t{1} << 62 | std::uint64_t{kSwizzleBytes >> 4} << 32 | std::uint64_t{1} << 16 | offset >> 4;
@@ -245,8 +246,8 @@ inline std::uint64_t operand(const void* tile) {
 
 namespace emulated {
 
-// Number (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart. Groups of
-// 64 columns are the leading dimension's offset apart. Bits 7 to 9 of an address change its bits 4 to 6.
+// Element (row, column) of tiles with the 128-byte swizzle. Groups of 8 rows are one stride apart; groups of
+// 64 columns are the leading dimension's offset apart. Bits 7 to 9 of an address are XORed into bits 4 to 6.
 template <class T>
 float number_of_tile(std::uint64_t operand, int row, int column) {
   const auto field = [&](int bit) { return (operand >> bit & 0x3fff) << 4; };
@@ -280,7 +281,7 @@ void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool a
     }
   });
 }
-// With A in registers, which, too, are read when they are waited for; number_of_b(column, k).
+// A in registers is also read only when the product is waited for. number_of_b(column, k): element of B.
 template <class T, int kN, class NumberOfB>
 void multiply_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], bool adds, NumberOfB number_of_b) {
   emulated::begin_later(emulated::Later::products, [&d, &a, adds, number_of_b] {

@@ -1,25 +1,27 @@
-// y = x * w^T + bias on Hopper's tensor cores, for numbers of 16 bits, and the same for experts.
+// y = x * w^T + bias on Hopper's tensor cores, for 16-bit numbers, and the same for experts.
 #include "kernels/cuda/wgmma_ring.h"
 
 namespace octavo::cuda {
 namespace {
 
-[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);  // of a slice
+// number of steps in a slice
+[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);
 
 template <class S>
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 
-// Copies of tiles of w of one team to shared memory.
+// Copies tiles of w of one team to shared memory.
 template <class S>
 struct WTiles {
-  static constexpr int kChunks = kTileColumns / 8;  // chunks of a row of a tile
+  static constexpr int kChunks = kTileColumns / 8;  // number of chunks in a tile's row
   static constexpr int kCopies = S::kOutputs * kChunks / S::kTeamThreads;
-  static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
+  static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // distance between the rows that a thread
+                                                                // copies
 
   const MatmulParams& p;
   const int me;
-  const std::byte* w;   // the thread's chunk of its first row
-  std::int64_t w_rows;  // from that row on
+  const std::byte* w;   // address of the thread's chunk in its first row
+  std::int64_t w_rows;  // number of rows from this row on
 
   __device__ WTiles(const MatmulParams& product, std::int64_t output)
       : p(product),
@@ -27,7 +29,7 @@ struct WTiles {
         w(row_of(product.w, output + me / kChunks)),
         w_rows(product.rows - output - me / kChunks) {}
 
-  // Starts the copy of a tile that begins at column `first`.
+  // Starts the copy of the tile that begins at column `first`.
   __device__ void begin(unsigned char* tile, std::int64_t first) const {
     const std::int64_t column = first + me % kChunks * 8;
     const bool in_w = column * 2 < p.w.stride;
@@ -40,25 +42,26 @@ struct WTiles {
   }
 };
 
-// A team's stages, and the columns of each.
+// The stages of a team, and the columns of each.
 template <class S>
 struct Stages {
   unsigned char* const memory;
-  const std::int64_t first_slice, end;  // slices from this one on, columns before that one
+  const std::int64_t first_slice, end;  // first slice of the team; first column after its last one
 
   __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes<S>; }
-  // First column of a step, counted over all slices of the team.
+  // First column of a step. Steps are counted over all slices of the team.
   __device__ std::int64_t column(std::int64_t step) const {
     return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
   }
   __device__ bool there(std::int64_t step) const { return column(step) < end; }
 };
 
-// Rows [row, row + kN) of x, outputs from `output` on.
+// Computes the rows [row, row + kN) of x, for outputs from `output` on.
 template <class T, class Y, class S>
 __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t output, const Part& part) {
   constexpr int kN = S::kN;
-  constexpr int kAhead = S::kStages - 2;  // steps that are on their way; the last one's products may still be under way
+  constexpr int kAhead = S::kStages - 2;  // number of steps whose copies are running; products of the last
+                                          // step may still run
   unsigned char* memory = memory_of_tiles();
   const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
@@ -68,7 +71,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) sum[i] = total[i] = 0;
 
-  // Copies of weights start while the previous kernels still run.
+  // Copies of weights start while previous kernels still run.
   for (int i = 0; i < kAhead; ++i)
     if (stages.there(i)) w_tiles.begin(stages.at(i), stages.column(i));
   wait_for_kernels();
@@ -98,7 +101,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
         for (int k = 0; k < kTileColumns / 16; ++k)
           multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
         commit_products();
-        const std::int64_t next = step + kAhead;  // where the products of two steps ago have read
+        const std::int64_t next = step + kAhead;  // its memory was read by the products of two steps ago
         if (stages.there(next)) w_tiles.begin(stages.at(next), stages.column(next));
         begin_x(next);
         wait_products<1>(sum);
@@ -115,7 +118,7 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 template <class S>
 constexpr int kBlocks = S::blocks_on_processor(kStageBytes<S>);
 
-// A block has `slices_each` slices of a tile, block y of the grid so manieth of them.
+// A block computes `slices_each` slices of a tile; block y of the grid computes the y-th group of slices.
 template <class T, class Y, int kN, int kTall, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads, (kBlocks<Shape<kN, kTall, 1, kStages>>))
     wgmma_kernel(MatmulParams all, int slices_each) {
@@ -156,7 +159,7 @@ void for_shape(const MatmulParams& p, Body&& body) {
   body.template operator()<128, 2, 6>();
 }
 
-// The same with kN, kTall, kTeams and kStages for this number of rows of x per expert.
+// As above, with kN, kTall, kTeams and kStages for this number of rows of x per expert.
 template <class Body>
 void for_shape_of_expert(std::int64_t m, Body&& body) {
   if (m <= 8) return body.template operator()<8, 1, 4, 5>();

@@ -1,12 +1,12 @@
-// Ring of tiles for products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
+// Ring of tiles, for products on Hopper (wgmma_matmul.cu, wgmma_codes.cu).
 //
-// The rows of w are the outputs, and form the 64 rows of an instruction; rows of x are its 8 to 128 columns.
-// So one family of instructions serves one to thousands of rows. A slice of kSlice columns is one chain of
-// sums, and slices are added in order, as in matmul.cu. The bits of an output do not depend on the tile's
-// number of rows, or on the team that computes a slice.
+// Rows of w are the outputs, and form the 64 rows of an instruction; rows of x are its 8 to 128 columns. So
+// the same instructions are used for one row and for thousands. A slice of kSlice columns is one chain of
+// sums, and slices are added in order, as in matmul.cu. So the bits of an output depend neither on the number
+// of rows in a tile, nor on the team that computes a slice.
 //
-// Tiles of both operands come through a ring in shared memory, one ring per team of warpgroups. The teams of
-// a block share the slices of a tile, or one team computes one or two tiles of outputs.
+// Tiles of both operands pass through a ring in shared memory, one ring for each team of warpgroups. Either
+// the teams of a block share the slices of a tile, or one team computes one or two tiles of outputs.
 #pragma once
 
 #include "kernels/cuda/matmul_rows.h"
@@ -14,9 +14,10 @@
 
 namespace octavo::cuda {
 
-constexpr int kTileRows = 64;  // rows of w in a tile
+constexpr int kTileRows = 64;  // number of rows of w in a tile
 
-// kN: rows of x. kTall: tiles of 64 outputs, one per warpgroup. kTeams: teams of kTall warpgroups.
+// kN: number of rows of x. kTall: number of tiles of 64 outputs, one per warpgroup. kTeams: number of teams
+// of kTall warpgroups.
 template <int kN_, int kTall_, int kTeams_, int kStages_>
 struct Shape {
   static constexpr int kN = kN_, kTall = kTall_, kTeams = kTeams_, kStages = kStages_;
@@ -31,28 +32,29 @@ struct Shape {
     const std::size_t bytes = kTotalBytes + kTeams * kStages * stage_bytes + kSwizzleBytes;
     return bytes <= (227 << 10) ? bytes : throw "more shared memory than there is";
   }
-  // Number of blocks for which a processor has room: of its 228 KiB a block takes 1 more, and a little for
-  // static variables.
+  // Number of blocks that fit on a processor. It has 228 KiB of shared memory; a block uses 1 KiB more than
+  // its stages, and a little for static variables.
   static constexpr int blocks_on_processor(int stage_bytes) {
     return static_cast<int>((228 << 10) / (shared_bytes(stage_bytes) + 1100));
   }
 };
 
-// Rows of x on their way to a team's stages: kColumns columns of kN rows, tiles of 64 columns side by side.
+// Copies rows of x to a team's stages: kColumns columns of kN rows, as tiles of 64 columns.
 template <class T, class S, int kColumns>
 struct XTiles {
   static constexpr int kBytes = S::kN * kColumns * 2;
   static constexpr int kTileBytes = S::kN * kTileRowBytes;
-  static constexpr int kChunks = kColumns / 8;                  // chunks of a row
-  static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
+  static constexpr int kChunks = kColumns / 8;                  // number of chunks in a row
+  static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // distance between the rows that a thread
+                                                                // copies
   static constexpr int kCopies = (S::kN + kRowsApart - 1) / kRowsApart;
 
   const MatmulParams& p;
   const int row, chunk;
   const bool aligned;
-  const T* x[kCopies];  // null: beyond the rows
+  const T* x[kCopies];  // null: after the last row
 
-  // me: the thread among its team's; first: of the rows.
+  // me: index of the thread in its team; first: index of the first row.
   __device__ XTiles(const MatmulParams& product, int me, std::int64_t first)
       : p(product), row(me / kChunks), chunk(me % kChunks), aligned(x_aligned<T>(product)) {
 #pragma unroll
@@ -62,7 +64,7 @@ struct XTiles {
     }
   }
 
-  // Starts the copies of tiles that begin at column `first`.
+  // Starts the copies of the tiles that begin at column `first`.
   __device__ void begin(unsigned char* tiles, std::int64_t first) const {
     const std::int64_t column = first + chunk * 8;
     tiles += chunk / 8 * kTileBytes;
@@ -81,12 +83,12 @@ struct XTiles {
   }
 };
 
-// Address of a thread's totals, beside the totals of the same thread in other teams.
+// Address of a thread's totals; those of the same thread in other teams are next to it.
 __device__ inline float* totals_of(unsigned char* memory) {
   return reinterpret_cast<float*>(memory) + thread() % kWarpgroup;
 }
 
-// Adds one slice of each team, in order, to `total` or to the stored sums. slice: the team's current slice.
+// Adds a slice of each team, in order, to `total` or to the stored sums. slice: the team's current slice.
 template <class S>
 __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, const float (&sum)[S::kN / 2],
                                   std::int64_t slice, std::int64_t slices) {
@@ -104,7 +106,7 @@ __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, co
   }
 }
 
-// A block's outputs, for rows of x from `row` on and outputs from `output` on.
+// Writes a block's outputs: rows of x from `row` on, outputs from `output` on.
 template <class Y, class S>
 __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std::int64_t output,
                                     const float (&total)[S::kN / 2], const float* together) {
@@ -118,10 +120,10 @@ __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std
   }
 }
 
-// Number of tiles of x in a group. Concurrent blocks then read few different tiles of either operand.
+// Number of tiles of x in a group. With groups, concurrent blocks read few different tiles of either operand.
 constexpr std::int64_t kGrouped = 8;
 
-// Where a tile's rows of x and its outputs begin, of blocks_of() tiles.
+// First row of x and first output of a tile, one of blocks_of() tiles.
 struct TilePlace {
   std::int64_t row, output;
 };
@@ -137,8 +139,8 @@ __host__ __device__ unsigned blocks_of(const MatmulParams& p) {
   return pieces(p.rows, S::kOutputs) * pieces(p.m, S::kN);
 }
 
-// A block's share of its tile: slices from `first` on, columns before `end`. Where other blocks have more of them, all leave
-// their slices' sums in memory, and the last to arrive adds them.
+// A block's part of its tile: slices from `first` on, of columns before `end`. If several blocks share the
+// tile, all store the sums of their slices, and the last one to arrive adds them.
 struct Part {
   std::int64_t first, end, slices;
   int blocks = 1;  // number of blocks that share the tile
@@ -148,7 +150,7 @@ struct Part {
 __host__ __device__ inline std::int64_t slices_of(const MatmulParams& p) { return (p.cols + kSlice - 1) / kSlice; }
 __device__ inline Part whole_tile(const MatmulParams& p) { return {0, p.cols, slices_of(p)}; }
 
-// In a grid of grid_of(), block y has this number of slices of tile x.
+// The part of block y, in a grid of grid_of(), of tile x.
 template <class S>
 __device__ inline Part part_of_block(const MatmulParams& p, int slices_each) {
   Part part = whole_tile(p);
@@ -167,14 +169,14 @@ dim3 grid_of(const MatmulParams& p, int slices_each) {
   return {blocks_of<S>(p), pieces(slices_of(p), slices_each), static_cast<unsigned>(p.heads)};
 }
 
-// Address of a thread's sums of a slice, S::kThreads apart.
+// Address of a thread's sums of a slice; the distance between sums is S::kThreads.
 template <class S>
 __device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
   return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
 }
 
-// Called by every thread of the block after a team's slice. Adds the thread's sums, or stores them for the
-// block that adds the sums of all.
+// Called by every thread of the block after its team has computed a slice. Adds the thread's sums, or stores
+// them for the block that adds the sums of all blocks.
 template <class S>
 __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
                                   const float (&sum)[S::kN / 2], std::int64_t slice) {
@@ -188,11 +190,13 @@ __device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], f
   add_slices<S>(total, together, sum, slice, part.slices);
 }
 
-// Called after all slices of a block. True if `total` includes the slices of the others, in order.
+// Called after all slices of a block. Returns true if `total` includes the slices of the other blocks, in
+// order.
 template <class S>
 __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
   if constexpr (S::kTeams == 1) {
-    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;  // so that reading takes little time
+    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;  // several at a time, so that reading takes little
+                                                           // time
     if (part.blocks == 1) return true;
     if (!last_to_arrive(part.arrived, part.blocks)) return false;
 #pragma unroll 1
@@ -214,13 +218,14 @@ __device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2
   return true;
 }
 
-// Schedule of a product: slices per block, and the estimated time. The time is the bytes that one processor
-// reads and writes when every processor runs its maximum number of blocks.
+// Schedule of a product: number of slices per block, and estimated time. The time is the number of bytes that
+// one processor reads and writes if every processor runs its maximum number of blocks.
 struct Schedule {
   int slices_each;
   std::int64_t time;
 };
-// on_processor: blocks; slice_bytes: that a block reads; shares: whether blocks can.
+// on_processor: number of blocks on a processor. slice_bytes: bytes that a block reads for a slice. shares:
+// whether blocks can share a tile.
 template <class S>
 Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice_bytes, bool shares) {
   constexpr std::int64_t kTile = S::kOutputs * S::kN, kSharedBytes = kTile * 4 * 2;
@@ -233,7 +238,8 @@ Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice
   Schedule best{static_cast<int>(slices), time_of(slices)};
   if (!shares || tiles > kMostSharedTiles || tiles * slices * kTile > p.hopper.sums_room) return best;
   for (int each = best.slices_each - 1; each > 0; --each)
-    if (const std::int64_t time = time_of(each); time < best.time - best.time / 8) best = {each, time};  // a clear gain
+    // only if clearly faster
+    if (const std::int64_t time = time_of(each); time < best.time - best.time / 8) best = {each, time};
   return best;
 }
 

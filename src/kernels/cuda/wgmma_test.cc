@@ -1,5 +1,5 @@
-// Products on Hopper's instructions, as the emulated device models them. They are compared with the
-// specification, and a row must have the same bits for any number of rows.
+// Tests products with Hopper's instructions on the emulated device. They are compared with the reference,
+// and a row must have the same bits for any number of rows.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -19,7 +19,7 @@ class Wgmma : public testing::Test {
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
     return to;
   }
-  // Product of the dequantised numbers, without rounding.
+  // The product of the dequantised numbers, without rounding.
   TestTensor exact_product(const TestTensor& x, const TestPart& part) {
     TestTensor numbers(DType::f32, {part.rows, part.cols});
     std::vector<float> row(static_cast<std::size_t>(part.cols));
@@ -48,12 +48,13 @@ class Wgmma : public testing::Test {
   TestRandom random{41};
 };
 
-// The first rows of x must get the same bits alone as among all rows.
+// The first rows of x must have the same bits alone and among all rows.
 TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   struct Case {
     std::int64_t m, rows, cols;
   };
-  // Slices: less than one, some that the teams share unevenly, more than there are teams; rows for each tile.
+  // Cases: less than one slice; slices that teams share unevenly; more slices than teams; rows for each tile
+  // size.
   for (const Case& c : {Case{1, 8, 24}, {7, 72, 1000}, {16, 130, 1100}, {30, 64, 5200}, {64, 100, 2050},
                         {128, 64, 2112}, {130, 136, 1096}, {300, 130, 1030}, {300, 130, 2120}, {5, 64, 17500}, {60, 300, 3100}}) {
     if (!long_tests() && c.m * c.rows * c.cols > 45'000'000) continue;
@@ -80,7 +81,8 @@ TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   }
 }
 
-// Blocks that share tiles find the counts at zero again, and memory that the last product has used.
+// Blocks that share tiles must find their counters at zero in a replay, although the memory was used by the
+// last product.
 TEST_F(Wgmma, SharedTilesAreRecorded) {
   const std::int64_t m = 3, rows = 200, cols = 5000;
   const TestTensor x = random.tensor(DType::bf16, {m, cols}), matrix = random.tensor(DType::bf16, {rows, cols});
@@ -131,7 +133,7 @@ TEST_F(Wgmma, ExpertsGetTheirRows) {
   }
 }
 
-// Covers every format and every split of scales, with the batches and slices above.
+// Covers every format and every division into groups, with several batches and numbers of slices.
 TEST_F(Wgmma, CodesAreNeverRounded) {
   struct Case {
     Encoding encoding;
@@ -159,12 +161,13 @@ TEST_F(Wgmma, CodesAreNeverRounded) {
   }
 }
 
-// Matrices without this layout use the plain one, and reads of single numbers work in both.
+// Matrices for which this layout is impossible use the plain one. Reads of single numbers must work in both.
 TEST_F(Wgmma, CodesAreFoundInBothLayouts) {
   for (const Encoding encoding : kQuantisedEncodings) {
     const TestPart part = random_part(random, encoding, 40, 700);
     const TestTensor x = random.tensor(DType::bf16, {5, part.cols});
-    ASSERT_LE(difference(product(x, part, 5), exact_product(x, part), 0.25, 0.01), 1) << name(encoding);  // rounded or not
+    // with or without rounding
+    ASSERT_LE(difference(product(x, part, 5), exact_product(x, part), 0.25, 0.01), 1) << name(encoding);
     const std::vector<MatrixPart> parts{part.part()};
     const WeightPtr w = tested.ops.prepare(*tested.device, {parts, DType::bf16}).value();
     std::vector<std::int32_t> ids{39, 0};
@@ -213,7 +216,7 @@ TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
   }
 }
 
-// x begins at any element, where copies of 16 bytes are impossible.
+// x may begin at any element; then copies of 16 bytes are impossible.
 TEST_F(Wgmma, RowsOfXMayLieAnywhere) {
   const TestTensor matrix = random.tensor(DType::bf16, {64, 200}), wide = random.tensor(DType::bf16, {9, 203});
   const std::vector<MatrixPart> parts{{.values = matrix.view()}};

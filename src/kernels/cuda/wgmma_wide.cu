@@ -1,8 +1,9 @@
-// y = x * w^T + bias on Hopper for many rows of x, numbers of 16 bits: a block has 128 outputs of 192 rows.
+// y = x * w^T + bias on Hopper for many rows of x and 16-bit numbers: a block computes 128 outputs of 192
+// rows.
 //
-// Blocks of such products are limited by L2. So the blocks of a cluster have the same rows of x, and each
-// block loads a share of them for all. A separate warpgroup starts the copies (tensor memory accelerator) as
-// soon as all blocks of the cluster have read the previous tile. Sums are in the order of wgmma_matmul.cu.
+// Such products are limited by the L2 cache. So all blocks of a cluster use the same rows of x, and each
+// block loads a part of them for all. A separate warpgroup starts the copies (tensor memory accelerator)
+// when all blocks of the cluster have read the previous tile. Sums have the order of wgmma_matmul.cu.
 #include "kernels/cuda/tile_copies.h"
 #include "kernels/cuda/wgmma_ring.h"
 
@@ -10,18 +11,18 @@ namespace octavo::cuda {
 namespace {
 
 using S = Shape<192, 2, 1, 5>;
-using Together = Shape<S::kN, S::kTall * kCluster, 1, S::kStages>;  // the outputs of a cluster
+using Together = Shape<S::kN, S::kTall * kCluster, 1, S::kStages>;  // outputs of a cluster
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 constexpr std::size_t kBytes = S::shared_bytes(kStageBytes) + 2 * S::kStages * sizeof(TileBarrier);
-constexpr int kSharedRows = S::kN / kCluster;  // of x, that a block brings to all
+constexpr int kSharedRows = S::kN / kCluster;  // number of rows of x that a block loads for all blocks
 [[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);
 
-constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup brings tiles
+constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup loads tiles
 
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
 
-// Registers per thread. All warpgroups start with the same number; then the last one gives most of its
-// registers away.
+// Registers per thread. All warpgroups start with the same number; then the last one releases most of its
+// registers.
 constexpr int kBringing = 24, kMultiplying = 240;
 
 // Stages of a block, and their barriers.
@@ -42,11 +43,11 @@ struct WideStages {
     }
   }
   __device__ void wait_for_tiles(int step) const { wait_phase(full + step % S::kStages, step / S::kStages); }
-  // Waits until all have read the previous contents of this step's tiles.
+  // Waits until all blocks have read the previous contents of this step's stage.
   __device__ void wait_for_room(int step) const {
     if (step >= S::kStages) wait_phase(read + step % S::kStages, step / S::kStages - 1);
   }
-  // Reports that the warp has read the step's tiles: its own, and those from other blocks.
+  // Reports that the warp has read the step's tiles: to this block, and to the other blocks that loaded them.
   __device__ void has_read(int step) const {
     __syncwarp();
     if (lane() == 0)
@@ -54,7 +55,7 @@ struct WideStages {
   }
 };
 
-// Called by one thread: copies all tiles of w for this block, and its share of the tiles of x for all blocks.
+// Called by one thread: copies all tiles of w for this block, and its part of the tiles of x for all blocks.
 __device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& w, std::int64_t output, const TileMap& x,
                             std::int64_t row) {
   const int first = block_of_cluster() * kSharedRows;
@@ -69,7 +70,7 @@ __device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& 
   }
 }
 
-// The sums of a warpgroup, slice by slice.
+// Computes a warpgroup's sums, slice by slice.
 template <class T>
 __device__ void multiply_all(const WideStages& stages, int steps, float (&total)[S::kN / 2]) {
   float sum[S::kN / 2];
@@ -77,7 +78,7 @@ __device__ void multiply_all(const WideStages& stages, int steps, float (&total)
   for (int i = 0; i < S::kN / 2; ++i) sum[i] = total[i] = 0;
 #pragma unroll 1
   for (int step = 0; step < steps;) {
-    const int end = step + kSteps < steps ? step + kSteps : steps;  // of a slice
+    const int end = step + kSteps < steps ? step + kSteps : steps;  // end of the slice
 #pragma unroll 1
     for (const int first = step; step < end; ++step) {
       stages.wait_for_tiles(step);
@@ -113,7 +114,7 @@ __global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
   wait_for_kernels();
   cluster_barrier();
 
-  // None ends while another block of the cluster may arrive at its barriers.
+  // A block must not end while another block of the cluster may still arrive at its barriers.
   if (thread() >= S::kThreads) {
     give_registers<kBringing>();
     if (thread() == S::kThreads) bring_tiles(stages, steps, w_tiles, output, x_tiles, place.row);

@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// cos and sin, times `scale`, of the angles of rotary embeddings: position * frequency in single precision,
-// as in training.
+// Computes cos and sin, times `scale`, of the angles of rotary embeddings: position * frequency in single
+// precision, as in training.
 struct AnglesArgs {
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
@@ -29,97 +29,99 @@ struct Rope {
   bool interleaved = false;
 };
 
-// Splits the fused projection, normalises and rotates queries and keys, and writes queries to q_out and keys
-// and values to the paged cache.
+// Splits the fused projection, normalises and rotates queries and keys, and writes the queries to q_out and
+// the keys and values to the paged cache.
 struct QkvStoreArgs {
   View qkv;  // act [n, (q_heads + 2 * kv_heads) * head_dim]: all queries, all keys, all values
   int q_heads = 0;
-  // Weight [head_dim], or [heads, head_dim] with a weight per head; each head is normalised separately. With
-  // norm_whole_row the weight is [heads * head_dim], over the whole row.
+  // Weight [head_dim], or [heads, head_dim] with a weight per head: each head is normalised separately. With
+  // norm_whole_row, weight [heads * head_dim]: the whole row is normalised.
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
-  bool norm_turned = false;  // rms norms of each head follow the rotation
+  bool norm_turned = false;  // true: rms norms of each head come after the rotation
   Norm v_norm = {};          // norm of each head's values, weight [head_dim]
-  bool stores = true;        // false: qkv holds only queries, and the cache is not written
+  bool stores = true;        // false: qkv contains only queries, and the cache is not written
   Rope rope = {};
   View slots;     // i64 [n]: block id * block_size + offset in the block
-  KvLayer cache;  // gives kv_heads and head_dim
+  KvLayer cache;  // its spec gives kv_heads and head_dim
   View q_out;     // act [n, q_heads, head_dim]
 };
 
 // Multiplies each head by its matrix: y[i, h] = x[i, h] * w_h^T. w_h is rows [h * rows, (h + 1) * rows) of w.
 struct HeadMatmulArgs {
-  View x;           // w.activation() [m, heads, cols], heads and rows may have gaps between them
-  const Weight& w;  // plain [heads * rows, cols], rows a multiple of kHeadRows, cols at most kMaxLatentDim
-  View y;           // w.activation() [m, heads, rows], same gaps allowed
+  View x;           // w.activation() [m, heads, cols]; heads and rows need not be adjacent
+  const Weight& w;  // plain [heads * rows, cols]; rows is a multiple of kHeadRows, cols at most kMaxLatentDim
+  View y;           // w.activation() [m, heads, rows]; heads and rows need not be adjacent
 };
 constexpr int kHeadRows = 32;
 constexpr int kMaxLatentDim = 1024;
 
 // Stores the keys of latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) and rotates part of its queries. A
 // token has one key head: a normalised latent of `cache.spec.values_in_keys` numbers, which is also the
-// value; then the rotated numbers; then the unchanged keys of an indexer. The last rotary_dim numbers of each
-// head of q are rotated and written to the end of the same head of q_out. The beginning of that head does not
-// change.
+// value; then the rotated numbers; then the unchanged keys of an indexer. In each head of q, the last
+// rotary_dim numbers are rotated and written to the end of the same head of q_out. The beginning of this head
+// does not change.
 struct LatentStoreArgs {
   View kv;               // f32 [n, score_dim]
   View index_keys = {};  // act [n, index_dim]; with index_dim
   Norm norm;             // weight [values_in_keys]
-  Rope rope;             // rotary_dim: score_dim - values_in_keys
+  Rope rope;             // with rotary_dim = score_dim - values_in_keys
   View slots;            // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;         // cache with one head
   View q;                // act [n, heads, any]
   View q_out;            // act [n, heads, score_dim]
 };
 
-// Chooses the tokens that a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): among tokens
-// up to its own, the `chosen.size(1)` with the greatest scores; ties go by position. Token t with index key
-// k_t has the score: sum over heads, ascending, of weights[h] * max(0, q_h k_t). With KvSpec::rate > 1 it
-// chooses entries instead, among those whose tokens are all up to its own.
+// Selects the tokens that a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): of the
+// tokens up to its own, the `chosen.size(1)` ones with the greatest scores; of equal scores, the lower
+// position wins. Token t with index key k_t has the score: sum over heads, ascending, of weights[h] * max(0,
+// q_h k_t). With KvSpec::rate > 1, entries are selected instead, of those whose tokens are all up to its own.
 struct ChooseTokensArgs {
   View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
   View weights;   // f32 [n, heads]
   KvLayer cache;  // cache with one head
   const AttentionPlan& plan;
-  View chosen;  // i32 [n, most]: positions, ascending; unused ones are kNoToken
+  View chosen;  // i32 [n, most]: positions, ascending; unused elements are kNoToken
 };
 constexpr int kMaxIndexHeads = 256;
 constexpr std::int32_t kNoToken = std::numeric_limits<std::int32_t>::max();
 
-// Attention of each query over its sequence's cached tokens, read from the pages. Causal: tokens up to and
-// including its own; otherwise all.
+// Attention of each query to the cached tokens of its sequence, read from the pages. Causal: to the tokens up
+// to and including its own; otherwise to all.
 struct AttentionArgs {
   View q;  // act [n, q_heads, score_dim]
   KvLayer cache;
   const AttentionPlan& plan;
   float scale = 1;     // > 0
-  bool causal = true;  // must equal the plan's
+  bool causal = true;  // must equal the plan's value
   // > 0: a query sees the last `window` tokens, including itself. If not causal, it also sees `window` tokens
   // after it. Equals the plan's window if the plan has one.
   int window = 0;
-  // > 0: tokens of a chunk; a query sees no tokens of earlier chunks. The first chunk begins at position 0.
-  // Requires causal and window = chunk.
+  // > 0: size of a chunk in tokens; a query sees no tokens of earlier chunks. The first chunk begins at
+  // position 0. Requires causal and window = chunk.
   int chunk = 0;
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
-  // f32 [q_heads]; optional (ALiBi): the score grows by this slope per token of distance (Press et al.,
-  // "Train Short, Test Long", 2021). Not with soft_cap.
+  // f32 [q_heads]; optional: ALiBi slopes. The score grows by the slope for each token closer to the query
+  // (Press et al., "Train Short, Test Long", 2021). Not with soft_cap.
   View slopes = {};
   // f32 [q_heads, 2 * most + 1]; optional: relative position bias (Raffel et al., "Exploring the Limits of
   // Transfer Learning", 2020). Element most + distance is added to the score. distance = position of the key
   // - position of the query, clamped to [-most, most]. Not with soft_cap.
   View distance_bias = {};
-  View sinks = {};  // f32 [q_heads]; optional: a sink score per head, part of the softmax sum without a value
-  View chosen = {};  // from ChooseTokensArgs: a query sees only these tokens; optional. Requires causal
-  // Optional, with KvSpec::shared_rows: a second such cache. A query also sees its entries whose tokens are
-  // all up to its own, or only the chosen ones of them.
+  View sinks = {};   // f32 [q_heads]; optional: score of each head that is added to the softmax sum, but has
+                     // no value
+  View chosen = {};  // output of ChooseTokensArgs; optional: a query sees only these tokens. Requires causal
+  // Optional, with KvSpec::shared_rows: a second cache, of entries. A query also sees the entries whose
+  // tokens are all up to its own or, with `chosen`, only the chosen ones.
   KvLayer entries = {};
   const AttentionPlan* entry_plan = nullptr;
   View out;  // act [n, q_heads * value_dim]
 };
 
-// Rotates the end of each head by the angles of its token (AnglesArgs), or `back`. The end has two numbers
-// for each of `frequencies`, and pairs are neighbours. Each head is normalised separately before.
+// Rotates the end of each head by the angles of its token (AnglesArgs) or, with `back`, in the other
+// direction. The end consists of a pair of neighbouring numbers for each of `frequencies`. Each head is first
+// normalised separately.
 struct TurnEndsArgs {
   View x;            // act [n, heads, dim], in place
   Norm norm = {};    // weight [dim]
@@ -129,9 +131,9 @@ struct TurnEndsArgs {
   bool back = false;
 };
 
-// Writes one row per token to a cache with KvSpec::shared_rows, from number `first` of the cached row. Rows
-// are normalised, then their ends are rotated as in TurnEndsArgs. If an entry covers several tokens, only the
-// row of its last token is written, rotated by the angles of its first token.
+// Writes one row per token to a cache with KvSpec::shared_rows, starting at element `first` of the cached
+// row. Rows are first normalised, and their ends are rotated as in TurnEndsArgs. If an entry covers several
+// tokens, only the row of its last token is written, rotated by the angles of its first token.
 struct StoreRowsArgs {
   View x;            // f32 [n, dim]
   Norm norm;         // weight [dim]

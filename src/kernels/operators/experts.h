@@ -10,43 +10,44 @@
 
 namespace octavo {
 
-// Chooses the `chosen` experts with the greatest scores; ties go by number. A score is the softmax over all
-// experts, the sigmoid of the logit, or the square root of its softplus. A bias (RouteArgs) changes the
-// choice, but not the weights. With several groups of neighbouring experts, only `groups_kept` groups are
-// eligible: those with the greatest sums of their `group_best` greatest scores (DeepSeek-V2 and V3, 2024).
-// The weight is the score times `scale`; if renormalised, it is divided by the sum of the chosen scores.
+// Selects the `chosen` experts with the greatest scores; of equal scores, the lower index wins. A score is
+// the softmax over all experts, the sigmoid of the logit, or the square root of its softplus. A bias
+// (RouteArgs) changes the selection, but not the weights. If neighbouring experts form several groups, only
+// `groups_kept` groups are eligible: those with the greatest sums of their `group_best` greatest scores
+// (DeepSeek-V2 and V3, 2024). The weight is the score times `scale`; if renormalised, it is divided by the
+// sum of the selected scores.
 //
-// sparsemixer (Liu et al., "GRIN", 2024) chooses the greatest logits, without bias and groups. An expert's
-// weight is its softmax over the experts not yet chosen whose logits s are near its own t: (t - s) / max(|s|,
-// t) <= 2 * jitter.
+// sparsemixer (Liu et al., "GRIN", 2024) selects the greatest logits, without bias and groups. An expert with
+// logit t has as weight its softmax over those experts, not yet selected, whose logits s are near t: (t - s)
+// / max(|s|, t) <= 2 * jitter.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
   RouterScores scores = RouterScores::softmax;
   float scale = 1;
-  int groups = 1;  // groups of equal size
+  int groups = 1;  // number of groups of equal size
   int groups_kept = 1;
   int group_best = 1;  // 1 or 2
   float jitter = 0;    // for sparsemixer
 };
 
-// Chooses experts, and assigns every pair (token, expert) an index: ordered by expert, then by token.
+// Selects experts, and gives every pair (token, expert) an index: pairs are ordered by expert, then by token.
 struct RouteArgs {
   View logits;       // f32 [n, experts]
   View bias = {};    // f32 [experts]; optional
   View scales = {};  // f32 [experts]; optional: factor of an expert's weight
-  View given = {};   // i32 [n, chosen]; optional: expert numbers that replace the choice
+  View given = {};   // i32 [n, chosen]; optional: indices of experts that replace the selection
   RouterRule rule;
-  View weights;  // f32 [n, chosen]: for each token, the greatest first
+  View weights;  // f32 [n, chosen]: per token in descending order
   View places;   // i32 [n, chosen]: index of each pair
   View tokens;   // i32 [n * chosen]: token of each pair
-  View starts;   // i32 [experts + 1]: the pairs of expert e are [starts[e], starts[e + 1])
+  View starts;   // i32 [experts + 1]: expert e has the pairs [starts[e], starts[e + 1])
 };
 
-// For every pair p of expert e: y[p] = x[rows[p]] * w[e]^T + bias[e]
+// For every pair p of expert e: y[p] = x[rows[p]] * w[e]^T + bias[e].
 struct GroupedMatmulArgs {
   View x;                            // act [m, cols]
-  View rows = {};                    // i32 [places]; optional: y[p] uses x[p]
+  View rows = {};                    // i32 [places]; optional; without it, y[p] uses x[p]
   View starts;                       // i32 [experts + 1], from RouteArgs
   std::span<const Weight* const> w;  // one per expert, with equal shapes
   View bias = {};                    // f32 [experts, rows]; optional

@@ -1,7 +1,7 @@
-// The list of operators: X(name, type of its arguments, backends). `all`: every backend has it; `host`: CUDA
-// does not support it. Ops and Need (ops.h), the declarations and tables of the backends, and the timer of
-// `octavo bench step` are generated from this list. Each row needs a body in every backend and a check() of
-// its arguments; otherwise the link fails.
+// The list of operators: X(name, type of its arguments, backends). `all`: every backend supports it; `host`:
+// CUDA does not. Ops and Need (ops.h), the declarations and tables of the backends, and the timer of `octavo
+// bench step` are generated from this list. For each row, every backend must define the operator, and
+// operators/*.cc a check() of its arguments; otherwise linking fails.
 #pragma once
 
 #define OCTAVO_OPERATORS(X)                      \
@@ -42,7 +42,7 @@
   X(scale_logits, ScaleLogitsArgs, all)          \
   X(sample, SampleArgs, all)
 
-// Forms of operators that a network may need and a backend may not support: X(name, words for errors,
+// Forms of operators that a network may need and a backend may not support: X(name, text for errors,
 // backends).
 #define OCTAVO_FORMS(X)                                                 \
   X(distance_bias, "attention with biases by distance", host)           \

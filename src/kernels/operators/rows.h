@@ -35,9 +35,9 @@ struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm = {};      // kind none: delta is added unchanged
+  Norm delta_norm = {};      // kind none: delta does not change
   View residual_scale = {};  // f32 [1]; optional: 1
-  Norm norm = {};            // kind none: out is the converted residual
+  Norm norm = {};            // kind none: out is the residual in out's format
   bool replace = false;
   View out = {};  // act [n, dim]; optional
 };
@@ -54,7 +54,7 @@ struct MatmulArgs {
 // swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
 // xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), with a =
 // softplus(slopes):
-//   y = a[0] * x * x + x / 2 where x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
+//   y = a[0] * x * x + x / 2 if x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
 struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
   Activation activation = Activation::silu;
@@ -75,7 +75,7 @@ struct KeepTailArgs {
 struct ScaleRowsArgs {
   View x;          // act [n, dim]
   View factors;    // f32 [m]
-  View rows = {};  // i32 [n]; optional: i
+  View rows = {};  // i32 [n]; optional; without it, row i uses factors[i]
   View y;          // act [n, dim]; may be x
 };
 
@@ -94,10 +94,9 @@ struct GatherRowsArgs {
   View out;   // format of x, [r, dim]
 };
 
-// Pools rows [starts[s], starts[s + 1]) of x, at least one, into out[s]: the first row, the last, the mean,
-// or the maximum of each column. Kind sum_by_root is the sum divided by the square root of the number of
-// rows. Kind weighted is the mean where row i, counted from 1, has weight i. Sums are in the order of the
-// rows.
+// Pools the rows [starts[s], starts[s + 1]) of x (at least one) into out[s]. Rows are added in order. Types:
+// first row; last row; mean; maximum of each column; sum_by_root, which is the sum divided by the square root
+// of the number of rows; weighted, which is a mean in which row i, counted from 1, has weight i.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]
@@ -105,8 +104,8 @@ struct PoolArgs {
   View out;  // f32 [sequences, dim]
 };
 
-// ids[tokens[i]] = max(sampled[rows[i]], 0): inserts tokens of the previous step that the host does not know
-// yet. A row without a choice (-1) gives token 0.
+// ids[tokens[i]] = max(sampled[rows[i]], 0): inserts tokens of the previous step, which the host does not
+// know yet. If a row has no token (-1), it inserts 0.
 struct PutSampledArgs {
   View ids;      // i32 [n], in place
   View tokens;   // i32 [p], no duplicates
@@ -118,7 +117,7 @@ struct PutSampledArgs {
 struct ScaleLogitsArgs {
   View logits;  // f32 [r, vocab], in place
   float scale = 1;
-  float soft_cap = 0;  // limit of the logits, if not 0
+  float soft_cap = 0;  // limit of the logits; 0: none
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The sample operator: from logits to tokens.
+// The sample operator: selects tokens from logits.
 #pragma once
 
 #include "kernels/draw_rule.h"
@@ -7,26 +7,26 @@
 
 namespace octavo {
 
-// One list per row, flat: row r owns items [starts[r], starts[r + 1]).
+// One list per row, in one array: row r has the items [starts[r], starts[r + 1]).
 struct RowLists {
-  View starts;  // i32 [rows + 1]; optional: all lists are empty
-  View ids;     // i32 token ids, no duplicates in a row
+  View starts;  // i32 [rows + 1]; optional; without it, all lists are empty
+  View ids;     // i32: token ids, no duplicates in a row
 };
 
-// Samples one token per row, in vLLM's order. Raw log-probabilities come first. Then come mask, bias (minus
-// infinity bans), penalties (repetition, frequency, presence), temperature, min_p, top_k, top_p, and one
-// draw.
+// Samples one token per row, in vLLM's order: raw log-probabilities; mask; bias (minus infinity bans a
+// token); penalties (repetition, frequency, presence); temperature; min_p; top_k; top_p; one draw.
 //
-// Tokens are ordered by logit, descending; ties by id, ascending. Each filter keeps a beginning of that
+// Tokens are ordered by logit, descending; ties by id, ascending. Each filter keeps the first tokens of this
 // order:
 //   min_p  the tokens at least min_p times as likely as the first
-//   top_k  exactly top_k of those
-//   top_p  the fewest of those whose share of their mass reaches top_p
-// The draw inverts the cumulative distribution of the kept tokens, by ascending id. Masses are integers
-// (kernels/sampling_math.h), so all backends keep and draw the same tokens, for any order of addition.
+//   top_k  the first top_k of these
+//   top_p  the fewest of these whose share of their total mass reaches top_p
 //
-// Every array is [rows] unless stated otherwise. A row has no result if its logits hold a NaN or plus
-// infinity, or if no token remains. The outputs are then out_id -1, rank 0, kLogprobFloor and top ids -1.
+// The draw inverts the cumulative distribution of the kept tokens, by ascending id. Masses are integers
+// (kernels/sampling_math.h), so all backends keep and draw the same tokens, in any order of addition.
+//
+// Arrays are [rows] unless stated otherwise. A row has no result if its logits contain NaN or plus infinity,
+// or if no token remains. Then out_id is -1, out_rank 0, out_logprob kLogprobFloor, and top ids are -1.
 struct SampleArgs {
   View logits;  // f32 [rows, vocab]; overwritten
 
@@ -38,16 +38,18 @@ struct SampleArgs {
   RowLists bias;     // logit_bias, bans
   View bias_values;  // f32, parallel to bias.ids; never plus infinity
 
-  View mask;  // i32 [masks, (vocab + 31) / 32]: bit set = allowed; rows that DrawRule::mask_row names
+  View mask;  // i32 [masks, (vocab + 31) / 32]: bit 1: allowed; DrawRule::mask_row selects the row
 
-  // Report: the chosen token with its rank (1 + number of tokens with greater logits), and a list of tokens.
-  RowLists reported;       // at most k tokens to report instead of the first ones; duplicates are allowed
-  bool processed = false;  // log-probabilities after all processing instead of raw ones
+  // Report: the log-probability and rank of the selected token (rank = 1 + number of tokens with greater
+  // logits), and of a list of tokens.
+  RowLists reported;       // at most k tokens that are reported instead of the first ones; duplicates are
+                           // allowed
+  bool processed = false;  // true: log-probabilities after all processing; false: raw ones
 
   View out_id;            // i32
-  View out_logprob;       // f32; this and all below are not written without a report
+  View out_logprob;       // f32; without a report, this and the following outputs are not written
   View out_rank;          // i32
-  View out_top_ids;       // i32 [rows, k]; entries beyond the row's list are not written; optional: k is 0
+  View out_top_ids;       // i32 [rows, k]; elements after the row's list are not written; optional: k is 0
   View out_top_logprobs;  // f32 [rows, k]
 
   const DrawRule* draw_rules() const { return static_cast<const DrawRule*>(rules.data); }

@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// y = norm(x) * activation(gate * gate_scale), each head of x normalised separately; with `gate_first`
-// y = norm(x * activation(gate * gate_scale))
+// y = norm(x) * activation(gate * gate_scale), where each head of x is normalised separately.
+// With `gate_first`: y = norm(x * activation(gate * gate_scale)).
 struct GateArgs {
   View x;     // act [n, heads * dim]
   View gate;  // act [n, heads * dim]
@@ -22,14 +22,14 @@ struct GateArgs {
 };
 constexpr int kMaxGateDim = 16384;
 
-// Inputs of recurrent layers in a step. Each sequence has a state of fixed size, and its tokens [starts[s],
-// starts[s + 1]) update it in order. At position 0 the state is zero, and the slot's contents are ignored.
+// Data of a step for recurrent layers. Each sequence has a state of fixed size; its tokens [starts[s],
+// starts[s + 1]) update it in order. At position 0 the state starts as zero, whatever the slot contains.
 struct StatePlan {
   View slots;      // i32 [sequences]: slot of each state; no duplicates among sequences with tokens
   View starts;     // i32 [sequences + 1]
   View positions;  // i32 [n]
-  // i32 [n]; optional: slot for a copy of the state after each token, never a slot of the sequences; -1: no
-  // copy.
+  // i32 [n]; optional: slot for a copy of the state after each token, which no sequence of the step uses; -1:
+  // no copy.
   View copies = {};
 };
 constexpr int kMaxConvWidth = 8;
@@ -55,7 +55,7 @@ struct ConvArgs {
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
 //   S += k (beta_scale * sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
-// a and dt_bias are one number per value head, or one per row of its S (Kimi Team, "Kimi Linear", 2025).
+// a and dt_bias have one number per value head, or one per row of its S (Kimi Team, "Kimi Linear", 2025).
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
   int key_heads = 0;
@@ -68,7 +68,8 @@ struct GatedDeltaArgs {
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
 
-  // Key head of a value head. Neighbouring value heads share one; `tiled`: they use the key heads in turn.
+  // Key head of a value head. Neighbouring value heads share a key head; with `tiled`, value head h uses key
+  // head h modulo key_heads.
   std::int64_t key_head_of(std::int64_t value_head) const {
     return tiled ? value_head % key_heads : value_head * key_heads / state.size(1);
   }
@@ -82,8 +83,8 @@ struct TimeStep {
   float most = std::numeric_limits<float>::infinity();
 };
 
-// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024). It runs for each token and head h. B and C
-// are those of group h * groups / heads. step = time_step(dt[h]), or 1 without dt.
+// The scan of Mamba2 (Dao and Gu, "Transformers are SSMs", 2024), for each token and head h. B and C are
+// those of group h * groups / heads. step = time_step(dt[h]), or 1 without dt.
 //   S = exp(-exp(a_log) * step) * S + B (step * x)^T
 //   out = S^T C + d * x
 struct ScanArgs {
@@ -99,7 +100,7 @@ struct ScanArgs {
 };
 
 // The selective scan of Mamba (Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State
-// Spaces", 2023). It runs for each token, channel c and number i of the state. With step = time_step(dt[c]):
+// Spaces", 2023), for each token, channel c and element i of the state. With step = time_step(dt[c]):
 //   s[i] = exp(-exp(a_log[c, i]) * step) * s[i] + b[i] * step * x[c]
 //   out[c] = sum over i, ascending, of s[i] * c[i]  + d[c] * x[c]
 struct ChannelScanArgs {
@@ -115,7 +116,7 @@ struct ChannelScanArgs {
 };
 
 // The delta rule of RWKV-7 (Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", 2025), with
-// a decay and a learning rate per row of a state. It runs for each token and head:
+// a decay and a learning rate for each row of a state. For each token and head:
 //   u = k * k_k divided by its length; a = sigmoid(rate)
 //   k' = k * (1 + (a - 1) * k_a); v' = v + sigmoid(mix) * (first - v)
 //   S = exp(-exp(-1/2) * sigmoid(decay)) * S - (a * u) (S^T u)^T + k' v'^T
@@ -125,29 +126,30 @@ struct WkvArgs {
   View decay;    // f32 [n, heads * head_dim]
   View rate;     // act [n, heads * head_dim], as is gate
   View gate;
-  View mix = {};       // act [n, heads * head_dim]; optional: v' is v
-  View first = {};     // as mix, and required with it
+  View mix = {};       // act [n, heads * head_dim]; optional; without it, v' is v
+  View first = {};     // as mix; required if mix exists
   View k_k, k_a, r_k;  // f32 [heads * head_dim]
-  float eps = 0;       // added to the square of a length
-  Norm norm;           // layer: for each head; weight and bias [heads * head_dim]
+  float eps = 0;       // added to the square of the length in u
+  Norm norm;           // kind layer: for each head; weight and bias [heads * head_dim]
   View state;          // f32 [slots, heads, head_dim, head_dim], head_dim up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, heads * head_dim]
 };
 
-// Compressed entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). A column of entry w is the
-// weighted mean of values over its tokens t in [w * rate, (w + 1) * rate), ascending. The weight is
-// exp(gate[t] + bias[t % rate]). With two sets of columns, the first set covers the previous tokens, [(w - 1)
-// * rate, w * rate), and the second the entry's tokens.
+// Computes compressed entries of `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026). A column of entry w
+// is the weighted mean of the values of its tokens t in [w * rate, (w + 1) * rate), added in order. The
+// weight is exp(gate[t] + bias[t % rate]). If there are two sets of columns, the first set covers the tokens
+// before these, [(w - 1) * rate, w * rate), and the second set the entry's tokens.
 struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
   View gates;   // same shape
   View bias;    // f32 [rate, sets * dim]
-  // f32 [slots, sets, 3, dim], in place: for the current entry and the next, the greatest weight, the sum of
+  // f32 [slots, sets, 3, dim], in place: for the current and the next entry, the greatest weight, the sum of
   // weights and the sum of values.
   View state;
   const StatePlan& plan;
-  View means;  // f32 [n, dim]: row t is written where token t is the last of an entry, others are left alone
+  View means;  // f32 [n, dim]: row t is written if token t is the last token of an entry; other rows do not
+               // change
 };
 
 }  // namespace octavo

@@ -1,20 +1,20 @@
-// Operators of networks with several residuals per token.
+// Operators for networks with several residual streams.
 #pragma once
 
 #include "tensor/view.h"
 
 namespace octavo {
 
-constexpr int kMaxStreams = 8;  // residuals of a token
+constexpr int kMaxStreams = 8;  // maximum number of residual streams
 
-// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026). A token has S residuals x[j], and w is
-// the product of a matrix with all of them, normalised together. The input of a layer is
+// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026). A token has S residual streams x[j]. All
+// of them are normalised together; w is the product of a matrix with the result. The input of a layer is
 //   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j].
-// The output of the layer is added to each residual (ExpandStreamsArgs) with these weights:
+// The output of the layer is added to each stream (ExpandStreamsArgs) with these weights:
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
-//   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
-// Then mix is made doubly stochastic: columns, then `iterations` - 1 times rows and columns, are divided by
-// their sums plus eps.
+//   mix = the softmax of each row of the S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps.
+// Then mix is made doubly stochastic: columns are divided by their sums plus eps; then rows and columns are,
+// `iterations` - 1 times.
 struct CollapseStreamsArgs {
   View x;  // f32 [n, streams, dim], streams up to kMaxStreams
   View
@@ -38,7 +38,7 @@ struct ExpandStreamsArgs {
 };
 
 // Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has
-// several streams, and layers work on the first. Before a layer, with m = tanh(router[t]):
+// several residual streams, and layers work on the first one. Before a layer, with m = tanh(router[t]):
 //   x[t, j] += sum over i, ascending, of x[t, i] * (sum over p of coefs[j * streams + i, p] * m[p])
 struct PredictStreamsArgs {
   View x;       // f32 [n, streams, dim], in place; streams up to kMaxStreams
@@ -46,9 +46,9 @@ struct PredictStreamsArgs {
   View coefs;   // f32 [streams * streams, streams]
 };
 
-// Update after the layer, which computed x[t, 0] from `before`. m is that of the layer's result. With change
-// = x[t, 0] - before[t]:
-//   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is `before` again
+// The update after the layer, which has changed x[t, 0] from `before`. With m = tanh(router[t]), computed
+// from the layer's result, and change = x[t, 0] - before[t]:
+//   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is first reset to before[t]
 //   out[t] = x[t, 0] * scale
 struct CorrectStreamsArgs {
   View x;           // f32 [n, streams, dim], in place; streams up to kMaxStreams

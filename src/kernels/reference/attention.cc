@@ -22,7 +22,7 @@ std::byte* block_address(const KvLayer& cache, std::int64_t block) {
   return cache.data + block * cache.stride_bytes;
 }
 
-// The number of a token's vector in a block.
+// Index of a token's vector in a block.
 std::int64_t index_of(const KvSpec& spec, KeyOrValue which, std::int64_t head, std::int64_t token) {
   const std::int64_t kind = spec.values_in_keys > 0 ? kKey : which;
   return (kind * spec.kv_heads + head) * spec.block_size + token;
@@ -34,7 +34,6 @@ std::int64_t vectors_of(const KvSpec& spec) {
   return kv_exchange_parts(spec) * spec.kv_heads * spec.block_size;
 }
 
-// Scale of token's vector, for i8.
 float* scale_of(std::byte* block, const KvSpec& spec, KeyOrValue which, std::int64_t head,
                 std::int64_t token) {
   return reinterpret_cast<float*>(block + vectors_of(spec) * spec.head_dim) +
@@ -56,7 +55,7 @@ void store_vector(std::byte* block, const KvSpec& spec, KeyOrValue which, std::i
   }
 }
 
-// The keys or values of one token.
+// The key or value of one token.
 struct CachedVector {
   const std::byte* block;
   DType dtype;
@@ -88,7 +87,6 @@ void rotate(const Rope& rope, std::int64_t token, std::vector<double>& head) {
   }
 }
 
-// `heads` heads of one row, normalised.
 std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vector<double> row,
                                      std::int64_t dim) {
   if (norm.kind == NormKind::none) return row;
@@ -105,7 +103,7 @@ std::vector<double> normalized_heads(const Norm& norm, bool whole_row, std::vect
   return row;
 }
 
-// One query of one head, at `position`, over tokens [begin, end) of a sequence.
+// One query of one head, at `position`, which sees the tokens [begin, end) of a sequence.
 struct HeadQuery {
   const AttentionArgs& args;
   std::int64_t sequence, query, position, head, begin, end;
@@ -293,7 +291,7 @@ void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
   };
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> tokens;  // the best come first
+      std::vector<std::pair<double, std::int32_t>> tokens;  // the best ones first
       for (std::int32_t t = 0; t <= plan.lengths[s] - (plan.query_starts[s + 1] - query); ++t)
         tokens.emplace_back(-score_of(s, query, t), t);
       std::ranges::sort(tokens);

@@ -1,4 +1,4 @@
-// Single elements of a tensor of any format, as doubles.
+// Reads and writes single elements of a tensor of any format, as doubles.
 #pragma once
 
 #include <initializer_list>

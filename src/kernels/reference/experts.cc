@@ -1,4 +1,4 @@
-// A feed-forward of many experts, of which each token takes a few.
+// Mixtures of experts, of which each token uses a few.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -32,7 +32,7 @@ std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::
   return scores;
 }
 
-// Keys that decide the choice: scores with their bias; minus infinity in groups that are not kept.
+// Keys by which experts are selected: scores with their bias; minus infinity in groups that are not kept.
 std::vector<double> keys_of(const RouteArgs& args, std::vector<double> keys) {
   const std::int64_t experts = std::ssize(keys), groups = args.rule.groups, size = experts / groups;
   if (args.bias)

@@ -1,4 +1,4 @@
-// The exchange layout is this backend's layout.
+// This backend's layout is the exchange layout.
 #include "kernels/kv_exchange.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Layers with a state instead of a cache. States are f32 between tokens, for any split of a prompt.
+// Recurrent layers. Between tokens, states are rounded to f32, so that results do not depend on the division
+// of a prompt.
 #include <cmath>
 
 #include "kernels/host_device.h"
@@ -8,8 +9,8 @@
 namespace octavo::reference {
 namespace {
 
-// Calls body(slot, t) for every token of every sequence, in order. Zeroes the state at position 0, and copies
-// it after each token that needs a copy.
+// Calls body(slot, t) for every token of every sequence, in order. Sets the state to zero at position 0, and
+// copies it after each token for which a copy is requested.
 template <class Body>
 void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
   check_indices("state", plan.slots, state.size(0));

@@ -1,4 +1,4 @@
-// The reference backend: the specification of every operator, in plain loops and double precision.
+// The reference backend: all operators as plain loops in double precision. It is their specification.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace octavo::reference {
 
-// Row-major f32, which holds the numbers of every encoding exactly.
+// A matrix in row-major f32, which represents the numbers of every encoding exactly.
 class ReferenceWeight final : public Weight {
  public:
   ReferenceWeight(std::int64_t rows, std::int64_t cols, DType activation, Buffer data)
@@ -18,7 +18,6 @@ class ReferenceWeight final : public Weight {
   Buffer data_;
 };
 
-// The step's sequences, copied.
 struct ReferencePlan final : AttentionPlan {
   std::vector<std::int32_t> query_starts;
   std::vector<std::int32_t> lengths;
@@ -26,9 +25,8 @@ struct ReferencePlan final : AttentionPlan {
   std::int64_t table_stride = 0;
 };
 
-// Activations of the feed-forward.
 double activation(Activation kind, double x);
-// row = norm(row); unit i of the row has weight[weight_offset + i].
+// row = norm(row). Element i of the row has the weight weight[weight_offset + i].
 void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset = 0);
 
 DType activation_of(DType stored);
@@ -39,7 +37,7 @@ Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const
 void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
-// attention and choose_tokens of caches with KvSpec::shared_rows: row_attention.cc.
+// attention and choose_tokens for caches with KvSpec::shared_rows; in row_attention.cc.
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);
 

@@ -1,4 +1,4 @@
-// The specification against values worked out by hand.
+// Compares the reference with values calculated by hand.
 #include "kernels/reference/reference.h"
 
 #include <gtest/gtest.h>
@@ -54,8 +54,9 @@ TEST_F(Reference, ScaleLogitsCaps) {
   EXPECT_FLOAT_EQ(logits[1], 30);
 }
 
-// Two tokens of one head in block 1 (block 0 belongs to another sequence). The second attends to both. Keys
-// rotate by 90 degrees per position, so that its score on the first is 0 and on itself 1.
+// Two tokens of one head in block 1 (block 0 belongs to another sequence). The second token attends to both.
+// Keys are rotated by 90 degrees per position, so that its product with the first key is 0, and with its own
+// key 1.
 TEST_F(Reference, AttentionIsCausalAndPaged) {
   const KvSpec spec{.kv_heads = 1, .head_dim = 8, .block_size = 16, .dtype = DType::f32};
   std::vector<float> pages(static_cast<std::size_t>(ops.kv_block_bytes(spec)) / 4 * 2, std::nanf(""));

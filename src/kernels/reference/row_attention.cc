@@ -1,4 +1,5 @@
-// Attention whose keys are its values, over the last tokens and over compressed entries of several tokens.
+// Attention whose keys are also the values, over the last tokens and over compressed entries of several
+// tokens.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +13,7 @@
 namespace octavo::reference {
 namespace {
 
-// Number d of an entry of a sequence's cache.
+// Element d of an entry in a sequence's cache.
 double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t sequence, std::int64_t entry,
               std::int64_t d) {
   const KvSpec& spec = cache.spec;
@@ -23,7 +24,7 @@ double cached(const KvLayer& cache, const ReferencePlan& plan, std::size_t seque
               entry % spec.entries() * spec.head_dim + d);
 }
 
-// Rotates the end of a row by the angles of this position, in single precision; `back`: in the other
+// Rotates the end of a row by the angles of this position, in single precision; with `back` in the other
 // direction.
 void turn_end(std::vector<double>& row, const View& frequencies, float scale, std::int32_t position,
               bool back) {
@@ -76,7 +77,7 @@ void choose_entries(Stream&, const ChooseTokensArgs& args) {
   const KvSpec& spec = args.cache.spec;
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
-      std::vector<std::pair<double, std::int32_t>> entries;  // the best come first
+      std::vector<std::pair<double, std::int32_t>> entries;  // the best ones first
       const std::int64_t count = (plan.lengths[s] - (plan.query_starts[s + 1] - query) + 1) / spec.rate;
       for (std::int32_t e = 0; e < count; ++e) {
         double score = 0;
@@ -104,7 +105,7 @@ void attend_rows(Stream&, const AttentionArgs& args) {
   for (std::size_t s = 0; s < plan.lengths.size(); ++s)
     for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
       const std::int64_t position = plan.lengths[s] - (plan.query_starts[s + 1] - query);
-      std::vector<std::vector<double>> rows;  // that the query sees
+      std::vector<std::vector<double>> rows;  // rows that the query sees
       const auto add = [&](const KvLayer& cache, const ReferencePlan& of, std::int64_t entry) {
         std::vector<double>& row = rows.emplace_back();
         for (std::int64_t d = 0; d < dim; ++d) row.push_back(cached(cache, of, s, entry, d));

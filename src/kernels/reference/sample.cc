@@ -1,4 +1,4 @@
-// The specification of the sample operator: sorts the vocabulary and walks it.
+// The reference of the sample operator: sorts the vocabulary and processes it in order.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -30,14 +30,13 @@ std::vector<Candidate> ordered(Logits logits, const Softmax& softmax) {
   return tokens;
 }
 
-// The distribution of these logits, without filters.
+// Softmax of these logits, before filters.
 Softmax softmax_of(Logits logits, float inverse_temperature) {
   Softmax softmax{std::ranges::max(logits), inverse_temperature};
   for (const float x : logits) softmax.total += softmax.mass(x);
   return softmax;
 }
 
-// Mask, bias and penalties.
 void change(std::span<float> logits, const Row& row) {
   for (std::size_t id = 0; id < logits.size(); ++id)
     if (!row.allows(static_cast<std::int64_t>(id))) logits[id] = -kInfinity;
@@ -49,7 +48,7 @@ void change(std::span<float> logits, const Row& row) {
   }
 }
 
-// How many of the ordered tokens min_p, top_k and top_p keep.
+// Number of the ordered tokens that min_p, top_k and top_p keep.
 std::size_t count_kept(std::span<const Candidate> tokens, const Softmax& softmax, const Row& row) {
   std::size_t kept = 0;
   const float least = row.least_exponent();
@@ -75,8 +74,8 @@ std::int32_t draw(std::vector<Candidate> kept, std::int64_t random) {
   return -1;
 }
 
-// The log-probabilities of row.reported, or of the first row.top_count in order, and those of `id`. Tokens
-// beyond the first `kept` in order have the floor.
+// Reports the log-probabilities of row.reported, or of the first row.top_count tokens in order, and of `id`.
+// Tokens after the first `kept` in order get kLogprobFloor.
 void report(Logits logits, Softmax softmax, std::size_t kept, std::int32_t id, const Row& row,
             const RowOutput& out) {
   const std::vector<Candidate> tokens = ordered(logits, softmax);

@@ -1,4 +1,4 @@
-// Several residuals of a token side by side.
+// Operators on residual streams.
 #include <array>
 #include <cmath>
 

@@ -1,5 +1,4 @@
-// Sequences for the tests of attention: random shapes, their inputs, and a runner that cuts the work into
-// steps.
+// For tests of attention: random sequences, their inputs, and a runner that divides the work into steps.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +32,7 @@ struct AttentionSetup {
   bool latent() const { return spec.values_in_keys > 0; }
 };
 
-// Some sequences with their inputs; blocks are scattered over a pool that is otherwise full of NaN.
+// Some sequences and their inputs. Their blocks are scattered over a pool that is otherwise full of NaN.
 class AttentionSequences {
  public:
   AttentionSequences(const AttentionSetup& of_shape, std::vector<int> of_lengths, TestRandom& random)
@@ -64,7 +63,7 @@ class AttentionSequences {
     cos = random.tensor(DType::f32, {5000, angles});
     sin = random.tensor(DType::f32, {5000, angles});
   }
-  // Sequence `s` begins with the first `tokens` tokens of sequence `with`, in the same blocks.
+  // Makes sequence `s` begin with the first `tokens` tokens of sequence `with`, in the same blocks.
   void share(std::size_t s, std::size_t with, int tokens) {
     CHECK(tokens % shape.spec.block_size == 0 && tokens <= std::min(lengths[s], lengths[with]));
     const std::int64_t row = inputs[s].view().size(1);
@@ -87,10 +86,10 @@ class AttentionSequences {
   TestTensor weights, cos, sin, sinks, slopes, distance_bias;
 };
 
-// Runs sequences through one backend, with a given number of tokens per call.
+// Runs sequences on one backend, with a given number of tokens per call.
 class AttentionRunner {
  public:
-  // With `whole_plan`, the plan does not know the window.
+  // whole_plan: the plan does not know the window.
   AttentionRunner(Backend& backend, const AttentionSequences& sequences, bool whole_plan = false)
       : backend_(backend), all_(sequences) {
     const std::int64_t block_bytes = backend.ops.kv_block_bytes(all_.shape.spec);
@@ -116,7 +115,7 @@ class AttentionRunner {
     plan_ = backend.ops.make_attention_plan(*backend.device, limits).value();
   }
 
-  // One step with tokens[s] more tokens of sequence s. A sequence with 0 tokens is not in the batch.
+  // Runs one step with tokens[s] more tokens of sequence s. Sequences with 0 tokens are not in the batch.
   void step(const std::vector<int>& tokens) {
     const AttentionSetup& shape = all_.shape;
     const Batch batch = batch_of(tokens);
@@ -139,7 +138,7 @@ class AttentionRunner {
     rope.cos = on(cos.view());
     rope.sin = on(sin.view());
     const View slots = on(View::of(std::span(batch.slots)));
-    TestTensor kv(DType::f32, {n, shape.spec.score_dim()});  // of latent attention, beside all of the queries
+    TestTensor kv(DType::f32, {n, shape.spec.score_dim()});  // latent attention: keys of all queries
     shape.latent() ? store_latents(on, qkv, kv, q, index, rope, slots) : store_heads(on, qkv, q, rope, slots);
     attend(on, batch, q, index, out);
     on.fetch();
@@ -148,7 +147,6 @@ class AttentionRunner {
     for (std::size_t s = 0; s < tokens.size(); ++s) done_[s] += tokens[s];
   }
 
-  // Everything, in random steps.
   void run_in_random_steps(TestRandom& random, int chunk_max) {
     for (;;) {
       std::vector<int> tokens;
@@ -170,7 +168,7 @@ class AttentionRunner {
     }
   }
 
-  std::vector<TestTensor> outputs;  // of each sequence
+  std::vector<TestTensor> outputs;  // output of each sequence
 
  private:
   struct Batch {
@@ -200,7 +198,7 @@ class AttentionRunner {
     return batch;
   }
 
-  // Inputs of an indexer: small integers, so that scores are exact and ties are frequent.
+  // Inputs of an indexer: small integers, so that scores are exact and often equal.
   struct IndexInputs {
     TestTensor keys, weights, q, chosen;
   };
@@ -350,7 +348,7 @@ inline AttentionSetup random_attention(TestRandom& random) {
   }
   shape.spec.head_dim = shape.spec.values_in_keys + shape.rope.rotary_dim;
   if (random.coin() && shape.spec.dtype != DType::i8 && shape.spec.head_dim < 960) {
-    shape.window = shape.chunk = 0;  // an indexer chooses among all
+    shape.window = shape.chunk = 0;  // an indexer selects among all tokens
     shape.spec.index_dim = random.pick({8, 24, 64});
     shape.spec.head_dim += shape.spec.index_dim;
   }

@@ -1,4 +1,4 @@
-// Backends for the tests of operators, and transfers of host memory to them.
+// Backends for tests of operators, and copies of host memory to their devices.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,6 @@
 namespace octavo {
 
 #ifdef OCTAVO_CUDA_EMULATED
-// The emulated device with Hopper's instructions.
 inline Result<Backend> make_emulated_hopper() {
   cuda::emulated::set_wgmma(true);
   auto backend = make_cuda_backend();
@@ -31,11 +30,11 @@ inline Result<Backend> make_emulated_hopper() {
 
 struct TestBackend {
   std::string name;
-  std::function<Result<Backend>(int threads)> make;  // error: not available here
-  bool slow = false;                                 // tests do less
+  std::function<Result<Backend>(int threads)> make;  // error: not available on this machine
+  bool slow = false;                                 // true: tests run fewer cases
 };
 
-// The CPU backend with every instruction set, and CUDA: the device, or the emulator in builds without CUDA.
+// The CPU backend with every instruction set, and CUDA: the device or, in builds without CUDA, the emulator.
 inline std::vector<TestBackend> test_backends() {
   std::vector<TestBackend> list;
   for (const CpuIsa isa : kCpuIsas)
@@ -51,13 +50,13 @@ inline std::string test_backend_name(const testing::TestParamInfo<TestBackend>& 
   return test.param.name;
 }
 
-// Makes host views accessible to a backend's operators: directly, or copied to the device until fetch().
+// Gives a backend's operators access to host views: directly, or as copies on the device until fetch().
 class OnDevice {
  public:
   explicit OnDevice(Backend& backend)
       : backend_(backend), host_(dynamic_cast<HostDevice*>(backend.device.get()) != nullptr) {}
 
-  // Among views that begin at the same address, only the first is copied; the others must be within it.
+  // If several views begin at one address, only the first is copied; the others must be inside it.
   View operator()(const View& host) {
     if (host_ || !host) return host;
     View device = host;
@@ -76,7 +75,7 @@ class OnDevice {
     return norm;
   }
 
-  // Waits for the operators and copies all results back.
+  // Waits for the operators, and copies all results back.
   void fetch() {
     for (const auto& [data, copy] : copies_) {
       View device = copy.host;
@@ -96,7 +95,7 @@ class OnDevice {
   std::map<void*, Copy> copies_;
 };
 
-// Test of a backend against the specification; skipped if this machine does not support the backend.
+// A test of a backend against the reference; skipped if this machine does not support the backend.
 class BesideTheReference : public testing::TestWithParam<TestBackend> {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Quantised matrices with random contents, for the tests of operators.
+// Random quantised matrices, for tests of operators.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-// Tests of the CPU backend with each instruction set, against the reference.
+// Tests of the CPU backend, with each instruction set, against the reference.
 class CpuBesideReference : public testing::TestWithParam<CpuIsa> {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ inline constexpr Encoding kQuantisedEncodings[] = {
     Encoding::q2_k,   Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k,
     Encoding::iq4_nl, Encoding::int4, Encoding::int8, Encoding::mxfp4};
 
-// Random bytes with scales such that numbers are near 1. `cols` must be a multiple of the block.
+// Random bytes, with scales such that the numbers are near 1. `cols` must be a multiple of the block size.
 inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
   const BlockShape block = block_shape(encoding);
   TestPart p{
@@ -93,13 +93,14 @@ inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t
   for (std::int64_t i = 0; i < rows * groups; ++i)
     p.scales.push_back(mxfp4 ? std::ldexp(1.0f, static_cast<int>(random.integer(-8, -4)))
                              : random.real(-0.02f, 0.02f));
-  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // one above the codes too, as in GPTQ
+  for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // up to one above the largest code, as in
+                                                                  // GPTQ
     p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
   return p;
 }
 
-// A random part of any encoding. cols are rounded up as the encoding requires, so all parts of a matrix must
-// use the same value.
+// A random part with any encoding. cols are rounded up as the encoding requires, so pass the same number
+// for all parts of a matrix.
 inline TestPart random_part(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
   const int elements = block_shape(encoding).elements;
   if (elements > 1)

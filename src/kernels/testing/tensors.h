@@ -1,4 +1,4 @@
-// Tensors and paged sequences with random contents, for the tests of operators.
+// Random tensors and paged sequences, for tests of operators.
 #pragma once
 
 #include <algorithm>
@@ -99,7 +99,7 @@ class TestRandom {
   std::mt19937 engine_;
 };
 
-// The largest |a - b| / (absolute + relative |b|). Infinite if only one of the two is NaN.
+// The largest |a - b| / (absolute + relative |b|); infinity if only one of both is NaN.
 inline double difference(const TestTensor& a, const TestTensor& b, double absolute, double relative) {
   double largest = 0;
   for (std::int64_t i = 0; i < a.elements(); ++i) {
@@ -113,7 +113,7 @@ inline double difference(const TestTensor& a, const TestTensor& b, double absolu
   return largest;
 }
 
-// Relative size of one unit in the last place: a small error before rounding can become this large.
+// Relative size of one unit in the last place. A small error before rounding can become this large.
 inline double last_place(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 0x1p-22;
 }

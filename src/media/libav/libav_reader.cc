@@ -1,5 +1,5 @@
-// Reads videos with FFmpeg's libraries. A separate shared library (video_file.h), since few machines have
-// them. Reads only the given bytes: no URLs, no other files, only listed formats and codecs.
+// Reads videos with FFmpeg's libraries. A separate shared library (video_file.h), because few machines have
+// FFmpeg. It reads only the given bytes: no URLs, no other files, and only the listed formats and codecs.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -60,7 +60,7 @@ void check(int code, const char* what) {
   fail(fmt::format("cannot read the video: {}: {}", what, text));
 }
 
-// The bytes as an AVIOContext.
+// Gives FFmpeg the bytes as an AVIOContext.
 struct Bytes {
   std::span<const std::byte> all;
   std::int64_t at = 0;
@@ -97,7 +97,7 @@ class Input {
     av_dict_set(&options, "format_whitelist", kFormats, 0);
     av_dict_set(&options, "codec_whitelist", kCodecs, 0);
     av_dict_set(&options, "protocol_whitelist", "none", 0);
-    // frees the context on failure
+    // Frees the context if it fails.
     const int opened = avformat_open_input(&context, nullptr, nullptr, &options);
     av_dict_free(&options);
     if (opened < 0) fail("cannot identify the video: supported are MP4, MOV, Matroska, WebM, AVI, MPEG-TS, Ogg and GIF");
@@ -138,13 +138,13 @@ class Input {
   const AVCodec* decoder_ = nullptr;
 };
 
-// VP8 has packets for frames that are never shown.
+// Whether a packet has a visible frame; VP8 also has others.
 bool shown(const AVPacket& packet, AVCodecID codec) {
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
   return codec != AV_CODEC_ID_VP8 || (packet.size > 0 && (packet.data[0] & 0x10) != 0);
 }
 
-// Clockwise quarter turns that a player applies, as phones record.
+// Number of clockwise quarter turns that a player applies; phones record it.
 int quarter_turns(const AVStream& stream) {
   const auto* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
   if (matrix == nullptr) return 0;
@@ -229,7 +229,7 @@ class Reader {
                              AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr);
     if (scaler == nullptr) fail("the video's pixel format is not supported");
     scaler_.reset(scaler);
-    // The scaler writes whole vectors, beyond the last pixel.
+    // The scaler writes whole vectors, also after the last pixel.
     const int stride = (3 * width + 63) / 64 * 64;
     rows_.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height) + 64);
     std::uint8_t* const planes[4] = {rows_.data()};

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Row counts of the query, key and value matrices if the checkpoint stores them separately; else their sum.
+// Row counts of the query, key and value matrices, if the checkpoint stores them separately; else one sum.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
@@ -18,12 +18,12 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (matrices == 1) return {a.q_dim() + a.kv_dim() + values};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
-  if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};  // gates
+  if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};  // last: the gates
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
 }
 
-// Rows that come key head by key head (queries k v, queries k v, ...), in the order of all queries, all keys,
-// all values.
+// Reorders rows that are stored by key head (queries k v, queries k v, ...): all queries, all keys, all
+// values.
 std::vector<RowRange> by_kind(const Attention& a) {
   const std::int64_t queries = a.q_heads / a.kv_heads, dim = a.head_dim;
   std::vector<RowRange> order;
@@ -37,7 +37,7 @@ std::vector<RowRange> by_kind(const Attention& a) {
   return order;
 }
 
-// The same if each value follows its key, and all of them follow the queries.
+// Reorders rows that are stored as all queries, then each key followed by its value.
 std::vector<RowRange> values_last(const Attention& a) {
   std::vector<RowRange> order{{0, a.q_dim()}};
   for (const int kind : {0, 1})
@@ -46,7 +46,7 @@ std::vector<RowRange> values_last(const Attention& a) {
   return order;
 }
 
-// Zeros after the values of each head, which are narrower than its keys.
+// Adds zeros after the values of each head, which are narrower than its keys.
 std::vector<RowRange> values_widened(const Attention& a) {
   const std::int64_t dim = a.value_dim;
   std::vector<RowRange> order{{0, a.q_dim()}, {a.q_dim(), a.kv_dim()}};
@@ -57,7 +57,7 @@ std::vector<RowRange> values_widened(const Attention& a) {
   return order;
 }
 
-// Row order that moves the gates last. The checkpoint stores each head's gate rows after its queries.
+// Moves the gates to the end. The checkpoint stores each head's gate rows after its queries.
 std::vector<RowRange> gates_last(const Attention& a) {
   std::vector<RowRange> order;
   const std::int64_t dim = a.head_dim, keys = 2 * std::int64_t{a.q_dim()};
@@ -68,7 +68,7 @@ std::vector<RowRange> gates_last(const Attention& a) {
   return order;
 }
 
-// Norm of the queries or keys of `heads` heads.
+// Norm of the queries or of the keys, for `heads` heads.
 NormParameter head_norm(const Attention& a, const Namer& name, const std::string& tensor, int heads) {
   if (a.norms.qk_kind == QkNorm::none) return {};
   if (a.norms.qk_kind != QkNorm::per_head)
@@ -87,20 +87,20 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
   return p;
 }
 
-// Tokens that the first `n` tokens of a sequence see in sum, themselves included.
+// Number of (query, key) pairs of the first `n` tokens of a sequence, each including itself.
 double seen_by_first(std::int64_t n, std::int64_t window) {
   const auto triangle = [](double k) { return k * (k + 1) / 2; };
   if (window == 0 || n <= window) return triangle(static_cast<double>(n));
   return triangle(static_cast<double>(window)) + static_cast<double>((n - window) * window);
 }
 
-// Tokens that the new tokens of a pass see in sum, where they see both sides (at the ends somewhat fewer).
+// Number of (query, key) pairs of a pass in which tokens see both sides (slightly too high at the ends).
 double seen_both_ways(const Pass& pass, std::int64_t window) {
   const std::int64_t each = window == 0 ? pass.context : std::min(pass.context, 2 * window - 1);
   return static_cast<double>(pass.tokens * each);
 }
 
-// The bucket of a key at this distance before its query, in T5's arithmetic.
+// Bucket of a key at this distance before its query, with T5's arithmetic.
 std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
   const std::int64_t side =
       a.mask.causal ? a.scores.distance_bias.buckets : a.scores.distance_bias.buckets / 2;
@@ -286,7 +286,7 @@ class AttentionBlock final : public Block {
                              .out = attended.rows(first, count)});
     };
     attend(0, step.tokens(), *step.memory.cache.plan, spec_.mask.causal);
-    // Again for those that see more.
+    // Attends again, for the tokens that see more.
     if (spec_.mask.whole_images)
       for (const WholeSpan& span : step.batch.wholes)
         attend(span.token, span.count, *span.plans[step.memory.group], false);
@@ -297,8 +297,8 @@ class AttentionBlock final : public Block {
   }
 
  private:
-  // The quarters in the middle of each head's queries and keys change places: then both halves' pairs are as
-  // far apart as those of one head.
+  // Swaps the two middle quarters of each head's queries and keys. Then the elements of a pair have the same
+  // distance in both halves as in a single head.
   void turn_as_one() {
     const std::int64_t quarter = spec_.head_dim / 4;
     const auto turned = [&](std::int64_t heads) {
@@ -333,7 +333,7 @@ class AttentionBlock final : public Block {
             .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
   }
 
-  // Computes queries, keys and values side by side, the input of the cache's operator.
+  // Computes queries, keys and values as one row, which is the input of the operator that stores them.
   void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
@@ -344,7 +344,7 @@ class AttentionBlock final : public Block {
     linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
   }
 
-  // Multiplies by each matrix separately: each clamps its own copy of the input.
+  // Computes the products separately, because each clamps its input differently.
   void multiply_each(const Step& step, const View& x, const Work& work) const {
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {
@@ -354,7 +354,7 @@ class AttentionBlock final : public Block {
     }
   }
 
-  // Queries, keys and values of the rows; the latter two go to the cache.
+  // Computes queries, keys and values of the rows, and stores keys and values in the cache.
   Work project(const Step& step, const View& x) const {
     Scratch scratch = step.scratch;
     const Work work = take(scratch, step.tokens(), x.dtype);
@@ -381,13 +381,14 @@ class AttentionBlock final : public Block {
     return work;
   }
 
-  // RMS norms over the queries, and over the keys, of all heads. Each rank computes its part of the
-  // squares. In host memory.
+  // RMS norms over the queries, and over the keys, of all heads on all ranks. Each rank computes its part of
+  // the sum of squares. In host memory.
   void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
       const NormParameter& norm;
-      double share;  // share of the rank's squares that no other rank counts
+      double share;  // share of the rank's sum of squares that this rank counts; other ranks may have the
+                     // same heads
       std::int64_t all;
     };
     const Part parts[] = {
@@ -414,8 +415,8 @@ class AttentionBlock final : public Block {
       }
   }
 
-  // Each rank has some of the query heads with their key heads; of fewer key heads than ranks, several have
-  // the same.
+  // Each rank has some of the query heads with their key heads. If there are fewer key heads than ranks,
+  // several ranks have the same one.
   void split(const Shard& shard) {
     const Attention whole = spec_;
     spec_.q_heads /= shard.size;
@@ -446,7 +447,7 @@ class AttentionBlock final : public Block {
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
-  // Parameters of norms over the heads of all ranks.
+  // Parameters for norms over the heads of all ranks.
   struct OverRanks {
     std::int64_t q_dim, kv_dim;
     double key_share;
@@ -456,11 +457,11 @@ class AttentionBlock final : public Block {
   std::optional<OverRanks> over_ranks_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_, distance_bias_;
-  BoundsParameter bounds_;     // of Attention::clip
-  LinearParameter head_gate_;  // of Attention::head_gate
-  LinearParameter q_down_, q_up_;  // with Attention::q_rank; qkv_ then has keys and values
+  BoundsParameter bounds_;         // for Attention::clip
+  LinearParameter head_gate_;      // for Attention::head_gate
+  LinearParameter q_down_, q_up_;  // for Attention::q_rank; then qkv_ has only keys and values
   LinearParameter qkv_, out_;
-  std::vector<LinearParameter> apart_;  // with Names::bounded: queries, keys and values, instead of qkv_
+  std::vector<LinearParameter> apart_;  // for Names::bounded: queries, keys and values; replaces qkv_
 };
 
 }  // namespace

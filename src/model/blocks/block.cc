@@ -15,7 +15,7 @@ BlockCost operator+(const BlockCost& a, const BlockCost& b) {
 
 namespace {
 
-// Nothing else reads the rows that a product takes.
+// Clamps x in place: only this product reads it.
 void clamp(const Step& step, const BoundsParameter& bounds, const View& x) {
   if (!bounds.least.value) return;
   step.backend.ops.clamp(*step.backend.stream,
@@ -37,7 +37,7 @@ void gate_heads(const Step& step, const View& x, const LinearParameter& w, const
   linear(step, x, w, gates);
   const std::int64_t heads = gates.elements(), dim = values.elements() / heads;
   const View rows = View::of(values.data, values.dtype, {heads, dim});
-  // Like a shared expert without chosen ones.
+  // Computed like a shared expert, without chosen experts.
   step.backend.ops.combine(*step.backend.stream,
                            {.y = View::of(nullptr, values.dtype, {0, dim}),
                             .places = View::of(nullptr, DType::i32, {heads, 0}),

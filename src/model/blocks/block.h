@@ -1,5 +1,5 @@
-// A block: the computation of a half of a layer. A kind of block has a header here, with its spec and its
-// names, and a source with its implementation. kinds.h lists the kinds.
+// A block computes half of a layer: the mixer or the feed-forward part. Each block type has a header here,
+// with its spec and tensor names, and a source file. kinds.h lists the types.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace octavo {
 
 class ExpertSpread;
 
-// Cache of a mixer, for each token. Mixers with equal needs can share block tables.
+// The data that a mixer stores for each token. Mixers with equal needs can share block tables.
 struct CacheNeed {
-  int window = 0;  // number of tokens that it keeps; with 0 it keeps all
+  int window = 0;  // number of tokens kept; 0: all
   int q_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
@@ -33,56 +33,56 @@ struct CacheNeed {
   auto operator<=>(const CacheNeed&) const = default;
 };
 
-// One forward pass of one sequence: `tokens` new tokens, `context` in all.
+// A forward pass of one sequence: `tokens` new tokens, `context` tokens in total.
 struct Pass {
   std::int64_t tokens = 1;
   std::int64_t context = 1;
 };
 
-// Least traffic and work of a pass.
+// Minimum memory traffic and arithmetic of a pass.
 struct BlockCost {
-  double weights = 0;     // numbers of matrices that are read
-  double cached = 0;      // numbers written to or read from the KV cache
-  double state = 0;       // numbers written to or read from a sequence's state; f32
-  double operations = 0;  // a multiplication and an addition are two
+  double weights = 0;     // number of matrix elements read
+  double cached = 0;      // number of elements written to or read from the KV cache
+  double state = 0;       // number of f32 elements written to or read from a sequence's state
+  double operations = 0;  // number of operations; a multiply-add counts as two
 };
 BlockCost linear_cost(const LinearParameter& linear, const Pass& pass);
 BlockCost operator+(const BlockCost& a, const BlockCost& b);
 
-// y = x * w^T + bias, plus the changes by adapters: every linear product of every block.
+// y = x * w^T + bias, plus the changes by adapters. Blocks use it for every linear product.
 void linear(const Step& step, const View& x, const LinearParameter& w, const View& y);
 
-// Multiplies each head's output, act [tokens, heads * dim], by the sigmoid of its gate. The product of x
-// and w gives the gates, f32 [tokens, heads].
+// Multiplies each head's output, act [tokens, heads * dim], by the sigmoid of its gate. The gates, f32
+// [tokens, heads], are the product of x and w.
 void gate_heads(const Step& step, const View& x, const LinearParameter& w, const View& gates, const View& values);
 
 class Block : public NetworkPart {
  public:
-  // Need of the KV cache, or nullopt if the block has no cache.
+  // The data that the block stores in the KV cache; nullopt: none.
   virtual std::optional<CacheNeed> cache() const { return {}; }
   // Cache of compressed entries, beside the per-token cache.
   virtual std::optional<CacheNeed> entries() const { return {}; }
-  // Cache of an encoder's keys and values, kept for the lifetime of a sequence.
+  // Cache of an encoder's keys and values, which a sequence keeps until its end.
   virtual std::optional<CacheNeed> source() const { return {}; }
-  // Size of a sequence's recurrent state, in f32 values.
+  // Number of f32 values in a sequence's recurrent state.
   virtual std::int64_t state_floats() const { return 0; }
-  // Offset of the block's state in the layer's state; 0 without a state.
+  // Offset of the block's state in the layer's state; 0 if it has none.
   std::int64_t first_state() const { return first_state_; }
   void place_state(std::int64_t first) { first_state_ = first; }
   virtual BlockCost cost(const Pass& pass) const = 0;
-  // For `octavo model inspect`; equal blocks have equal texts.
+  // Description for `octavo model inspect`. Equal blocks have equal descriptions.
   virtual std::string text() const = 0;
   // x, out: act [tokens, dim]. Allocates nothing.
   virtual void run(const Step& step, const View& x, const View& out) const = 0;
-  // Writes the keys and values of these rows, act [step.tokens(), dim], to the slots of the layer's cache.
-  // Attention stores those of its input, so that a run() over some of the rows sees all. Cross attention
+  // Writes the keys and values of these rows, act [step.tokens(), dim], to the layer's cache. Attention
+  // stores those of its input first, so that a run() for some of the rows sees all of them. Cross attention
   // stores an encoder's rows in LayerMemory::cross. Other blocks do nothing.
   virtual void store_rows(const Step&, const View&) const {}
-  // Whole experts that are spread over ranks, or null.
+  // The block's experts, if whole experts are spread over ranks; else null.
   virtual ExpertSpread* experts_over_ranks() const { return nullptr; }
-  // Whether ranks of several engines can share the block's experts. Errors: as splits().
+  // Checks whether ranks of several engines can share the block's experts. Errors: those of splits().
   virtual Result<> spreads(const Shard&) const { return {}; }
-  // In place of run() when this engine has no tokens: computes the experts of this rank for other engines.
+  // Replaces run() if this engine has no tokens: computes this rank's experts for other engines.
   virtual void assist(const Step&) const {}
 
  private:
@@ -91,14 +91,14 @@ class Block : public NetworkPart {
 
 std::string_view name(Activation activation);
 
-// Bounds from Mlp::limit, for activations that do not apply it themselves: of the gates and of their
-// factors.
+// Limits from Mlp::limit of the gates and of their factors, for activations that do not apply them
+// themselves.
 BoundsParameter gate_bounds(const Mlp& mlp);
-// An MLP of these tensors.
+// Makes an MLP from these tensors.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
                                 const std::vector<std::string>& up, const std::string& down);
 
-// The layer has no such half.
+// Null: this half of the layer is empty.
 inline std::unique_ptr<Block> make_block(std::monostate, const Namer&, std::int64_t) { return nullptr; }
 
 }  // namespace octavo

@@ -1,9 +1,9 @@
 // Attention over the last tokens and over compressed entries (DeepSeek-AI, "DeepSeek-V4", 2026).
 //
 // A token has one key for all heads, which is also its value. The ends of keys and queries are rotated, and
-// the output of a head is rotated back. An entry is the mean of products of the input, weighed by gates. An
-// unfinished entry is part of the sequence's state. If the compression rate is small, an indexer chooses
-// entries for each query, by separate smaller entries.
+// each head's output is rotated back. An entry is a mean, weighted by gates, of products of the input. An
+// incomplete entry is part of the sequence's state. If an entry covers few tokens, an indexer selects entries
+// for each query, with separate smaller entries.
 #include <algorithm>
 #include <utility>
 
@@ -12,10 +12,10 @@
 namespace octavo {
 namespace {
 
-// Makes entries.
+// Computes compressed entries.
 class Compressor {
  public:
-  // `usual` and `in_gguf`: prefixes of the names of its tensors.
+  // usual, in_gguf: prefixes of the tensors' names.
   Compressor(const CompressedAttention& spec, const Namer& name, const char* usual, const char* in_gguf,
              std::int64_t entry_dim, std::int64_t dim)
       : dim_(entry_dim), sets_(spec.sets()), rate_(spec.rate), rope_(static_cast<std::size_t>(spec.rope)) {
@@ -42,8 +42,8 @@ class Compressor {
             .means = scratch.take(DType::f32, {n, dim_})};
   }
 
-  // Stores the entries that end at these tokens in the cache, from row `first` on. `state` is the offset of
-  // this object's state in the block's.
+  // Stores the entries that end at these tokens in the cache, from element `first` of its rows on. state:
+  // offset of this object's state in the block's state.
   void run(const Step& step, const View& x, std::int64_t state, std::int64_t first, const Work& w) const {
     linear(step, x, in_, w.in);
     step.backend.ops.compress(*step.backend.stream,
@@ -67,7 +67,7 @@ class Compressor {
  private:
   std::int64_t dim_, sets_, rate_;
   std::size_t rope_;
-  LinearParameter in_;  // values, then gates
+  LinearParameter in_;  // rows: values, then gates
   VectorParameter bias_;
   NormParameter norm_;
 };
@@ -262,7 +262,8 @@ class CompressedAttentionBlock final : public Block {
                                                       .back = back});
   }
 
-  // Which entries each query sees. The scale of scores is above 0 and changes no choice.
+  // Selects the entries that each query sees. The scores need no scale: it is positive, so it does not change
+  // the selection.
   void choose(const Step& step, const View& x, const Work& w) const {
     const View q = heads_of(w.index_q, spec_.indexer->heads, spec_.indexer->head_dim);
     index_compressor_->run(step, x, compressor_->state_floats(), spec_.head_dim, w.index_entries);
@@ -277,12 +278,12 @@ class CompressedAttentionBlock final : public Block {
   }
 
   CompressedAttention spec_;
-  LinearParameter down_;  // rows for the queries' latent, then for the key
+  LinearParameter down_;  // rows: queries' latent, then key
   NormParameter q_latent_norm_, q_norm_, kv_norm_;
   LinearParameter q_, index_q_, index_weights_, out_;
   std::optional<Compressor> compressor_, index_compressor_;
   VectorParameter sinks_;
-  std::vector<LinearParameter> groups_;  // each of some heads
+  std::vector<LinearParameter> groups_;  // one matrix for each group of heads
 };
 
 }  // namespace

@@ -11,18 +11,17 @@ namespace octavo {
 class Block;
 class Namer;
 
-// Attention to the rows of an encoder: queries of the layer's input, keys and values of those rows. There
-// is a key head for every query head. See blocks/cross_attention.cc.
+// Attention to the rows of an encoder: queries are computed from the layer's input, keys and values from the
+// encoder's rows. Each query head has a key head. See blocks/cross_attention.cc.
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
   float scale = 1;   // factor of the scores
-  bool bias = true;  // biases of the products; of keys: `k_bias`
+  bool bias = true;  // the products have biases; for keys see `k_bias`
   bool k_bias = false;
 
   int rows() const { return heads * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string norm = {};
     std::string post_norm = {};

@@ -1,12 +1,13 @@
-// A gated delta net: linear attention whose state forgets and corrects itself.
+// A gated delta net: linear attention. Each step decays the state, then corrects the value that it stores for
+// the current key.
 #include "model/blocks/recurrent.h"
 #include "model/gguf/layers.h"
 
 namespace octavo {
 namespace {
 
-// A single matrix has its rows ordered by key head, each with `counts` rows of every kind. Returns the order
-// by kind: all rows of the first kind, then all of the second ..
+// In a single matrix, rows are ordered by key head, each with `counts` rows of every type. Returns the order
+// by type: all rows of the first type, then all of the second ..
 std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t> counts) {
   std::int64_t head_rows = 0;
   for (const std::int64_t count : counts) head_rows += count;
@@ -19,7 +20,7 @@ std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t>
   return order;
 }
 
-// Rows of queries, of keys and of values.
+// Number of rows of queries, of keys and of values.
 std::vector<std::int64_t> sizes(const DeltaNet& spec) {
   const std::int64_t keys = std::int64_t{spec.key_heads} * spec.key_dim;
   return {keys, keys, spec.values()};

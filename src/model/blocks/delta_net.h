@@ -14,8 +14,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A gated delta net (GatedDeltaArgs) after a short convolution. A sequence has a state of fixed size instead
-// of a cache.
+// A gated delta net (GatedDeltaArgs) after a short convolution. A sequence has a state of fixed size and no
+// cache.
 struct DeltaNet {
   int key_heads = 0;
   int value_heads = 0;  // a multiple of key_heads
@@ -30,16 +30,15 @@ struct DeltaNet {
   // Channels of the convolution: queries, keys and values.
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 
-  // Names in the checkpoint.
   struct Names {
-    // Queries, keys and values, then gates: in two tensors, in four, or in one, key head by key head. ba
-    // likewise.
+    // Tensors of queries, keys and values, then of the gates: two tensors, four, or one that is ordered by
+    // key head. The tensors of `ba` have the same forms.
     std::vector<std::string> in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
     std::vector<std::string> ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
-    // Or of queries, of keys and of values.
+    // One tensor, or three: of queries, of keys and of values.
     std::vector<std::string> conv = {"linear_attn.conv1d"};
     std::string a_log = "linear_attn.A_log";
-    // a_log holds -exp of its value.
+    // true: a_log stores -exp of its value.
     bool rates = false;
     std::string dt_bias = "linear_attn.dt_bias";
     std::string norm = "linear_attn.norm";

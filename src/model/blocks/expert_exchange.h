@@ -1,9 +1,9 @@
-// Experts that several engines share (data parallel). Each engine has separate tokens. In a layer with
-// experts, every rank gets the rows of all engines' tokens, computes its experts for them, and returns the
-// outputs to the engine of the token. So an engine's outputs have the same bits as without other engines.
+// Experts shared by several engines (data parallelism). Each engine has its tokens. In a layer with experts,
+// every rank receives the rows of all engines' tokens, computes its experts for them, and returns the outputs
+// to the token's engine. So an engine's outputs are bit-identical to those without other engines.
 //
-// The engines run in lock step: in a step, all ranks of all engines call the same operations. An engine
-// without tokens assists the others (Decoder::assist).
+// The engines run in lock step: in each step, all ranks of all engines call the same operations. An engine
+// without tokens calls Decoder::assist instead of a forward pass.
 #pragma once
 
 #include <cstdint>
@@ -21,36 +21,37 @@ class ExpertSpread;
 
 class ExpertExchange {
  public:
-  // group: all ranks, by Shard::expert_rank(). It outlives the exchange.
+  // group: all ranks, in the order of Shard::expert_rank(). It must outlive the exchange.
   ExpertExchange(ProcessGroup& group, const Shard& shard, DType activation);
 
-  // Begins a step with n tokens of this engine, 0 to assist. Errors: unavailable, a rank is dead or has left.
+  // Begins a step with n tokens of this engine; 0: it only assists. Errors: unavailable if a rank is dead or
+  // has left.
   Result<> begin(std::int64_t n);
-  // Leaves the other ranks; all ranks of an engine call it. The others learn it in their next begin().
+  // Leaves the group; all ranks of an engine call it. The other ranks notice it in their next begin().
   void leave();
-  // This or another rank has left: no step is possible.
+  // True if a rank, this one or another, has left. No further step is possible.
   bool left() const { return left_; }
 
   DType activation() const { return activation_; }
-  // Tokens of the step: of all engines, and of the engine with the most.
+  // Number of tokens in the step: tokens() of all engines, most_tokens() of the engine with the most.
   std::int64_t tokens() const { return first_token_.back(); }
   std::int64_t most_tokens() const { return most_tokens_; }
 
-  // The operations of a layer, in this order. A failed group leaves the outputs undefined.
+  // The operations of a layer, in this order. After a failure of the group the outputs are undefined.
   //
-  // Gathers the rows and the routing of all engines. x: act [n, dim]; own: its routing; everyone: act
-  // [tokens(), dim], out. False: the group has failed.
+  // Gathers the rows and the routing of all engines. x: act [n, dim], rows of this engine; own: its routing;
+  // everyone: act [tokens(), dim], output. Returns false if the group has failed.
   bool share(const View& x, const RouteArgs& own, std::int64_t chosen, const View& everyone);
-  // The pairs (token, expert) of all engines, for ExpertSpread::arrange().
+  // Pairs (token, expert) of all engines, for ExpertSpread::arrange().
   RouteArgs routed() const;
-  // Finds the engine of each row of ExpertSpread::arrange(), and changes `places` of this engine's tokens
-  // into rows of `own` in give_back().
+  // Finds the engine of each row of ExpertSpread::arrange(). Changes `places` of this engine's tokens to the
+  // row indices of `own` in give_back().
   struct Arranged {
     View places, tokens, order;
   };
   void divide(const ExpertSpread& spread, const Arranged& arranged);
   // Returns this rank's rows, act [rows, dim], to their engines. sent: act [most_tokens() * chosen, dim],
-  // workspace. own: act [n * chosen, dim], out on the engine's first rank.
+  // workspace. own: act [n * chosen, dim], output on the engine's first rank.
   void give_back(const View& rows, const View& sent, const View& own);
 
  private:
@@ -66,20 +67,21 @@ class ExpertExchange {
   bool left_ = false;
 
   // Sizes of the step.
-  std::vector<std::int64_t> first_token_;  // of each engine; then the number of all tokens
+  std::vector<std::int64_t> first_token_;  // index of each engine's first token; last: the number of all
+                                           // tokens
   std::int64_t most_tokens_ = 0;
 
   // Pairs and rows of the layer.
-  std::size_t chosen_ = 0, heads_ = 0;  // experts of a token; starts in a routing
-  std::vector<std::int32_t> routes_;    // each engine's: starts, then the token of each pair
-  std::vector<std::int32_t> starts_;    // all engines' pairs, by expert
+  std::size_t chosen_ = 0, heads_ = 0;  // number of experts of a token; number of `starts` in a routing
+  std::vector<std::int32_t> routes_;    // for each engine: its starts, then the token of each pair
+  std::vector<std::int32_t> starts_;    // first pair of each expert, over all engines
   std::vector<std::int32_t> pair_tokens_;
-  std::vector<std::int32_t> own_pairs_;      // index in pair_tokens_ of each of this engine's pairs
-  std::vector<std::int32_t> row_of_engine_;  // of each row: its index among its engine's rows
+  std::vector<std::int32_t> own_pairs_;      // for each pair of this engine, its index in pair_tokens_
+  std::vector<std::int32_t> row_of_engine_;  // for each row, its index among its engine's rows
   std::vector<std::vector<std::int64_t>>
-      first_rows_;  // [engine][rank]: first of the rank's rows of the engine
+      first_rows_;  // [engine][rank]: index of the first of the rank's rows for the engine
   std::vector<std::size_t> offsets_;
-  std::int64_t first_row_ = 0;  // of this rank
+  std::int64_t first_row_ = 0;  // first row of this rank
   std::span<const std::int32_t> row_tokens_;
 };
 

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// Bytes that a rank sends at once: they fit in a slot of shared memory.
+// Number of bytes that a rank sends at a time. They fit into a slot of shared memory.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 std::vector<std::vector<std::int32_t>> places_by_expert(const ExpertPlacement& placement,
@@ -25,7 +25,7 @@ int rank_of(std::int32_t place, std::int64_t places, int ranks) {
   return rank;
 }
 
-// The experts that each rank sends, in order. A rank receives only experts that it lacks.
+// For each rank, the experts that it sends, in order. A rank receives only experts that it does not have.
 std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& now,
                                                        const ExpertPlacement& next, std::size_t experts,
                                                        int ranks) {
@@ -49,7 +49,7 @@ std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& no
   return sends;
 }
 
-// Calls take(part, bytes) for bytes [begin, begin + size) of pieces one after the other.
+// Calls take(part, bytes) for the bytes [begin, begin + size) of the concatenated pieces.
 template <class Take>
 void for_range(std::span<const std::span<std::byte>> pieces, std::size_t begin, std::size_t size,
                const Take& take) {
@@ -84,11 +84,11 @@ std::span<const std::int32_t> ExpertSpread::own(const ExpertPlacement& placement
       static_cast<std::size_t>(first_place(std::ssize(placement), ranks_, rank_ + 1) - first));
 }
 
-// The tokens of an expert with several places are divided evenly, in their order.
+// If an expert has several slots, its tokens are divided evenly among them, in order.
 void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
   const auto* starts = routed.starts.as<std::int32_t>();
   const auto* tokens = routed.tokens.as<std::int32_t>();
-  // Start of the rows that the expert's i-th replica gets.
+  // First row of the expert's i-th replica.
   const auto share = [&](std::size_t expert, std::size_t i) {
     const std::int64_t count = starts[expert + 1] - starts[expert];
     return starts[expert] + count * static_cast<std::int64_t>(i) / std::ssize(places_of_[expert]);
@@ -153,8 +153,8 @@ std::int64_t ExpertSpread::place_bytes() const {
   return static_cast<std::int64_t>(bytes);
 }
 
-// Everything that this rank's places get is staged first: a place that changes may be one that others still
-// need.
+// All weights that this rank receives are first copied to `staging`: a slot that changes may contain an
+// expert that other ranks still need.
 void ExpertSpread::move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging) {
   const auto each = static_cast<std::size_t>(place_bytes());
   const std::span<const std::int32_t> have = own(), want = own(next);

@@ -1,8 +1,9 @@
-// The experts of one layer, spread over ranks: the experts of this rank, the tokens for its slots, and the
-// transfer of weights between ranks.
+// Experts of one layer, spread over ranks: which experts this rank has, which tokens go to its slots, and how
+// weights move between ranks.
 //
-// Any replica of an expert may compute its output for a token, since all have the same weights. Rank 0 adds
-// up a token's experts in the router's order, so no sum depends on where experts are.
+// Any replica of an expert may compute its output for a token, since all replicas have the same weights. Rank
+// 0 adds up the outputs of a token's experts in the router's order, so the sum does not depend on the
+// placement.
 #pragma once
 
 #include <span>
@@ -20,34 +21,34 @@ class ExpertSpread {
   ExpertSpread(int experts, const Shard& shard);
 
   const ExpertPlacement& placement() const { return placement_; }
-  // Experts in this rank's slots.
+  // The experts in this rank's slots.
   std::span<const std::int32_t> own() const { return own(placement_); }
 
-  // Sorts the pairs (token, expert) of a step in host memory, after the router (RouteArgs). Each pair gets
-  // a row; rows are sorted by slot. Afterwards `places` holds rows.
-  // tokens  i32 [n * chosen], out: each row's token
+  // Sorts the step's pairs (token, expert) in host memory, after the router (RouteArgs). Each pair gets a
+  // row; rows are sorted by slot. Afterwards `places` contains row indices.
+  // tokens  i32 [n * chosen], output: token of each row
   // order   i32 [n * chosen]: workspace
-  // starts  i32 [own places + 1], out: first row of each of this rank's slots, counted from 0
+  // starts  i32 [own places + 1], output: first row of each of this rank's slots, counted from 0
   struct Arranged {
     View places, tokens, order, starts;
   };
   void arrange(const RouteArgs& routed, const Arranged& out);
-  // First row of a rank in the last step: it has rows [first_row(r), first_row(r + 1)).
+  // First row of a rank in the last step. The rank has the rows [first_row(r), first_row(r + 1)).
   std::int64_t first_row(int rank) const { return rank_rows_[static_cast<std::size_t>(rank)]; }
-  // Rank 0 gets all rows, act [n * chosen, dim]; each rank sends its rows.
+  // Sends each rank's rows to rank 0, which gets all rows, act [n * chosen, dim].
   void gather(ProcessGroup& group, const View& rows);
 
-  // Number of tokens of each expert since this was last cleared.
+  // Number of tokens of each expert since the last reset.
   std::vector<std::int64_t>& loads() { return loads_; }
 
-  // Called once, when the matrices of this rank's slots are loaded: matrices[place] are all of one slot's.
+  // Call this once, after loading this rank's matrices. matrices[place]: all matrices of one slot.
   void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
-  // Hash of the format of this rank's slots, or 0 if the slots differ. Experts can move between ranks with
+  // Hash of the format of this rank's slots; 0 if the slots differ. Experts can move only between ranks with
   // equal formats.
   std::uint64_t format() const;
-  std::int64_t place_bytes() const;  // bytes of a slot's matrices
-  // Called on all ranks, between two steps: moves experts to the slots in `next`, over the group. staging: as
-  // large as all own slots. If the group fails, the weights are undefined.
+  std::int64_t place_bytes() const;  // size of one slot's matrices
+  // Moves experts to the slots in `next`. All ranks call it between two steps. staging: size of all slots of
+  // this rank. If the group fails, the weights are undefined.
   void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);
 
  private:
@@ -56,10 +57,10 @@ class ExpertSpread {
 
   int rank_, ranks_;
   ExpertPlacement placement_;
-  std::vector<std::vector<std::int32_t>> places_of_;  // each expert's, ascending
+  std::vector<std::vector<std::int32_t>> places_of_;  // slots of each expert, ascending
   std::vector<std::int64_t> loads_;
   std::vector<std::vector<const Weight*>> matrices_;
-  std::vector<std::int64_t> place_rows_, rank_rows_;  // first row of each slot and rank in the step
+  std::vector<std::int64_t> place_rows_, rank_rows_;  // first row of each slot and rank in the last step
   std::vector<std::size_t> rank_bytes_;
 };
 

@@ -1,4 +1,4 @@
-// A router, and many MLPs of which each token passes the few that it chooses.
+// A router, and many MLPs. Each token uses the few MLPs that the router selects.
 #include <cmath>
 #include <cstring>
 #include <string_view>
@@ -17,7 +17,7 @@ namespace {
 struct ExpertProjection {
   std::vector<MatrixParameter> matrices;
   VectorParameter bias;
-  std::vector<const Weight*> weights;  // of `matrices`, once they are loaded
+  std::vector<const Weight*> weights;  // weights of `matrices`; empty until loaded
 };
 
 class ExpertsBlock final : public Block {
@@ -117,7 +117,7 @@ class ExpertsBlock final : public Block {
     return needs;
   }
 
-  // As if the tokens chose evenly.
+  // Estimates the cost as if all experts were selected equally often.
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);
     const double chosen = spec_.router.chosen * count / static_cast<double>(choices());
@@ -140,7 +140,7 @@ class ExpertsBlock final : public Block {
   }
 
   void run(const Step& step, const View& x, const View& out) const override {
-    Step rest = step;  // the shared expert gets the rest of the workspaces
+    Step rest = step;  // the shared expert uses the remaining workspaces
     const Work w = take(rest.scratch, tokens_of(step), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
@@ -170,15 +170,15 @@ class ExpertsBlock final : public Block {
     const View expert_x = spec_.latent > 0 ? w.latent : spec_.weigh_input ? w.weighed : x;
     const View y = run_chosen(step, w, expert_x, routed);
     if (shared_) shared_->run(rest, x, w.shared);
-    // Clamping between the bias and itself sets each row to the bias; combine() adds the row.
+    // Clamping between the bias and the bias sets each row to the bias, which combine() then adds.
     if (sum_bias_.value)
       ops.clamp(stream, {.x = x, .least = sum_bias_.value, .most = sum_bias_.value, .y = w.shared});
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
-    // With experts spread over ranks, rank 0 of the engine has the outputs of all experts.
+    // If experts are spread over ranks, the engine's rank 0 has the outputs of all experts.
     const bool adds = !spread_ || shard_.rank == 0;
-    const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
+    const bool sums_follow = out.dtype != x.dtype;  // ranks are then summed, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
-    const bool lifts = spec_.latent > 0;  // before the shared expert is added
+    const bool lifts = spec_.latent > 0;  // happens before the shared expert is added
     ops.combine(stream, {.y = y.rows(0, step.tokens() * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
@@ -197,7 +197,7 @@ class ExpertsBlock final : public Block {
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
   }
 
-  // Whether each rank can have some of the experts, whole.
+  // Whether the experts can be divided among ranks, each rank with some whole experts.
   Result<> spreads(const Shard& shard) const override {
     const std::string_view field = shard.engines > 1 ? "data_parallel_size" : "tensor_parallel_size";
     if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
@@ -227,7 +227,7 @@ class ExpertsBlock final : public Block {
  private:
   std::int64_t choices() const { return std::int64_t{spec_.count} + spec_.identities; }
 
-  // Tokens of a step: of this engine, of the engine with the most, and of all that share the experts.
+  // Numbers of tokens in a step: of this engine, of the engine with the most, and of all engines together.
   struct Tokens {
     std::int64_t own, most, all;
   };
@@ -245,7 +245,7 @@ class ExpertsBlock final : public Block {
         everyone, sent, own, shared, gate, joined, lifted;
     struct {
       View tokens, order, starts, up_bias, down_bias;
-    } spread;  // of experts that are spread over ranks
+    } spread;  // used if experts are spread over ranks
   };
   Work take(Scratch& scratch, const Tokens& tokens, DType act) const {
     const std::int64_t n = tokens.own, chosen = spec_.router.chosen, places = tokens.all * chosen;
@@ -280,8 +280,8 @@ class ExpertsBlock final : public Block {
                 DType::f32, {spread_ && down_.bias.size > 0 ? std::ssize(up_.matrices) : 0, inner_})}};
   }
 
-  // Copies each pair's input to its output, as identity experts do; other experts then overwrite theirs.
-  // Ranks above 0 write zeros, since the ranks' outputs are summed.
+  // Copies the input of each pair to its output, as identity experts do; other experts overwrite theirs
+  // later. Ranks above 0 write zeros, because the ranks' outputs are summed.
   void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
       std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
@@ -290,7 +290,7 @@ class ExpertsBlock final : public Block {
     step.backend.ops.gather_rows(*step.backend.stream, {.x = x, .rows = w.tokens, .out = w.down});
   }
 
-  // y = down(activate(up(x[tokens]))), by the expert of each row.
+  // y = down(activate(up(x[tokens]))); each row uses the matrices of its expert.
   struct Rows {
     View x, tokens, starts, y;
   };
@@ -326,7 +326,7 @@ class ExpertsBlock final : public Block {
     add_expert_changes(step, hidden, places, rows.y);
   }
 
-  // Returns the outputs of the chosen experts, which RouteArgs::places indexes.
+  // Returns the outputs of the selected experts, indexed by RouteArgs::places.
   View run_chosen(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
     if (step.experts != nullptr) {
       run_for_all(step, w, x, routed);
@@ -347,7 +347,7 @@ class ExpertsBlock final : public Block {
     return w.down;
   }
 
-  // The outputs of the chosen experts, in w.own, and this rank's part of the work for other engines.
+  // Computes the outputs of the selected experts (in w.own), and this rank's part of other engines' work.
   void run_for_all(const Step& step, const Work& w, const View& x, const RouteArgs& routed) const {
     ExpertExchange& exchange = *step.experts;
     if (!exchange.share(x, routed, spec_.router.chosen, w.everyone)) return;
@@ -365,7 +365,7 @@ class ExpertsBlock final : public Block {
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
 
-  // Each rank has some of the experts, whole.
+  // Each rank has some whole experts.
   void spread(const Shard& shard) {
     spread_ = std::make_unique<ExpertSpread>(spec_.count, shard);
     const auto keep = [&](std::vector<MatrixParameter>& all) {
@@ -392,7 +392,7 @@ class ExpertsBlock final : public Block {
     if (shard.rank > 0) down_.bias = {};
   }
 
-  // The biases of all experts, or of the experts in this rank's slots.
+  // Biases of all experts or, with spread experts, of those in this rank's slots.
   View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
     const auto experts = spread_->own();
@@ -405,16 +405,16 @@ class ExpertsBlock final : public Block {
   }
 
   Experts spec_;
-  bool flat_;                 // ExpertStorage::flat
+  bool flat_;                 // the layout is ExpertStorage::flat
   std::int64_t dim_, inner_;  // width of the network; input and output width of experts
   Shard shard_;
-  std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each
+  std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each expert
   LinearParameter router_, shared_gate_;
-  LinearParameter latent_, lift_;  // of Experts::latent
+  LinearParameter latent_, lift_;  // for Experts::latent
   ExpertProjection up_, down_;
   NormParameter router_norm_;
   VectorParameter choice_bias_, table_, scales_, sum_bias_;
-  BoundsParameter bounds_;  // of Mlp::limit
+  BoundsParameter bounds_;  // for Mlp::limit
   std::unique_ptr<Block> shared_;
 };
 

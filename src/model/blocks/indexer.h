@@ -5,14 +5,14 @@
 
 namespace octavo {
 
-// The tokens that a query sees (ChooseTokensArgs). Keys and weights of the heads are made of the input,
-// queries of the queries' latent. The first numbers of queries and keys rotate.
+// Selects the tokens that a query sees (ChooseTokensArgs). Keys and weights of the heads are computed from
+// the input, queries from the latent of the queries. The first elements of queries and keys are rotated.
 struct Indexer {
-  int heads = 0;  // 0: there are none, queries see what those of the last layer with some have chosen
+  int heads = 0;  // 0: no indexer; queries see the tokens that the last layer with an indexer has selected
   int head_dim = 0;
-  int chosen = 0;      // tokens that a query sees at most
+  int chosen = 0;      // maximum number of tokens that a query sees
   int rope = -1;       // index into ModelSpec::ropes
-  NormSpec norm = {};  // of keys
+  NormSpec norm = {};  // norm of the keys
 };
 
 }  // namespace octavo

@@ -1,10 +1,10 @@
-// Kimi delta attention: the gated delta rule with a rate for each row of a state.
+// Kimi delta attention: the gated delta rule with a separate decay for each row of a state.
 #include "model/blocks/recurrent.h"
 
 namespace octavo {
 namespace {
 
-// Names of the tensors of queries, keys and values: replaces '{}' by the letter.
+// Names of the tensors for queries, keys and values; '{}' is replaced by a letter.
 std::vector<std::string> of_each(const std::string& name) {
   std::vector<std::string> names;
   for (const char* letter : {"q", "k", "v"}) names.push_back(fmt::format(fmt::runtime(name), letter));

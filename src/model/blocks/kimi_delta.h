@@ -13,8 +13,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net with a separate decay for each
-// row of a state. Rates and output gates are products of two matrices with `head_dim` numbers between them.
+// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net with a separate decay for each row
+// of a state. Decays and output gates each are a product of two matrices, with `head_dim` numbers in between.
 struct KimiDelta {
   int heads = 0;
   int head_dim = 0;  // width of queries, keys and values
@@ -23,7 +23,6 @@ struct KimiDelta {
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "self_attn.";
     static Names of_gguf(const GgufLayers& layers);

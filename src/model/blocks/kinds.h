@@ -1,5 +1,4 @@
-// The kinds of blocks, one row each. A kind's header has its spec, the names of its tensors and its
-// make_block().
+// The block types, one row each. A type's header has its spec, the names of its tensors and its make_block().
 #pragma once
 
 #include <tuple>
@@ -26,7 +25,8 @@
 
 namespace octavo {
 
-// Kinds without a struct Names use the common names (names.h), or those of another kind.
+// Tensor names of a type. Types without a struct Names use the common names (names.h) or those of another
+// type.
 template <class Kind>
 struct NamesOf {
   struct Names {};
@@ -39,7 +39,7 @@ struct NamesOf<Kind> {
 
 template <class... Kinds>
 struct KindList {
-  using Variant = std::variant<std::monostate, Kinds...>;  // monostate: the layer has no such half
+  using Variant = std::variant<std::monostate, Kinds...>;  // monostate: this half of the layer is empty
   using Names = std::tuple<typename NamesOf<Kinds>::Names...>;
 };
 
@@ -58,7 +58,7 @@ using FeedForwardKinds = KindList<Mlp,         //
                                   ChannelMix,  //
                                   Experts,     //
                                   MlpAndExperts>;
-// Parts of a network that are neither.
+// Types that are neither mixers nor feed-forward blocks.
 using OtherKinds = KindList<CrossAttention,  //
                             LayerInputs,     //
                             Streams,         //
@@ -67,7 +67,7 @@ using OtherKinds = KindList<CrossAttention,  //
 using Mixer = MixerKinds::Variant;
 using FeedForward = FeedForwardKinds::Variant;
 
-// The names of the tensors of all kinds.
+// Names of the tensors of all types.
 class KindNames {
  public:
   template <class Kind>

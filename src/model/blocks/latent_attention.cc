@@ -1,14 +1,14 @@
 // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) over a paged cache of latents.
 //
-// A token's keys and values are products of one latent, k_h = W_UK_h c and v_h = W_UV_h c, beside a rotated
-// part of the key that all heads share. The cache has only c and that part. The products are never computed
-// for a cached token: queries are multiplied by W_UK_h instead, q_h k_h = (W_UK_h^T q_h) c, and the sum of
-// latents by W_UV_h. Prefill and decode both do this, so that outputs do not depend on the chunks of a
-// prompt.
+// A token's keys and values are products of one latent c: k_h = W_UK_h c and v_h = W_UV_h c. All heads also
+// share a rotated part of the key. The cache contains only c and the rotated part. The products are never
+// computed for cached tokens: instead, queries are multiplied by W_UK_h, as q_h k_h = (W_UK_h^T q_h) c, and
+// the weighted sum of latents by W_UV_h. Both prefill and decode do this, so that outputs do not depend on
+// the chunks of a prompt.
 //
-// Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) keeps the key of an indexer beside each latent, and a
-// query sees the tokens that the indexer chooses. Layers can share a choice ("IndexCache", 2026): the first
-// of them makes it, the others have neither an indexer nor its keys.
+// Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) stores the key of an indexer beside each latent, and
+// a query sees the tokens that the indexer selects. Several layers can share a selection ("IndexCache",
+// 2026): the first of them has the indexer, and the others have neither an indexer nor its keys.
 #include <algorithm>
 #include <utility>
 
@@ -18,16 +18,16 @@
 namespace octavo {
 namespace {
 
-// i32 [tokens, Indexer::chosen]: of the last layer with an indexer, which writes them.
+// i32 [tokens, Indexer::chosen]: the tokens selected by the last layer with an indexer.
 struct Chosen {};
 
-// The first `dim` numbers of each head.
+// View of the first `dim` elements of each head.
 View beginnings(View heads, std::int64_t dim) {
   heads.shape[2] = dim;
   return heads;
 }
 
-// Chooses the tokens that each query sees.
+// Selects the tokens that each query sees.
 class IndexerPart {
  public:
   IndexerPart(const Indexer& spec, const Namer& name, std::int64_t q_rank, std::int64_t dim) : spec_(spec) {
@@ -61,7 +61,7 @@ class IndexerPart {
                .operations = 2 * tokens * (context - (tokens - 1) / 2) * static_cast<double>(queries())};
   }
 
-  // The keys that go to the cache, and queries.
+  // Computes the indexer's queries, and the keys for the cache.
   void prepare(const Step& step, const View& x, const View& q_latent, const Work& w) const {
     linear(step, q_latent, q_, View::of(w.q.data, w.q.dtype, {step.tokens(), queries()}));
     linear(step, x, key_, w.key);
@@ -69,7 +69,7 @@ class IndexerPart {
     turn(step, w.q, {});
     turn(step, View::of(w.key.data, w.key.dtype, {step.tokens(), 1, spec_.head_dim}), norm_.norm());
   }
-  // The scale of scores is above 0 and changes no choice.
+  // The scores need no scale: it is positive, so it does not change the selection.
   void choose(const Step& step, const Work& w) const {
     step.backend.ops.choose_tokens(*step.backend.stream, {.q = w.q,
                                                           .weights = w.weights,
@@ -81,7 +81,7 @@ class IndexerPart {
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
-  // Heads [n, heads, head_dim] are normalised and rotated in place.
+  // Normalises and rotates heads [n, heads, head_dim] in place.
   void turn(const Step& step, const View& heads, const Norm& norm) const {
     KvLayer cache = step.memory.cache.memory;
     cache.spec = {
@@ -237,7 +237,7 @@ class LatentAttentionBlock final : public Block {
             .index = indexer_ ? indexer_->take(scratch, n, act) : IndexerPart::Work{}};
   }
 
-  // One tensor has, of each head, the rows of keys, then those of values.
+  // One tensor has, for each head, the rows of keys followed by the rows of values.
   void name_halves(const Namer& name) {
     const std::int64_t heads = spec_.heads, head_rows = spec_.nope_dim + spec_.value_dim;
     const auto up = [&] {
@@ -272,10 +272,10 @@ class LatentAttentionBlock final : public Block {
 
   LatentAttention spec_;
   NormParameter q_norm_, kv_norm_;
-  LinearParameter down_;  // into the latents: of queries where they have one, then of keys and values
+  LinearParameter down_;  // rows: the queries' latent, if any; then the latent of keys and values
   LinearParameter q_, gate_, out_;
-  MatrixParameter up_key_, up_value_;  // W_UK_h^T and W_UV_h of all heads
-  std::optional<IndexerPart> indexer_;  // the layer's own; complete on each rank
+  MatrixParameter up_key_, up_value_;   // W_UK_h^T and W_UV_h for all heads
+  std::optional<IndexerPart> indexer_;  // this layer's indexer; each rank has all of it
 };
 
 }  // namespace

@@ -18,24 +18,23 @@ class Namer;
 // Multi-head latent attention: see blocks/latent_attention.cc.
 struct LatentAttention {
   int heads = 0;
-  int q_rank = 0;            // width of the queries' latent; 0: queries come from the input
+  int q_rank = 0;            // width of the queries' latent; 0: queries are computed from the input
   int kv_rank = 0;           // width of the latent of keys and values
-  int nope_dim = 0;          // unrotated part of a head's query and key
-  int rope_dim = 0;          // rotated part; all heads share one such key
-  int value_dim = 0;         // per head
+  int nope_dim = 0;          // width of the part of a head's query and key that is not rotated
+  int rope_dim = 0;          // width of the rotated part; all heads share this part of the key
+  int value_dim = 0;         // width of a head's values
   NormSpec norm = {};        // norm of the latents
-  bool bias = false;         // biases of the projections to the latents, and of the last
+  bool bias = false;         // the projections to the latents, and the output projection, have biases
   float scale = 1;           // factor of the scores
   int rope = -1;             // index into ModelSpec::ropes
   float latent_scale = 1;    // factor of the latent of keys and values, after its norm
-  bool head_gate = false;    // as Attention's
-  bool temperature = false;  // ModelSpec::temperature applies
-  std::optional<Indexer> indexer = {};  // nullopt: a query sees all tokens; with q_rank
+  bool head_gate = false;    // Attention::head_gate
+  bool temperature = false;  // true: scores are scaled by ModelSpec::temperature
+  std::optional<Indexer> indexer = {};  // needs q_rank; nullopt: a query sees all tokens
 
   int q_dim() const { return nope_dim + rope_dim; }
-  int key_dim() const { return kv_rank + rope_dim; }  // cached width, without an indexer's
+  int key_dim() const { return kv_rank + rope_dim; }  // width of a cached key; the indexer's key is separate
 
-  // Names in the checkpoint.
   struct Names {
     std::string q = "self_attn.q_proj";
     std::string q_down = "self_attn.q_a_proj";
@@ -44,7 +43,8 @@ struct LatentAttention {
     std::string down = "self_attn.kv_a_proj_with_mqa";
     std::string norm = "self_attn.kv_a_layernorm";
     std::string up = "self_attn.kv_b_proj";
-    // The halves of `up`, in place of it: stacks [heads, kv_rank, nope_dim] and [heads, value_dim, kv_rank].
+    // Alternative to `up`: its two halves as stacks [heads, kv_rank, nope_dim] and [heads, value_dim,
+    // kv_rank].
     std::string up_key = {};
     std::string up_value = {};
     // Prefix of the names of an indexer's tensors.

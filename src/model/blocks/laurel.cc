@@ -1,4 +1,4 @@
-// Laurel, a learned residual of low rank beside attention.
+// Laurel: a learned low-rank path beside attention.
 #include "model/blocks/block.h"
 
 namespace octavo {

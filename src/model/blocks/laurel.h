@@ -1,4 +1,4 @@
-// Laurel.
+// Laurel: a low-rank path beside attention.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A second path beside attention (Gemma 3n, 2025): x + norm(W_right W_left x). See blocks/laurel.cc.
+// Learned augmented residual layer (Gemma 3n, 2025): x + norm(W_right W_left x), beside attention. See
+// blocks/laurel.cc.
 struct Laurel {
   int rank = 0;
   NormSpec norm = {};
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "laurel.";
     static Names of_gguf(const GgufLayers& layers);

@@ -1,4 +1,5 @@
-// A layer's update from its per-token input vector, beside the residual: projection(gate(x) * vector).
+// Changes the residual after a layer by projection(gate(x) * vector), where each token has a vector per
+// layer.
 #include "model/blocks/block.h"
 #include "model/inputs/layer_inputs.h"
 

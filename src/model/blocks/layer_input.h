@@ -14,16 +14,16 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A vector for each token and layer, made of the token's id and of its embedding ("per-layer embeddings",
-// Gemma 3n, 2025). After the halves of a layer it is multiplied by a gate of the residual, and its
-// projection is added. See blocks/layer_input.cc.
+// A vector for each token and layer, computed from the token's id and its embedding ("per-layer embeddings",
+// Gemma 3n, 2025). After both halves of a layer, a gate computed from the residual is multiplied by the
+// vector; a projection of the product is added to the residual. See blocks/layer_input.cc.
 struct LayerInputs {
   int size = 0;                                   // width of a layer's vector
-  int vocab = 0;                                  // ids with vectors; others have the first one's
+  int vocab = 0;                                  // number of ids with vectors; other ids use the vector of
+                                                  // id 0
   NormSpec norm = {};                             // norm of the part made from the embedding
   Activation activation = Activation::gelu_tanh;  // activation of the gate
 
-  // Names in the checkpoint.
   struct Names {
     std::string table = "embed_tokens_per_layer";
     std::string projection = "per_layer_model_projection";
@@ -35,7 +35,7 @@ struct LayerInputs {
   };
 };
 
-// layer: index of the layer whose vectors it reads.
+// layer: index of the layer, whose vectors the block reads.
 std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
                                         std::int64_t dim);
 

@@ -14,22 +14,21 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax. Keys and
-// values decay by a fixed rate of each head with every later token. A state replaces the cache.
+// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax. With every
+// token, the stored keys and values decay by a fixed factor per head. A sequence has a state and no cache.
 struct LightningAttention {
   int heads = 0;
   int head_dim = 0;
   std::vector<float> rates;  // decay per head
-  NormSpec norm = {};        // norm of the output of all heads, or of each group's, before its gate
+  NormSpec norm = {};        // norm of the output before its gate, over all heads or over each group
   int norm_groups = 1;
-  bool silu = true;       // queries, keys and values pass silu
+  bool silu = true;       // silu is applied to queries, keys and values
   NormSpec qk_norm = {};  // norm of each head's queries and keys
-  float scale = 1;        // factor of queries; with qk_norm
+  float scale = 1;        // factor of the queries; only with qk_norm
   int rope = -1;          // index into ModelSpec::ropes; -1: none
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string in = "self_attn.qkv_proj";
     QkvOrder order = QkvOrder::by_head;

@@ -13,18 +13,17 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A Mamba mixer (ChannelScanArgs). The input gives x and a gate; x, after the convolution, gives dt of low
-// rank, b and c.
+// A Mamba mixer (ChannelScanArgs). A projection of the input gives x and a gate. After the convolution, a
+// projection of x gives dt (in low rank), b and c.
 struct Mamba {
   int inner = 0;
   int state_dim = 0;
   int step_rank = 0;
   int conv_width = 0;
   bool conv_bias = false;
-  bool bias = false;   // bias of the first and the last projection
+  bool bias = false;   // the first and the last projection have biases
   NormSpec norm = {};  // norm of dt, b and c
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "mamba.";
     static Names of_gguf(const GgufLayers& layers);

@@ -1,4 +1,4 @@
-// A Mamba2 mixer: linear attention whose state forgets at a rate that each token sets.
+// A Mamba2 mixer: linear attention with a state that decays at a rate that depends on the token.
 #include "model/blocks/recurrent.h"
 
 namespace octavo {
@@ -118,7 +118,7 @@ class Mamba2Block final : public Block {
     keep_columns(out_, own.begin, own.count, shard.rank == 0);
   }
 
-  // A gate, x, B, C, dt.
+  // Width of the gate, x, B, C and dt.
   std::int64_t in_dim() const { return spec_.inner() + spec_.channels() + spec_.heads; }
 
   Mamba2 spec_;

@@ -1,4 +1,4 @@
-// Two linear layers with an activation between them, gated or not.
+// Two linear layers with an activation in between; with or without a gate.
 #include <algorithm>
 #include <limits>
 
@@ -103,8 +103,8 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
-  std::vector<LinearParameter> apart_;  // with Names::bounded: gate and up, instead of up_
-  BoundsParameter bounds_;              // of Mlp::limit
+  std::vector<LinearParameter> apart_;  // for Names::bounded: gate and up; replaces up_
+  BoundsParameter bounds_;              // for Mlp::limit
   VectorParameter slopes_;
 };
 

@@ -17,20 +17,19 @@ struct Mlp {
   int hidden = 0;
   Activation activation = Activation::silu;
   bool gated = true;
-  bool up_bias = false;  // bias of gate and up
+  bool up_bias = false;  // gate and up have biases
   bool down_bias = false;
   float alpha = 1;  // parameter of swigluoai
-  // Limit of swigluoai. For other activations, if above 0: gates are cut above it, and their factors on
-  // both sides.
+  // Limit of swigluoai. For other activations, if above 0: gates are at most `limit`, and their factors are
+  // clipped to [-limit, limit].
   float limit = 0;
   float gate_limit = 0;  // limit of gates; 0: `limit`
   // Factor of the activation's input; unused by swigluoai. If it is not 1, an ungated MLP gates itself:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
-  std::optional<float> tail =
-      {};  // KeepTailArgs::deviations: the activation reads only the tail of the gates
+  std::optional<float> tail = {};  // KeepTailArgs::deviations: the activation reads only the largest gates
   std::optional<std::array<float, 2>> slopes =
-      {};  // xIELU's; nullopt: from the checkpoint (MlpNames::slopes)
+      {};  // parameters of xIELU; nullopt: the checkpoint has them (MlpNames::slopes)
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

@@ -1,4 +1,4 @@
-// Experts beside an MLP.
+// A dense MLP beside experts.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Experts beside a dense MLP (Gemma 4, 2026), with separate norms. See blocks/mlp_and_experts.cc.
+// A dense MLP and experts with separate norms; their outputs are added (Gemma 4, 2026). See
+// blocks/mlp_and_experts.cc.
 struct MlpAndExperts {
   Mlp mlp;
   Experts experts;
   NormSpec norm = {};  // norm of the experts' input, and of both outputs
 
-  // Names in the checkpoint.
   struct Names {
     // Norms of the experts' input, of their output, and of the MLP's output.
     std::string norm = {};

@@ -1,4 +1,4 @@
-// A transformer that several layers share.
+// A transformer layer that several layers share.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-// Attention followed by an MLP, shared by several layers (Zamba2, 2024). The input is the residual and the
-// token's embedding side by side. Each use adds separate low-rank products to the shared matrices, and a
-// last matrix. The output is added to the input of the layer's mixer, not to the residual. See
+// Attention and then an MLP, shared by several layers (Zamba2, 2024). The input is the concatenation of the
+// residual and the token's embedding. Each use has separate low-rank products, added to the shared matrices,
+// and a separate last matrix. The output is added to the input of the layer's mixer, not to the residual. See
 // blocks/shared_transformer.cc.
 struct SharedTransformer {
   int heads = 0;
@@ -19,10 +19,10 @@ struct SharedTransformer {
   int rope = -1;    // index into ModelSpec::ropes; -1: none
   Mlp mlp;
   int mlp_rank = 0;        // rank of the products added to the MLP's first matrix
-  int attention_rank = 0;  // rank of the products added to queries, keys and values, or 0
+  int attention_rank = 0;  // rank of the products added to queries, keys and values; 0: none
   NormSpec norm = {};      // norm of the input of attention and MLP
-  int owner = 0;           // the first layer with this block; its tensors are used
-  int use = 0;             // the number of this use, among those of all such blocks
+  int owner = 0;           // index of the first layer with this block; it has the shared tensors
+  int use = 0;             // index of this use among all uses of such blocks
 
   std::int64_t rows() const { return std::int64_t{heads} * head_dim; }
 };

@@ -8,15 +8,15 @@
 
 namespace octavo {
 
-// The block's run() reads rows that are twice as wide as the network, after input_norm().
+// run() reads rows that are twice as wide as the network: the output of input_norm().
 class SharedTransformerBlock final : public Block {
  public:
-  // owned: namer of the first layer that has it; own: namer of this layer. owner: that layer's block, which
-  // outlives this; null: this block.
+  // owned: namer of the first layer that has the block; own: namer of this layer. owner: the first layer's
+  // block, which must outlive this one; null if this is the first layer.
   SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
                          std::int64_t dim, const SharedTransformerBlock* owner);
 
-  // Norm of the residual and the embedding side by side.
+  // Norm of the concatenated residual and embedding.
   Norm input_norm() const { return matrices().input_norm.norm(); }
 
   void list(ParameterList& list) override;
@@ -29,12 +29,12 @@ class SharedTransformerBlock final : public Block {
   void run(const Step& step, const View& x, const View& out) const override;
 
  private:
-  // Parameters that all uses share.
+  // Parameters that all uses of the block share.
   struct Matrices {
     NormParameter input_norm, mlp_norm;
     LinearParameter qkv, attention_out, up, down;
   };
-  // y += up * down * x, with columns [first, first + up.rows) of y
+  // Adds up * down * x to the columns [first, first + up.rows) of y.
   struct LowRank {
     LinearParameter down, up;
     std::int64_t first = 0;
@@ -57,10 +57,10 @@ class SharedTransformerBlock final : public Block {
   LinearParameter out_;
 };
 
-struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding side by side
-struct PairInput {};  // act, the same after the shared norm
+struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding, concatenated
+struct PairInput {};  // act [tokens, 2 * dim]: PairRows after the shared norm
 
-// Once for all layers.
+// Copies the embeddings into PairRows, once for all layers.
 class CopyEmbedding final : public Phase {
  public:
   explicit CopyEmbedding(std::int64_t dim) : dim_(dim) {}

@@ -1,4 +1,4 @@
-// A short convolution between two gates, as LFM2 has it.
+// A short convolution between two gates, as in LFM2.
 #include <utility>
 
 #include "model/blocks/recurrent.h"
@@ -61,7 +61,7 @@ class ShortConvBlock final : public Block {
   }
 
   ShortConv spec_;
-  std::int64_t dim_;  // channels
+  std::int64_t dim_;  // number of channels
   CausalConv conv_;
   LinearParameter in_, out_;
 };

@@ -11,13 +11,12 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A short convolution between two gates (Liquid AI, LFM2, 2025). The input gives B, C and x, each as wide
-// as the network; out = C * conv(B * x).
+// A short convolution between two gates (Liquid AI, LFM2, 2025). A projection of the input gives B, C and x,
+// each with the network's width; the output is a projection of C * conv(B * x).
 struct ShortConv {
   int width = 0;
-  bool bias = false;  // bias of the projections and of the convolution
+  bool bias = false;  // projections and convolution have biases
 
-  // Names in the checkpoint.
   struct Names {
     std::string in = "conv.in_proj";
     std::string conv = "conv.conv";

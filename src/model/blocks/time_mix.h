@@ -15,23 +15,22 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// Time mixing of RWKV-7 (Peng et al., 2025): WkvArgs, each part of whose input is a mixture of a token and
-// the one before it. Decays, rates, gates and the share of the first layer's values are made by two matrices
-// each, with an activation between them. See blocks/time_mix.cc.
+// Time mixing of RWKV-7 (Peng et al., 2025; WkvArgs). Each of its inputs is a mixture of a token and the
+// previous one. Decays, rates, gates and the share of the first layer's values are each computed with two
+// matrices and an activation in between. See blocks/time_mix.cc.
 struct TimeMix {
   int heads = 0;
   int head_dim = 0;
-  int decay_rank = 0;  // these four: numbers between the two matrices
+  int decay_rank = 0;  // the four ranks: width between the two matrices
   int rate_rank = 0;
   int value_rank = 0;
   int gate_rank = 0;
-  bool first = false;  // the first layer: the others mix a share of its values into theirs
+  bool first = false;  // this is the first layer; other layers mix its values into their values
   float unit_eps = 0;  // WkvArgs::eps
   NormSpec norm = {};  // WkvArgs::norm
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 
-  // Names in the checkpoint.
   struct Names {
     std::string prefix = "attn.";
     std::vector<std::string> shares = {"attn.x_r", "attn.x_w", "attn.x_k",
@@ -40,11 +39,10 @@ struct TimeMix {
   };
 };
 
-// Channel mixing of RWKV-7: an MLP that reads a mixture of a token and the one before it.
+// Channel mixing of RWKV-7: an MLP whose input is a mixture of a token and the previous one.
 struct ChannelMix {
   Mlp mlp;
 
-  // Names in the checkpoint.
   struct Names {
     std::string shares = "ffn.x_k";
     static Names of_gguf(const GgufLayers& layers);

@@ -1,7 +1,7 @@
-// Ling and Ring (Ant Group, 2025): DeepSeek's experts beside plain attention whose queries, keys and values are
-// one matrix. The first ones choose by softmax; version 2 by sigmoid with a learned bias, norms queries and keys,
-// and turns half of each head; so do Sarvam 30B (2026) and Param 2 (BharatGen, 2026). Version 2.5 (2026): lightning
-// attention in most layers, latent attention in the others.
+// Ling and Ring (Ant Group, 2025): DeepSeek's experts, and attention with a fused query, key and value
+// matrix. Version 1 selects experts by softmax. Version 2 uses sigmoid with a learned bias, norms of queries
+// and keys, and rotates half of each head; Sarvam 30B (2026) and Param 2 (BharatGen, 2026) are the same.
+// Version 2.5 (2026) has lightning attention in most layers and latent attention in the others.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// DeepSeek's names for the fields.
+// Renames the fields to DeepSeek's names.
 Config named(const Config& file) {
   return file.with_names({{"n_routed_experts", "num_experts"},
                           {"n_shared_experts", "num_shared_experts"},
@@ -109,7 +109,7 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
 static Result<ModelSpec> describe_param2(const Config& config) {
   TRY(ModelSpec spec, describe_bailing(config));
   if (!config.has("moe_shared_expert_intermediate_size")) return spec;
-  for (LayerSpec& layer : spec.layers)  // here it is the width of all of them
+  for (LayerSpec& layer : spec.layers)  // here the field is the width of all of them
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared) {
       TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
     }

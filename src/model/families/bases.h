@@ -1,4 +1,4 @@
-// Families that other families begin with.
+// Describe functions on which other families are based.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace octavo {
 
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);
-// Jina v3 as its authors have it, under the name of XLM-RoBERTa (nomic_bert.cc).
+// Jina v3 in its authors' format, which has the architecture name of XLM-RoBERTa (nomic_bert.cc).
 Result<ModelSpec> describe_first_jina_v3(const Config& config);
 Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_gemma4(const Config& config);

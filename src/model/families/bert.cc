@@ -1,7 +1,7 @@
-// BERT (Devlin et al., 2019) and variants: encoders with bidirectional attention. Norms after the residual,
-// learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020) differ
-// in the first position and in the classifier's names. ColBERT (Khattab and Zaharia, 2020): BERT with a
-// vector for each token. BGE-M3 does all of it.
+// BERT (Devlin et al., 2019) and variants: encoders with bidirectional attention, norms after the residual,
+// learned positions and token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020) have
+// another first position, and other names in the classifier. ColBERT (Khattab and Zaharia, 2020) is BERT with
+// a vector for each token. BGE-M3 has a vector for the text, vectors for tokens, and token weights.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Config::Range kTypes{0, 1024};
 
-// `before`: in front of all names.
+// before: prefix of all names.
 Names bert_names(const std::string& before) {
   Names names;
   names.prefixes = {""};
@@ -27,12 +27,12 @@ Names bert_names(const std::string& before) {
   names.attention.out = "attention.output.dense";
   names.mlp.up = {"intermediate.dense"};
   names.mlp.down = "output.dense";
-  // Heads of the training, and what older writers stored.
+  // Heads used in training, and tensors of older writers.
   names.ignorable = {"*embeddings.position_ids", "cls.*", "lm_head.*"};
   return names;
 }
 
-// Everything but the head.
+// The spec without a head.
 Result<ModelSpec> describe_encoder(const Config& config, const std::string& before) {
   TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
   if (kind != "absolute")
@@ -61,7 +61,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
   return spec;
 }
 
-// Positions begin after that of the padding token.
+// The first position follows the padding token's.
 Result<> shift_positions(ModelSpec& spec, const Config& config) {
   TRY(const int padding, config.integer("pad_token_id", {0, spec.vocab - 1}));
   spec.embedding.first_position = padding + 1;
@@ -72,7 +72,7 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
                  spec.embedding.first_position);
 }
 
-// The default without files of Sentence Transformers: the first token's vector, with length 1.
+// Default if the files of Sentence Transformers are missing: the first token's vector, scaled to length 1.
 void embed_first(ModelSpec& spec, const std::string& before) {
   spec.head = Head{.pool = Pool::first, .normalise = true};
   spec.names.ignorable.push_back(before + "pooler.*");
@@ -107,7 +107,7 @@ Result<> score_tokens(ModelSpec& spec, const Config& config, const std::string& 
 
 static Result<ModelSpec> describe_bert(const Config& config) { return describe_bert_embedder(config, ""); }
 
-// Files that were trained to fill gaps.
+// Checkpoints of the masked language model.
 static Result<ModelSpec> describe_bert_filler(const Config& config) {
   return describe_bert_embedder(config, "bert.");
 }
@@ -119,7 +119,7 @@ static Result<ModelSpec> describe_bert_classifier(const Config& config) {
   return spec;
 }
 
-// Scores of labels of each token, such as kinds of names.
+// For each token, a score per label, for example for named-entity recognition.
 static Result<ModelSpec> describe_bert_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY_VOID(score_tokens(spec, config, "bert."));
@@ -147,8 +147,8 @@ static Result<ModelSpec> describe_roberta(const Config& config) {
   return kind == "rotary" ? describe_first_jina_v3(config) : describe_roberta_embedder(config, "");
 }
 
-// BGE-M3 (Chen et al., "M3-Embedding", 2024): an XLM-RoBERTa that makes a vector of each token as well, for
-// late interaction, and a weight of each, for lookups by words.
+// BGE-M3 (Chen et al., "M3-Embedding", 2024): an XLM-RoBERTa that also computes a vector for each token (for
+// late interaction) and a weight for each token (for sparse retrieval).
 static Result<ModelSpec> describe_bge_m3(const Config& config) {
   TRY(ModelSpec spec, describe_roberta(config));
   const Config::Range tokens{0, spec.vocab - 1};

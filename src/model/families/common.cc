@@ -53,7 +53,7 @@ Result<Attention> read_heads(const Config& config, const Dialect& dialect, int d
   return a;
 }
 
-// yarn, Peng et al., 2023, equation 15, and its refinement by DeepSeek.
+// yarn: Peng et al., 2023, equation 15, with DeepSeek's extension.
 Result<double> yarn_attention_factor(const Config& rope, double factor) {
   const auto scale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
   TRY(const double m, rope.number("mscale", {0, 100}, 0.0));
@@ -69,7 +69,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   if (kind == "deepseek_yarn") kind = "yarn";
   RopeScaling s;
   s.original_positions = positions;
-  if (kind == "default" || kind == "mrope") return s;  // mrope: RopeSpec::axes
+  if (kind == "default" || kind == "mrope") return s;  // mrope: sets only RopeSpec::axes
   if (kind == "linear" || kind == "dynamic" || kind == "ntk") {
     s.kind = kind == "linear"    ? RopeScalingKind::linear
              : kind == "dynamic" ? RopeScalingKind::dynamic
@@ -119,8 +119,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   return s;
 }
 
-// The longest sequence that the scaling is meant for. llama3 and longrope configurations give it already
-// scaled.
+// Length of the longest sequence for which the scaling is made. For llama3 and longrope, config.json contains
+// the scaled length already.
 int scaled_positions(const RopeScaling& s, int positions) {
   const bool scale = s.kind == RopeScalingKind::linear || s.kind == RopeScalingKind::dynamic ||
                      s.kind == RopeScalingKind::yarn;
@@ -148,7 +148,7 @@ Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int hea
     TRY(spec.theta, rope->number("rope_theta", kTheta, spec.theta));
   }
   const bool partial = !dialect.rotary_fraction.empty();
-  // GGUF's metadata say it of any family, by a name that no config.json has.
+  // The conversion from GGUF sets this field for any family; no config.json has it.
   const std::string_view field = partial ? dialect.rotary_fraction : "rotary_share";
   TRY(double fraction, config.number(field, {0, 1}, 1.0));
   if (rope && partial) {

@@ -1,8 +1,9 @@
-// DeepSeekMoE (2024): plain attention, many small experts beside shared ones, chosen by softmax. DeepSeek-V2
-// (2024): latent attention, and the experts chosen within a few groups. DeepSeek-V3 (2024), as Moonlight and Kimi K2 have it: scores by sigmoid, with a learned bias
-// for the choice alone; so is GLM-4.7-Flash (Glm4MoeLite, 2026). DeepSeek-V3.2 (2025) and GLM-5 (2026) are V3
-// that looks at the index_topk tokens that an indexer chooses. dots.llm1 (2025) has V3's experts and plain
-// attention. Mistral 4 (2026): scores by softmax, and queries that grow with the position.
+// DeepSeekMoE (2024): plain attention, many small experts selected by softmax, and shared experts.
+// DeepSeek-V2 (2024): latent attention, and experts from a few groups. DeepSeek-V3 (2024), Moonlight and Kimi
+// K2: scores by sigmoid, with a learned bias for the selection only; GLM-4.7-Flash (Glm4MoeLite, 2026) is the
+// same. DeepSeek-V3.2 (2025) and GLM-5 (2026): V3 with an indexer that selects index_topk tokens. dots.llm1
+// (2025): V3's experts and plain attention. Mistral 4 (2026): scores by softmax, and queries multiplied by a
+// factor that grows with the position.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -14,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// A size of heads that must fill whole rows of HeadMatmulArgs.
+// Reads a size of heads. It must be a multiple of HeadMatmulArgs' rows.
 Result<int> read_head_rows(const Config& config, std::string_view field, int most,
                            std::optional<int> fallback = {}) {
   TRY(const int size, config.integer(field, {1, most}, fallback));
@@ -24,7 +25,7 @@ Result<int> read_head_rows(const Config& config, std::string_view field, int mos
   return size;
 }
 
-// yarn also scales the scores: by the square of 0.1 * mscale_all_dim * ln(factor) + 1.
+// yarn's factor of the scores: (0.1 * mscale_all_dim * ln(factor) + 1)^2.
 Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   if (rope.scaling.kind != RopeScalingKind::yarn || rope.scaling.factor <= 1) return 1.0;
   TRY(std::optional<Config> scaling, config.object("rope_scaling"));
@@ -36,9 +37,9 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// The layers with a separate indexer, as listed in indexer_types or index_topk_pattern. If there is no list,
-// these are the first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. The
-// other layers use the choice of the layer before them.
+// The layers that have an indexer, as listed in indexer_types or index_topk_pattern. Without a list: the
+// first of every index_topk_freq layers, counted from layer index_skip_topk_offset - 1. Other layers use the
+// selection of the previous layer.
 Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layers) {
   const std::string_view field = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
   std::vector<std::string> types;
@@ -66,7 +67,7 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   return indexed;
 }
 
-// `interleaved`: default rotation of the indexer's heads.
+// interleaved: default for the rotation of the indexer's heads.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int turning = spec.ropes[0].rotary_dim;
@@ -87,11 +88,12 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
                      config.where("q_lora_rank"));
     attention.indexer = indexer;
     if (indexed[i]) {
-      if (spec.predictor) spec.predictor->like = i;  // the layer with an indexer
+      if (spec.predictor) spec.predictor->like = i;  // a layer with an indexer
       continue;
     }
     attention.indexer->heads = 0;
-    spec.names.ignorable.push_back(fmt::format("model.layers.{}.self_attn.indexer.*", i));  // files have them all
+    // checkpoints have the tensors in all layers
+    spec.names.ignorable.push_back(fmt::format("model.layers.{}.self_attn.indexer.*", i));
   }
   return spec;
 }
@@ -152,7 +154,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
-  // Layers of multi-token prediction come after the others.
+  // Multi-token prediction layers come after the other layers.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
@@ -210,7 +212,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
-  spec.other_names = spec.names;  // one by one
+  spec.other_names = spec.names;  // experts as separate tensors
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

@@ -1,7 +1,6 @@
 // Networks that differ little from DeepSeek-V3. A.X K1 (SK Telecom, 2026): a norm after the experts. Sarvam
-// 105B (2026): Ling's names for the fields. openPangu Ultra (Huawei, 2025): norms on both sides of the
-// halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their language models, stored beside a vision
-// encoder.
+// 105B (2026): Ling's field names. openPangu Ultra (Huawei, 2025): norms before and after both halves. Kimi
+// K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their language models, stored beside a vision encoder.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -9,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// The latents use the same epsilon, unlike DeepSeek's.
+// The norms of the latents use the same epsilon, unlike in DeepSeek's models.
 void share_epsilon(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) std::get<LatentAttention>(layer.mixer).norm = spec.final_norm;
 }
@@ -28,7 +27,7 @@ static Result<ModelSpec> describe_axk1(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
   spec.names.mlp.post_norm = "post_mlp_layernorm";
-  spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");  // dense layers store it, too
+  spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");  // dense layers contain it, too
   return spec;
 }
 
@@ -39,7 +38,7 @@ static Result<ModelSpec> describe_kimi_text(const Config& config) {
   for (const char* other : {"vision_tower.*", "mm_projector.*", "multi_modal_projector.*", "model.vision_tower.*",
                             "model.multi_modal_projector.*", "model.mm_projector.*"})
     spec.names.ignorable.emplace_back(other);
-  spec.other_names = spec.names;  // names of the published files
+  spec.other_names = spec.names;  // names in the published checkpoints
   spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }

@@ -1,12 +1,12 @@
 // Falcon (Almazrouei et al., 2023): parallel halves, few key heads; falcon-rw has ALiBi instead of rotation.
-// The first files call it RW ("RefinedWeb").
+// The first checkpoints have the name RW ("RefinedWeb").
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 namespace {
 
-// `newer`: the 40B model's several key heads.
+// newer: the 40B model, which has several key heads.
 Result<ModelSpec> describe(const Config& config, bool newer) {
   TRY(const bool alibi, config.boolean("alibi", false));
   TRY(const bool one_key_head, config.boolean("multi_query", true));

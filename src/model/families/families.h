@@ -1,5 +1,5 @@
-// The architectures that Octavo knows: config.json -> ModelSpec. A family's file ends with its rows, in a
-// function <file>_families(); table.cc lists the files.
+// The supported architectures, each with a function from config.json to ModelSpec. A family's source file
+// ends with its rows, in <file>_families(); table.cc lists the files.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -13,19 +13,18 @@
 namespace octavo {
 
 struct Family {
-  std::string_view architecture;  // as in config.json's "architectures"
+  std::string_view architecture;  // a value of "architectures" in config.json
   Result<ModelSpec> (*describe)(const Config&);
 };
 
 // Ascending by architecture.
 std::span<const Family> families();
 
-// The values that transformers assumes for fields that a config.json of this architecture leaves out
-// (defaults.json).
+// Values that transformers assumes for fields that a config.json of this architecture lacks (defaults.json).
 const boost::json::object& field_defaults(std::string_view architecture);
 
-// Finds the family by config.architectures[0] and describes the network. Errors: invalid_argument naming the
-// field, unsupported listing what is supported.
+// Describes the network of config.architectures[0]. Errors: invalid_argument, with the field; unsupported,
+// with a list of the supported architectures.
 Result<ModelSpec> describe(const Config& config);
 
 }  // namespace octavo

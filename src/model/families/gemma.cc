@@ -21,7 +21,7 @@ Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialec
   return spec;
 }
 
-// Gemma 2 and 3: sandwich norms, a configured scale of the scores, a soft cap on logits.
+// Gemma 2 and 3: norms before and after both halves, a configured scale of the scores, a soft cap on logits.
 Result<ModelSpec> describe_later_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_any_gemma(config, kLaterGemma));
   TRY(spec.logits.soft_cap, soft_cap(config, "final_logit_softcapping"));
@@ -41,7 +41,7 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 static Result<ModelSpec> describe_gemma(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
-  // The first files say "gelu" and mean its approximation.
+  // The first config.json files say "gelu" but mean its tanh approximation.
   for (LayerSpec& layer : spec.layers)
     if (layer.mlp().activation == Activation::gelu) layer.mlp().activation = Activation::gelu_tanh;
   return spec;
@@ -67,7 +67,7 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 6));
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
-  // Two rotary embeddings: layers with full attention rotate slower, and only they are stretched.
+  // Two rotary embeddings: layers with full attention have lower frequencies, and only these are scaled.
   TRY(spec.max_positions, config.integer("max_position_embeddings", {1, 1 << 27}));
   const int head_dim = spec.layers[0].attention().head_dim;
   Dialect dialect = kLaterGemma;
@@ -79,14 +79,14 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
     layer.attention().norms = {QkNorm::shared, layer.pre_norm};
     layer.attention().rope = layer.attention().mask.window > 0 ? 1 : 0;
   }
-  // EmbeddingGemma (2025): the window reaches half as far, to both sides.
+  // EmbeddingGemma (2025): tokens see both sides, each half as far as the window says.
   TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();
     attention.mask.causal = !both_ways;
     if (both_ways && attention.mask.window > 0) attention.mask.window = attention.mask.window / 2 + 1;
   }
-  // Multi-modal checkpoints hold the language model under another name, beside a vision tower.
+  // Multi-modal checkpoints store the language model under another name, beside a vision encoder.
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};
   for (const char* other : {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",
                             "model.multi_modal_projector.*"}) {

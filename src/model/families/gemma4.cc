@@ -1,6 +1,7 @@
-// Language models of Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026): layers that read the keys and
-// values of others, a vector of each token for each layer. 3n has several residuals, a second path beside
-// attention and sparse MLPs. Gemma 4 has heads of two sizes, and may have experts beside the MLPs.
+// Language models of Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026). Some layers read the keys and
+// values of other layers, and each token has an additional vector for each layer. 3n also has several
+// residual streams, a second path beside attention, and sparse MLPs. Gemma 4 has heads of two sizes, and may
+// have experts beside the MLPs.
 #include <cmath>
 #include <numbers>
 
@@ -14,7 +15,7 @@ namespace {
 constexpr Dialect kGemma4{.activation = "hidden_activation", .rotary = false};
 constexpr Dialect kGemma3n{.hidden = "", .activation = "hidden_activation"};
 
-// The last layer before `first` that sees as far as this one.
+// The last layer before `first` with the same window as this layer.
 Result<int> source_of(const ModelSpec& spec, int layer, int first) {
   const int window = spec.layers[static_cast<std::size_t>(layer)].attention().mask.window;
   for (int i = first - 1; i >= 0; --i)
@@ -23,7 +24,8 @@ Result<int> source_of(const ModelSpec& spec, int layer, int first) {
                  first, layer);
 }
 
-// Full attention has different heads: in separate fields, or as transformers writes them, layer by layer.
+// Layers with full attention have other heads, given by separate fields or, in transformers' form, layer by
+// layer.
 Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   Attention full = spec.layers[0].attention();
   full.mask.window = 0;
@@ -43,7 +45,7 @@ Result<Attention> full_attention(const ModelSpec& spec, const Config& config) {
   return full;
 }
 
-// Norms of queries, keys and values. Layers with full attention use rope 0, the others rope 1.
+// Sets norms of queries, keys and values. Layers with full attention use rope 0, other layers rope 1.
 void set_norms(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
     Attention& a = layer.attention();
@@ -59,7 +61,7 @@ void set_norms(ModelSpec& spec) {
   spec.names.mlp.post_norm = "post_feedforward_layernorm";
 }
 
-// Gemma 4's full attention rotates a part of each head.
+// Sets Gemma 4's full attention, which rotates a part of each head.
 Result<> set_attention(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 6 != 0; }));
   spec.layers.back().attention().mask.window = 0;
@@ -74,7 +76,7 @@ Result<> set_attention(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The last layers have no keys and values; they read those of other layers.
+// The last layers have no keys and values: they read those of earlier layers.
 Result<> set_sources(ModelSpec& spec, const Config& config) {
   const int layers = static_cast<int>(std::ssize(spec.layers));
   TRY(const int shared, config.integer("num_kv_shared_layers", {0, layers - 1}, 0));
@@ -94,12 +96,12 @@ Result<> set_layer_inputs(ModelSpec& spec, const Config& config) {
   spec.inputs.by_layer = {
       .size = size, .vocab = 0, .norm = spec.final_norm, .activation = spec.layers[0].mlp().activation};
   TRY(spec.inputs.by_layer->vocab, config.integer("vocab_size_per_layer_input", {1, spec.vocab}));
-  // transformers divides by sqrt(dim) first
+  // transformers first divides by sqrt(dim)
   spec.inputs.by_layer->norm.eps *= static_cast<float>(spec.dim);
   return {};
 }
 
-// Fields of both: scaled embeddings, a soft cap, a language model beside towers.
+// Fields of both generations: scaled embeddings, a soft cap, a language model beside encoders.
 Result<> set_ends(ModelSpec& spec, const Config& config) {
   TRY_VOID(refuse(config, "attention_bias", true));
   spec.embedding.scale = std::sqrt(static_cast<float>(spec.dim));
@@ -136,14 +138,14 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
   spec.names.of<MlpAndExperts>().post_norm = "post_feedforward_layernorm_2";
   spec.names.of<Experts>().up = {"experts.{}.gate_proj", "experts.{}.up_proj"};
   spec.names.of<Experts>().down = "experts.{}.down_proj";
-  spec.other_names = spec.names;  // one by one, as quantised files have them
+  spec.other_names = spec.names;  // experts as separate tensors, as in quantised checkpoints
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"experts.gate_up_proj"};
   spec.names.of<Experts>().down = "experts.down_proj";
   return {};
 }
 
-// Number of standard deviations above the mean below which `share` of a normal distribution is.
+// Distance from the mean, in standard deviations, below which `share` of a normal distribution is.
 float deviations(double share) {
   double low = -10, high = 10;
   for (int i = 0; i < 100; ++i) {
@@ -153,9 +155,10 @@ float deviations(double share) {
   return static_cast<float>(low);
 }
 
-// One width for all layers or one for each; likewise which share of the gates does not count.
+// The width is one number or a list with a number for each layer; the share of gates that are dropped
+// likewise.
 Result<> set_widths(ModelSpec& spec, const Config& config) {
-  constexpr int kSparseLayers = 10;  // these two: where the file does not say
+  constexpr int kSparseLayers = 10;  // default, as the next constant
   constexpr double kShare = 0.95;
   const std::size_t layers = spec.layers.size();
   std::vector<double> shares(layers, 0.0);
@@ -180,7 +183,7 @@ Result<> set_widths(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Alternating updates (AltUp). The streams' sum replaces their mean; the larger epsilon of the last norm
+// Alternating updates (AltUp). The sum of the streams replaces their mean; a larger epsilon of the last norm
 // makes both equal.
 Result<> set_streams(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("altup_num_inputs", {2, kMaxStreams}));

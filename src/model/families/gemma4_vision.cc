@@ -1,6 +1,6 @@
-// Gemma 4 with images (Gemma Team, 2026): an encoder that takes images of any size, with learned positions
-// and rotary embeddings of columns and rows, whose patches are averaged in squares, in front of the text
-// model. In the larger models the tokens of an image see each other in layers with a window.
+// Gemma 4 with images (Gemma Team, 2026): an encoder of images of any size, and the text model. The encoder
+// has learned positions and rotary embeddings of columns and rows; its patches are averaged in squares. In
+// the larger models, the tokens of an image see each other in layers with a window.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// vocab_size it has not, and the image processor limits the number of patches.
+// The encoder has no vocab_size. The image processor limits the number of patches.
 constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "hidden_activation": "gelu_pytorch_tanh",
     "hidden_size": 768,
@@ -24,7 +24,7 @@ constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "rms_norm_eps": 1e-06,
     "vocab_size": 1})";
 
-// Each half of a head rotates separately, the first one by the column.
+// Each half of a head is rotated separately; the first half by the column.
 Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);
@@ -83,7 +83,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
   TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
   TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));
   tower.embedding.learned_positions = 2 * image.axis_positions;
-  // transformers scales the values by sqrt(dim) before this norm; a smaller epsilon has the same effect.
+  // transformers multiplies the values by sqrt(dim) before this norm; a smaller epsilon has the same effect.
   NormSpec norm = tower.final_norm;
   norm.stored = false;
   norm.eps /= static_cast<float>(tower.dim);
@@ -102,7 +102,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
 static Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma4(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision) return spec;  // text alone
+  if (!vision) return spec;  // text only
   TRY(spec.media.token, config.integer("image_token_id", {0, kMaxVocab}, 258880));
   TRY(ModelSpec tower, describe_gemma4_tower(*vision, spec.dim));
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));

@@ -1,5 +1,5 @@
-// GPT-J (Wang and Komatsuzaki, 2021): parallel halves after one norm, rotation of the first adjacent
-// elements of each head.
+// GPT-J (Wang and Komatsuzaki, 2021): parallel halves after one norm; the first elements of each head are
+// rotated, in adjacent pairs.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -1,7 +1,6 @@
-// Granite 3 (IBM, 2024): Llama with multipliers on embeddings, scores, residuals and logits; also with
-// experts, or with sinks, windows and a base of the rotation for each layer (GraniteSWA, 2026). Granite 4 (2025):
-// most layers are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025): such multipliers,
-// norms behind the halves.
+// Granite 3 (IBM, 2024): Llama with multipliers of embeddings, scores, residuals and logits. Variants have
+// experts, or (GraniteSWA, 2026) sinks, windows and a rotary base per layer. Granite 4 (2025): most layers
+// are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025): Granite's multipliers, and norms after the halves.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -11,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// Sinks, windows in three layers of four, and a rotary base for each layer, which is 0 without rotation.
+// Sets sinks, windows in three of four layers, and a rotary base for each layer; base 0 means no rotation.
 Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
   for (LayerSpec& layer : spec.layers) layer.attention().scores.sinks = true;

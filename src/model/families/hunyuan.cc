@@ -1,6 +1,6 @@
 // Hunyuan (Tencent, 2025): norms of queries and keys after the rotation, and a rotary base that `alpha`
-// stretches for all lengths. Variants have experts beside a shared one. Hy3 (HYV3, 2026): norms before the
-// rotation, DeepSeek-V3's experts.
+// scales at all lengths. Variants have experts and a shared one. Hy3 (HYV3, 2026): norms before the rotation,
+// DeepSeek-V3's experts.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// A number that some files list for each layer: all of one value.
+// A number that some files give as a list with one entry per layer; all entries must be equal.
 Result<int> read_uniform(const Config& config, std::string_view field, Config::Range range) {
   if (!config.is_list(field)) return config.integer(field, range);
   TRY(const std::vector<int> list, config.integers(field, range));

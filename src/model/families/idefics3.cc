@@ -1,5 +1,5 @@
-// Idefics3 (Laurençon et al., 2024) and SmolVLM (Marafioti et al., 2025): a SigLIP encoder, a pixel shuffle
-// and one matrix in front of a Llama.
+// Idefics3 (Laurençon et al., 2024) and SmolVLM (Marafioti et al., 2025): a SigLIP encoder, then a pixel
+// shuffle and one matrix, then a Llama.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -18,7 +18,7 @@ constexpr std::string_view kIdefics3Vision = R"({"hidden_act": "gelu_pytorch_tan
     "num_channels": 3,
     "num_hidden_layers": 12,
     "patch_size": 32,
-    "vocab_size": 1})";  // which it has not
+    "vocab_size": 1})";  // unused by the encoder
 
 }  // namespace
 

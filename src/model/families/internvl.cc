@@ -1,6 +1,6 @@
-// InternVL 2.5, 3 and 3.5 (Chen et al., 2024; Zhu et al., 2025; Wang et al., 2025) as transformers has them:
-// an encoder of square tiles with LayerScale, pixel shuffle, a norm and two matrices in front of a Qwen2,
-// Qwen3 or Llama.
+// InternVL 2.5, 3 and 3.5 (Chen et al., 2024; Zhu et al., 2025; Wang et al., 2025) in transformers' format:
+// an encoder of square tiles with LayerScale; pixel shuffle, a norm and two matrices; and a Qwen2, Qwen3 or
+// Llama.
 #include <cmath>
 
 #include "kernels/sampling_math.h"
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// The last two it has not.
+// The encoder does not use the last two.
 constexpr std::string_view kInternvlVision = R"({"attention_bias": false,
     "hidden_act": "gelu",
     "hidden_size": 1024,
@@ -28,7 +28,7 @@ constexpr std::string_view kInternvlVision = R"({"attention_bias": false,
     "max_position_embeddings": 1,
     "vocab_size": 1})";
 
-// A number, or two equal ones.
+// A number, or a list of two equal numbers.
 Result<int> side_of(const Config& config, std::string_view field, Config::Range range, int absent) {
   if (!config.is_list(field)) return config.integer(field, range, absent);
   TRY(const std::vector<int> both, config.integers(field, range));
@@ -126,7 +126,8 @@ Result<ModelSpec> describe_internvl_encoder(Config config) {
   return spec;
 }
 
-// Uses the encoder's last output, without the class token, in squares of 1 / downsample_ratio.
+// The projector uses the encoder's last output, without the class token, in squares of side 1 /
+// downsample_ratio.
 Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
   TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));

@@ -1,4 +1,4 @@
-// LFM2 (Liquid AI, 2025): short convolutions, and attention in every few layers; also with experts.
+// LFM2 (Liquid AI, 2025): short convolutions, with attention in some layers. Variants have experts.
 #include <algorithm>
 
 #include "model/families/common.h"

@@ -1,4 +1,4 @@
-// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and variants that differ by a field, an
+// Llama 2 and 3 (Touvron et al., 2023; Grattafiori et al., 2024), and variants that differ in a field, an
 // activation or the names of tensors.
 #include <cmath>
 
@@ -39,7 +39,7 @@ Result<ModelSpec> describe_llama(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_bias");
 }
 
-// IQuest-Coder (2026): what its own code clips.
+// IQuest-Coder (2026): queries, keys and values are clipped as in its published code.
 static Result<ModelSpec> describe_iquest_coder(const Config& config) {
   TRY_VOID(refuse(config, "use_sliding_window", true));
   TRY(ModelSpec spec, describe_llama(config));
@@ -72,8 +72,8 @@ static Result<ModelSpec> describe_baichuan(const Config& config) {
   return spec;
 }
 
-// Baichuan 13B (2023): ALiBi. The same name covers 7B models, which have rotary embeddings, and Baichuan 2
-// models, whose output matrix is normalised.
+// Baichuan 13B (2023): ALiBi. Some checkpoints with this name are 7B models, which have rotary embeddings, or
+// Baichuan 2, which normalises the output matrix.
 static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   constexpr int kDimOf7B = 4096;
   TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
@@ -162,7 +162,7 @@ static Result<ModelSpec> describe_minicpm(const Config& config) {
   return spec;
 }
 
-// MiniCPM3 (2024): the same with DeepSeek-V2's latent attention.
+// MiniCPM3 (2024): MiniCPM with DeepSeek-V2's latent attention.
 static Result<ModelSpec> describe_minicpm3(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v2(config));
   TRY_VOID(set_minicpm_multipliers(spec, config));

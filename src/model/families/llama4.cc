@@ -1,5 +1,6 @@
-// Language model of Llama 4 (Meta, 2025): chunks of attention in three layers of four. The fourth has full
-// attention without rotation, and its queries grow with the position. One expert beside a shared one.
+// Language model of Llama 4 (Meta, 2025). Three of four layers have chunked attention. The fourth has full
+// attention without rotation; its queries are multiplied by a factor that grows with the position. Each token
+// uses one expert and a shared one.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -7,7 +8,8 @@
 namespace octavo {
 namespace {
 
-// Each interleave_moe_layer_step-th layer has experts, or those that moe_layers lists.
+// Experts are in the layers that moe_layers lists; without a list, in every interleave_moe_layer_step-th
+// layer.
 Result<> set_llama4_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
   const int layers = static_cast<int>(spec.layers.size());
   TRY(std::vector<int> sparse, config.integers("moe_layers", {0, layers - 1}));
@@ -20,7 +22,7 @@ Result<> set_llama4_experts(ModelSpec& spec, const Config& config, const Experts
   return {};
 }
 
-// The first files say 4 for true.
+// The first config.json files have 4 instead of true.
 Result<bool> read_tuning(const Config& config) {
   constexpr std::string_view kField = "attn_temperature_tuning";
   if (const auto number = config.integer(kField, {0, 1024})) return *number != 0;
@@ -71,7 +73,7 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
                                    "feed_forward.shared_expert.up_proj"};
   names.of<Experts>().shared_down = "feed_forward.shared_expert.down_proj";
   for (const char* other : {"vision_model.*", "multi_modal_projector.*"}) names.ignorable.emplace_back(other);
-  spec.other_names = names;  // beside eyes
+  spec.other_names = names;  // beside a vision encoder
   spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }

@@ -1,7 +1,7 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
-// its last layer and two matrices before a Llama, Mistral or Qwen2. Pixtral has the same format, with
-// another encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) take images in
-// tiles; the latter has a SigLIP encoder.
+// its last layer, two matrices, and a Llama, Mistral or Qwen2. Pixtral has the same format with another
+// encoder. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) divide images into tiles; the
+// latter has a SigLIP encoder.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -21,9 +21,9 @@ constexpr std::string_view kLlavaVision = R"({"hidden_act": "quick_gelu",
     "num_channels": 3,
     "num_hidden_layers": 24,
     "patch_size": 14,
-    "vocab_size": 1})";  // which it has not
+    "vocab_size": 1})";  // unused by the encoder
 
-// LLaVA-OneVision's, in front of which there is no class token.
+// LLaVA-OneVision's encoder, which has no class token.
 constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
     "image_size": 384,
@@ -35,7 +35,8 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
     "patch_size": 14,
     "vocab_size": 1})";
 
-// Uses the output of one of the encoder's layers, counted from the end, without the class token.
+// The projector uses the output of one of the encoder's layers, counted from the end, without the class
+// token.
 Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   const std::string_view whole = tower.inputs.image->class_token ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
@@ -62,7 +63,7 @@ void set_llava_names(Names& names, const std::string& prefix) {
     names.ignorable.emplace_back(other);
 }
 
-// The two matrices, and the names of all.
+// Adds the two matrices, and sets all names.
 Result<> add_projector(const Config& config, const ModelSpec& text, ModelSpec& tower) {
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
@@ -93,7 +94,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   return tower;
 }
 
-// Encoder of images in tiles.
+// Encoder of images that are divided into tiles.
 Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& text, bool siglip) {
   const std::string_view own = siglip ? "siglip_vision_model" : "clip_vision_model";
   TRY(const std::optional<Config> vision, config.object("vision_config"));

@@ -1,12 +1,13 @@
-// MiMo-V2-Flash (Xiaomi, 2025): windows with sinks and more key heads in most layers, values narrower than
-// keys, DeepSeek-V3's experts without shared ones.
+// MiMo-V2-Flash (Xiaomi, 2025): most layers have windows, sinks and more key heads; values are narrower than
+// keys; DeepSeek-V3's experts without shared ones.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 namespace {
 
-// Which layers have windows: a list of kinds, or of numbers; else all but the first and every sixth.
+// The layers with windows, from a list of types or of numbers; default: all except the first and every sixth
+// layer.
 Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers) {
   TRY(const std::vector<std::string> kinds, config.texts("layer_types"));
   TRY(const std::vector<int> numbers, config.integers("hybrid_layer_pattern", {0, 1}));

@@ -1,6 +1,6 @@
-// MiniMax (2025), Mixtral's tensors. Text-01 and M1: lightning attention in most layers, residuals that
-// continue from the norms. M2: only softmax attention, experts chosen by sigmoid with a learned bias, norms
-// over whole queries and keys.
+// MiniMax (2025), with Mixtral's tensor names. Text-01 and M1: lightning attention in most layers; the
+// residual continues from the output of the norms. M2: only softmax attention, experts selected by sigmoid
+// with a learned bias, norms over whole rows of queries and keys.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -11,7 +11,8 @@
 namespace octavo {
 namespace {
 
-// Which layers have lightning attention: listed by words, or by numbers, where 0 means lightning attention.
+// The layers with lightning attention, from a list of names, or of numbers in which 0 means lightning
+// attention.
 Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t layers) {
   constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};
   TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
@@ -27,7 +28,7 @@ Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t lay
   return lightning;
 }
 
-// Heads forget the slower the later they come, and the deeper the layer.
+// Decay of each head: the higher the head's or the layer's index, the slower.
 std::vector<float> lightning_rates(int heads, std::size_t layer, std::size_t layers) {
   const double depth = 1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + 1e-5) + 1e-5;
   std::vector<float> rates;
@@ -95,7 +96,7 @@ static Result<ModelSpec> describe_minimax(const Config& file) {
     layer.scales.feed_forward = mlp.beta / mlp.alpha;
     layer.scales.passed = mlp.alpha;
   }
-  // Which transformers writes, and which follow from the number of the layer.
+  // transformers stores these tables, but they follow from the layer's index.
   for (const char* table : {"slope_rate", "query_decay", "key_decay", "diagonal_decay"})
     spec.names.ignorable.push_back(fmt::format("*.self_attn.{}", table));
   return spec;

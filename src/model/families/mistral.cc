@@ -1,7 +1,8 @@
 // Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
-// with experts. Ministral (2024): windows in the layers that layer_types names. Ministral 3 (2025): queries that grow with the
-// position. Mistral 3 (2025): Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc), here their text.
-// Mistral Large 3 (2025): Mistral 4's kind, in Mistral's own format alone.
+// Mistral with experts. Ministral (2024): windows in the layers that layer_types names. Ministral 3 (2025):
+// queries are multiplied by a factor that grows with the position. Mistral 3 (2025): the language model of
+// Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc). Mistral Large 3 (2025): like Mistral 4, only in
+// Mistral's own format.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -10,7 +11,8 @@
 namespace octavo {
 namespace {
 
-// Names of tensors in Mistral's own format. Adjacent elements of a head rotate together there.
+// Sets the tensor names of Mistral's own format, in which adjacent elements of a head form a pair for
+// rotation.
 void take_mistral_names(ModelSpec& spec) {
   Names& names = spec.names;
   names.prefixes = {""};
@@ -36,7 +38,7 @@ void take_mistral_names(ModelSpec& spec) {
   spec.ropes[0].interleaved = true;
 }
 
-// `before`: prefix of the experts' names.
+// before: prefix of the experts' names.
 void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().storage = ExpertStorage::each;
   names.of<Experts>().router = before + "gate";
@@ -44,7 +46,7 @@ void take_mistral_expert_names(Names& names, const std::string& before) {
   names.of<Experts>().down = before + "experts.{}.w2";
 }
 
-// params_file.h says so.
+// Whether config.json comes from params.json (params_file.h).
 Result<bool> has_mistral_names(const Config& config) {
   TRY(const std::string kind, config.text("model_type", ""));
   return kind == "transformer";
@@ -54,7 +56,7 @@ Result<bool> has_mistral_names(const Config& config) {
 
 Result<ModelSpec> describe_mistral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
-  // A file of Mistral with layer_types is one of Ministral.
+  // A Mistral config.json with layer_types is a Ministral's.
   TRY_VOID(set_windows(spec, config, [](int) { return true; }));
   TRY(const bool own_names, has_mistral_names(config));
   if (own_names) take_mistral_names(spec);
@@ -73,7 +75,8 @@ Result<ModelSpec> describe_mistral3_text(const Config& config) {
   TRY(ModelSpec spec, kind == "ministral3" ? describe_ministral3(config)
                       : kind == "mistral4" ? describe_mistral4(config)
                                            : describe_mistral(config));
-  // Older files have all of the language model under its name, newer ones not its output matrix.
+  // In older files, all names of the language model have its prefix; in newer files, the output matrix's has
+  // not.
   spec.names.prefixes = {"model.language_model.", "language_model.model."};
   for (const char* other :
        {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*"})

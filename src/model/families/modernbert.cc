@@ -1,5 +1,5 @@
 // ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): an encoder with norms before the
-// halves, gated MLPs and rotary embeddings, of which two layers of three look no further than a window.
+// halves, gated MLPs, rotary embeddings, and windows in two of three layers.
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
@@ -14,7 +14,7 @@ constexpr Dialect kDialect{.kv_heads = "num_attention_heads",
                            .norm = {.kind = NormKind::layer},
                            .rotary = false};
 
-// `local`: of the layers with a window.
+// local: for the layers with a window.
 Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool local) {
   Dialect dialect = kDialect;
   dialect.theta = local ? "local_rope_theta" : "global_rope_theta";
@@ -22,7 +22,7 @@ Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool lo
                    local ? "sliding_attention" : "full_attention");
 }
 
-// Each layer's window: local_attention // 2 tokens on either side, and the token itself.
+// Sets the windows: local_attention / 2 tokens on either side, rounded down, and the token itself.
 Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
   TRY(const int width, config.integer("local_attention", {1, 1 << 27}));
   TRY(const int every, config.integer("global_attn_every_n_layers", {1, 1024}, 3));
@@ -42,11 +42,11 @@ Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
     attention.biases = {.qkv = attention_bias, .out = attention_bias};
     spec.layers[i].mlp().up_bias = spec.layers[i].mlp().down_bias = mlp_bias;
   }
-  spec.layers[0].mixer_normed = false;  // the embeddings are
+  spec.layers[0].mixer_normed = false;  // the embeddings are already normalised
   return {};
 }
 
-// `before`: in front of all names.
+// before: prefix of all names.
 Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::string& before) {
   TRY(ModelSpec spec, describe_dense(config, kDialect));
   TRY(const bool bias, config.boolean("norm_bias"));
@@ -76,12 +76,12 @@ Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::s
 
 static Result<ModelSpec> describe_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert_encoder(config, ""));
-  spec.names.prefixes.emplace_back("model.");  // files that were trained to fill gaps
+  spec.names.prefixes.emplace_back("model.");  // checkpoints of the masked language model
   spec.head = Head{.pool = Pool::first, .normalise = true};
   return spec;
 }
 
-// A vector for each token. The matrix after it is in a folder of Sentence Transformers (PyLate).
+// A vector for each token; the matrix that follows is in a folder of Sentence Transformers (PyLate).
 static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert(config));
   spec.head = Head{.each_token = true, .normalise = true};

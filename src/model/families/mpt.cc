@@ -1,5 +1,5 @@
-// MPT (MosaicML, 2023): ALiBi, layer norms without biases. transformers leaves alibi_bias_max out, the model's
-// own code does not.
+// MPT (MosaicML, 2023): ALiBi, layer norms without biases. transformers ignores alibi_bias_max; the model's
+// published code does not, and this file follows it.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -1,5 +1,5 @@
-// Nemotron-4 and Minitron (NVIDIA, 2024): layer norms by 1 + w, rotation of half of each head, squared relu
-// without a gate.
+// Nemotron-4 and Minitron (NVIDIA, 2024): layer norms with weight 1 + w, rotation of half of each head,
+// squared relu without a gate.
 #include "model/families/common.h"
 #include "model/families/families.h"
 

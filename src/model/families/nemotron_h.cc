@@ -1,5 +1,5 @@
-// Nemotron-H and Nemotron 3 (NVIDIA, 2025): layers of one half, which is Mamba2, attention, an MLP or
-// experts.
+// Nemotron-H and Nemotron 3 (NVIDIA, 2025): each layer has only one half, which is Mamba2, attention, an MLP
+// or experts.
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLayersMax = 1024;
 
-// Kind of each layer. Older files write it as letters.
+// Type of each layer. Older files have a string with a letter for each layer.
 Result<std::vector<std::string>> list_kinds(const Config& config) {
   constexpr std::string_view kKinds[] = {"linear_attention", "full_attention", "moe", "mlp"};
   TRY(std::vector<std::string> kinds, read_layer_kinds(config, "layers_block_type", kKinds, std::nullopt));

@@ -1,5 +1,5 @@
-// Llama-3.x-Nemotron Super and Ultra (Bercovich et al., "Puzzle: Distillation-Based NAS", 2024): Llama of
-// whose layers each has its own number of key heads and width of the MLP, and some lack a half.
+// Llama-3.x-Nemotron Super and Ultra (Bercovich et al., "Puzzle: Distillation-Based NAS", 2024): Llama whose
+// layers have different numbers of key heads and MLP widths; some layers lack a half.
 #include <cmath>
 
 #include "model/families/bases.h"
@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// Multiples of the width are those of Llama's two thirds of it, rounded up to whole blocks of 256.
+// Hidden size: `multiple` times two thirds of the width, as in Llama, rounded up to a multiple of 256.
 int hidden_of(double multiple, int dim) {
   constexpr int kBlock = 256;
   const int hidden = static_cast<int>(2 * multiple * dim / 3);

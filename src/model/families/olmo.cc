@@ -1,9 +1,10 @@
-// OLMo (Groeneveld et al., 2024): layer norms without weights. OLMo 2 (OLMo team, 2024): norms behind both
-// halves instead of before them, and over whole queries and keys. OLMo 3 (2025): windows in three layers of
-// four, which are not stretched. OLMoE (Muennighoff et al., 2024): such norms of queries and keys, and
-// experts; FlexOlmo (Shi et al., 2025): its experts with OLMo 2's norms. EXAONE 4 (LG AI Research, 2025):
-// norms behind the halves and of each head; beside windows the layers that see everything turn nothing.
-// K-EXAONE (ExaoneMoe, 2025): norms before the halves, DeepSeek-V3's experts.
+// OLMo (Groeneveld et al., 2024): layer norms without weights. OLMo 2 (OLMo team, 2024): norms after both
+// halves instead of before them, and over whole rows of queries and keys. OLMo 3 (2025): windows in three of
+// four layers, whose rotary embeddings are not scaled. OLMoE (Muennighoff et al., 2024): norms of queries and
+// keys as in OLMo 2, and experts. FlexOlmo (Shi et al., 2025): OLMoE's experts with OLMo 2's norms. EXAONE 4
+// (LG AI Research, 2025): norms after the halves and of each head; if some layers have windows, those with
+// full attention have no rotation. K-EXAONE (ExaoneMoe, 2025): norms before the halves, DeepSeek-V3's
+// experts.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +15,7 @@
 namespace octavo {
 namespace {
 
-// OLMoE clips after the norms.
+// OLMoE clips after the norms, which is not supported.
 Result<> refuse_clipping(const Config& config) {
   if (!config.has("clip_qkv")) return {};
   return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; normed queries and keys are not clipped",
@@ -27,7 +28,7 @@ Result<> set_clip(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A dense network with norms after the halves, and `qk_norm` for queries and keys.
+// A dense network with norms after the halves. qk_norm: norm of queries and keys.
 Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_norm) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -41,7 +42,7 @@ Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_nor
   return spec;
 }
 
-// If others have windows, layers with full attention have no rotation.
+// If some layers have windows, layers with full attention have no rotation.
 Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   if (!config.has("sliding_window")) return {};
   int pattern = 4;
@@ -55,7 +56,7 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// K-EXAONE 2 (2026): each layer has a separate window, and a limit of its gates if that is not 0.
+// K-EXAONE 2 (2026): each layer has its window and, if it is not 0, its limit of the gates.
 Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
   const std::size_t layers = spec.layers.size();
@@ -106,8 +107,8 @@ static Result<ModelSpec> describe_olmo3(const Config& config) {
   return spec;
 }
 
-// OLMo 3's attention without windows in every fourth layer; in the others gated delta nets with norms before the
-// halves (OLMo Hybrid, 2026).
+// OLMo Hybrid (2026): every fourth layer has OLMo 3's full attention; the others are gated delta nets with
+// norms before the halves.
 static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(const std::optional<Config> rope, config.object("rope_parameters"));
@@ -148,7 +149,7 @@ static Result<ModelSpec> describe_olmoe(const Config& config) {
   return spec;
 }
 
-// OLMo 2's norms, OLMoE's experts.
+// OLMo 2's norms and OLMoE's experts.
 static Result<ModelSpec> describe_flex_olmo(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
@@ -163,7 +164,7 @@ static Result<ModelSpec> describe_exaone4(const Config& config) {
   return spec;
 }
 
-// EXAONE 4.5 (2026): its text, which is stored beside eyes.
+// EXAONE 4.5 (2026): the language model, which is stored beside a vision encoder.
 static Result<ModelSpec> describe_exaone4_text(const Config& config) {
   TRY(ModelSpec spec, describe_exaone4(config));
   spec.names.prefixes = {"model.language_model."};

@@ -1,6 +1,7 @@
-// Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025) with images: a SigLIP encoder of tiles, whose
-// patches are averaged in squares, and two matrices in front of Phi-4-mini. As Microsoft has published it, the layers'
-// matrices are stored beside LoRA adapters for images and for sound, which are read as any other adapter.
+// Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025) with images: a SigLIP encoder of
+// tiles, whose patches are averaged in squares; two matrices; and Phi-4-mini. In Microsoft's checkpoint, the
+// layers' matrices are stored beside LoRA adapters for images and sound; these are loaded as other adapters
+// are.
 #include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
@@ -18,7 +19,7 @@ constexpr std::string_view kPhi4Vision = R"({"hidden_act": "gelu_pytorch_tanh",
     "num_channels": 3,
     "num_hidden_layers": 27,
     "patch_size": 14,
-    "vocab_size": 1})";  // which it has not
+    "vocab_size": 1})";  // unused by the encoder
 constexpr int kImageToken = 200010;
 
 const std::string kImages = "model.embed_tokens_extend.image_embed.";

@@ -1,6 +1,6 @@
-// Pixtral (Agrawal et al., 2024) and Mistral 3 with images (Mistral Small 3.1, 2025): an encoder of images
-// of any size, with rotary embeddings of rows and columns. In Mistral 3 a matrix joins squares of patches.
-// The text has a separator token between the rows of an image.
+// Pixtral (Agrawal et al., 2024) and Mistral 3 with images (Mistral Small 3.1, 2025): an encoder of images of
+// any size, with rotary embeddings of rows and columns. In Mistral 3, a matrix joins squares of patches. The
+// prompt has a separator token between the rows of an image.
 #include "kernels/sampling_math.h"
 #include "model/families/bases.h"
 #include "model/families/common.h"
@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The encoder has no use for the last two: the image processor limits the number of patches.
+// The encoder does not use the last two: the image processor limits the number of patches.
 constexpr std::string_view kPixtralVision = R"({"hidden_act": "gelu",
     "hidden_size": 1024,
     "intermediate_size": 4096,

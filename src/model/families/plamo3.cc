@@ -1,5 +1,5 @@
-// PLaMo 3 (Preferred Networks, 2025): sandwich norms by 1 + w before the halves and with smaller offsets
-// after them. It has norms of queries and keys. Most layers have windows, with a separate rotary base.
+// PLaMo 3 (Preferred Networks, 2025): norms with weight 1 + w before the halves, norms with smaller offsets
+// after them, and norms of queries and keys. Most layers have windows, with a separate rotary base.
 #include <cmath>
 
 #include "model/families/common.h"

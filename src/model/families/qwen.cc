@@ -1,6 +1,6 @@
 // Qwen2 (Yang et al., 2024): biases on queries, keys and values. Qwen3 (Yang et al., 2025): norms of queries
-// and keys instead. Both also with experts, in Qwen2 beside one that every token passes. Qwen3-Next and
-// Qwen3.5 (2025, 2026): three layers of four are gated delta nets, attention has gates.
+// and keys instead. Both have variants with experts; Qwen2's also have a shared expert. Qwen3-Next and
+// Qwen3.5 (2025, 2026): three of four layers are gated delta nets, and attention has gates.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -31,7 +31,7 @@ Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& exper
   return {};
 }
 
-// Experts beside a shared expert, which has a gate.
+// Reads experts, and a shared expert with a gate.
 Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   TRY(Experts experts, read_experts(config, like, "moe_intermediate_size"));
   experts.shared = like;
@@ -40,7 +40,7 @@ Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   return experts;
 }
 
-// A layer of multi-token prediction, which is like the last one with attention.
+// A multi-token prediction layer, which has the spec of the last layer with attention.
 Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   TRY(const int count, config.integer("mtp_num_hidden_layers", {0, 64}, 1));
   if (count == 0) return {};
@@ -56,7 +56,7 @@ Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// `hidden`: the field with the width of the MLP.
+// hidden: the field with the width of the MLP.
 Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden,
                                               .norm = {.kind = NormKind::rms, .weight_offset = 1},
@@ -88,7 +88,7 @@ Result<ModelSpec> describe_qwen2(const Config& config) {
   return spec;
 }
 
-// MiMo 7B (Xiaomi, 2025): Qwen2 with layers of multi-token prediction.
+// MiMo 7B (Xiaomi, 2025): Qwen2 with multi-token prediction layers.
 static Result<ModelSpec> describe_mimo(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   spec.names.ignorable.emplace_back("model.mtp_layers.*");
@@ -164,7 +164,7 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.other_names = spec.names;  // one by one, as quantised files and those of fine-tuning have them
+  spec.other_names = spec.names;  // experts as separate tensors, as in quantised and fine-tuned checkpoints
   spec.names.of<Experts>().storage = ExpertStorage::stacked;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";

@@ -1,5 +1,5 @@
-// Qwen2-Audio (Chu et al., 2024): Whisper's encoder, normed means of two of its rows, and one matrix before
-// a Qwen2. Silence after a sound is masked.
+// Qwen2-Audio (Chu et al., 2024): Whisper's encoder; means of two of its rows, normalised; one matrix; and a
+// Qwen2. Silence after a sound is masked.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// The last two it has not.
+// The encoder does not use the last two.
 constexpr std::string_view kQwen2Audio = R"({"activation_function": "gelu",
     "d_model": 1280,
     "encoder_attention_heads": 20,

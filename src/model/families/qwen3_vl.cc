@@ -1,6 +1,6 @@
-// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions beside the rotary ones, from three of
-// whose layers on rows also go to the first layers of a Qwen3 ("DeepStack"), dense or with experts. Qwen3.5
-// (2026): the same encoder without those layers, in front of a hybrid.
+// Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions beside the rotary ones, and a Qwen3,
+// dense or with experts. After three of the encoder's layers, rows also go to the first layers of the Qwen3
+// ("DeepStack"). Qwen3.5 (2026): the same encoder without DeepStack, and a hybrid language model.
 #include <algorithm>
 
 #include "kernels/sampling_math.h"
@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// The encoder has no use for the last two: the image processor limits the number of patches.
+// The encoder does not use the last two: the image processor limits the number of patches.
 constexpr std::string_view kQwen3Vision = R"({"depth": 27,
     "hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
@@ -42,7 +42,7 @@ Result<> set_positions(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// The projectors of deep layers normalise squares, the main projector normalises patches.
+// The projectors of deep layers normalise squares; the main projector normalises patches.
 Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   ImageInput& image = *spec.inputs.image;
   image.deep_layers = {8, 16, 24};
@@ -103,7 +103,7 @@ Result<ModelSpec> with_deep_eyes(ModelSpec spec, const Config& config) {
 
 Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  if (!vision || !vision->has("depth")) return spec;  // text alone
+  if (!vision || !vision->has("depth")) return spec;  // text only
   TRY_VOID(set_axes(spec, config, kQwen35Sections));
   TRY_VOID(set_tied(spec, config));
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_qwen3_vl_tower, "out_hidden_size"));
@@ -127,7 +127,7 @@ static Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
   spec.names.of<Experts>().storage = ExpertStorage::stacked_transposed;
   spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
   spec.names.of<Experts>().down = "mlp.experts.down_proj";
-  spec.other_names = spec.names;  // as transformers 5 writes them
+  spec.other_names = spec.names;  // names in transformers 5's files
   spec.other_names->of<Experts>().storage = ExpertStorage::stacked;
   return spec;
 }

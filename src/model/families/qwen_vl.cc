@@ -1,6 +1,6 @@
-// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder that takes images of any size,
-// with rotary embeddings of rows and columns, in front of a Qwen2 whose tokens have places in time, height
-// and width. In 2.5 most of the encoder's layers look no further than a window.
+// Qwen2-VL (Wang et al., 2024) and Qwen2.5-VL (Bai et al., 2025): an encoder of images of any size, with
+// rotary embeddings of rows and columns, and a Qwen2 whose tokens have positions in time, height and width.
+// In 2.5, most of the encoder's layers have windows.
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +14,7 @@
 namespace octavo {
 namespace {
 
-// The encoders have no use for the last two: the image processor limits the number of patches.
+// The encoders do not use the last two: the image processor limits the number of patches.
 constexpr std::string_view kQwen2Vision = R"({"depth": 32,
     "embed_dim": 1280,
     "hidden_act": "quick_gelu",
@@ -42,7 +42,7 @@ constexpr std::string_view kQwen25Vision = R"({"depth": 32,
     "vocab_size": 1})";
 constexpr float kVisionEps = 1e-6F;
 
-// Both towers are stored under either of two prefixes.
+// Each encoder is stored with one of two prefixes.
 void set_names(ModelSpec& spec, const std::vector<std::string>& up, const std::string& down) {
   const auto names_under = [&](const std::string& prefix) {
     Names names = qwen_tower_names(prefix);

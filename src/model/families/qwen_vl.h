@@ -1,4 +1,4 @@
-// Functions that Qwen's vision models share.
+// Functions for Qwen's vision models.
 #pragma once
 
 #include <array>
@@ -13,19 +13,21 @@ namespace octavo {
 // Number of rotated pairs of a head for each axis: time, height and width (mrope_section).
 struct AxisSections {
   std::array<int, 3> absent;  // default if the field is missing
-  // If true, the axes alternate while height and width have pairs left, and time has the rest. If false, the
+  // true: the axes alternate while height and width have pairs left; the rest belongs to time. false: the
   // axes come one after the other.
   bool interleaved = false;
 };
 Result<> set_axes(ModelSpec& spec, const Config& config, const AxisSections& by);
 
-// Makes an encoder of images of any size of a dense network without positions, by its vision_config: rotary
-// embeddings of rows and columns, and a projector of squares of patches. The caller sets the tower's names.
+// Turns a dense network without positions into an encoder for images of any size, from its vision_config:
+// rotary embeddings of rows and columns, and a projector of squares of patches. The caller sets the tensors'
+// names.
 Result<> make_qwen_tower(ModelSpec& spec, const Config& config);
-// Names of the tower's tensors, except those of MLPs, the last norm and the projector.
+// Names of the encoder's tensors, except those of the MLPs, the last norm and the projector.
 Names qwen_tower_names(const std::string& prefix);
 
-// The language model with its encoder. out_dim: the field of vision_config with the width of rows.
+// Adds the encoder to the language model. out_dim: the field of vision_config with the width of the encoder's
+// output rows.
 Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim);
 

@@ -17,8 +17,8 @@ ModelSpec as_embedder(ModelSpec spec) {
 
 namespace {
 
-// Classifier over words of the vocabulary. A reranker trained to output one of two words has no labels: its
-// score compares the second word with the first. Otherwise each word is a label.
+// Reads a classifier that uses rows of the output matrix, one per word. A reranker with two words has no
+// labels: its score is the second word's logit minus the first one's. Otherwise each word is a label.
 Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
   TRY(const std::vector<int> ids, config.integers("classifier_token_ids", {0, spec.vocab - 1}));
   TRY(const bool reranker, config.boolean("is_original_qwen3_reranker", false));
@@ -60,7 +60,7 @@ Result<ModelSpec> as_classifier(ModelSpec spec, const Config& config) {
   return spec;
 }
 
-// Qwen2.5-Math-PRM (Zhang et al., 2025): scores of labels of each token.
+// Qwen2.5-Math-PRM (Zhang et al., 2025): scores of labels for each token.
 static Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   TRY(Head head, read_classifier(config));
@@ -71,10 +71,10 @@ static Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
   return spec;
 }
 
-// Qwen2.5-Math-RM (Yang et al., 2024) and InternLM2-Reward (Cai et al., 2024): one score of each token.
+// Qwen2.5-Math-RM (Yang et al., 2024) and InternLM2-Reward (Cai et al., 2024): one score for each token.
 static Result<ModelSpec> describe_qwen2_reward(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2_process_reward(config));
-  spec.head->labels = {"LABEL_0"};  // independent of the file
+  spec.head->labels = {"LABEL_0"};  // config.json's labels are ignored
   spec.head->label_activation = LabelActivation::sigmoid;
   spec.head->layers.back().outputs = 1;
   return spec;
@@ -91,7 +91,7 @@ static Result<ModelSpec> describe_internlm2_reward(const Config& config) {
 
 namespace {
 
-// The file must say how rows become one.
+// The type of pooling; config.json must contain it.
 Result<Pool> read_pooling(const Config& config) {
   constexpr std::pair<std::string_view, Pool> kPools[] = {
       {"avg", Pool::mean}, {"cls", Pool::first}, {"last", Pool::last}};
@@ -122,15 +122,15 @@ static Result<ModelSpec> describe_voyage(const Config& config) {
 }
 
 // EuroBERT (Boizard et al., "EuroBERT: Scaling Multilingual Encoders for European Languages", 2025): Llama
-// whose tokens see both ways.
+// with bidirectional attention.
 static Result<ModelSpec> describe_eurobert(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
-  spec.names.ignorable.emplace_back("lm_head.*");  // files that were trained to fill gaps
+  spec.names.ignorable.emplace_back("lm_head.*");  // checkpoints of the masked language model
   return spec;
 }
 
-// Llama whose tokens see both ways (NVIDIA's retrievers of the Nemotron family, 2025).
+// Llama with bidirectional attention (NVIDIA's retrievers of the Nemotron family, 2025).
 static Result<ModelSpec> describe_llama_both_ways(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));

@@ -1,19 +1,19 @@
-// Decoders that read texts instead of continuing them: the same networks without their output matrix, stored
-// by transformers' base classes, or with a classifier in its place.
+// Decoders that are used for embeddings or classification. They have no output matrix, or a classifier
+// instead; transformers stores them with its base classes.
 #pragma once
 
 #include "model/families/families.h"
 
 namespace octavo {
 
-// A decoder's spec as an embedder of the last token.
+// Changes a decoder's spec to an embedding model that uses the last token.
 ModelSpec as_embedder(ModelSpec spec);
 
-// Scores of labels by the last token's vector: a matrix "score" without biases or, with classifier_token_ids,
-// these rows of the output matrix (vLLM's classifier_from_token).
+// Adds scores of labels, computed from the last token's vector: with a matrix "score" without biases or, if
+// classifier_token_ids is set, with these rows of the output matrix (vLLM's classifier_from_token).
 Result<ModelSpec> as_classifier(ModelSpec spec, const Config& config);
 
-// For a row of the table of families.
+// A describe function for a row of the table of families.
 template <Result<ModelSpec> (*describe_decoder)(const Config&)>
 Result<ModelSpec> describe_embedder(const Config& config) {
   TRY(ModelSpec spec, describe_decoder(config));

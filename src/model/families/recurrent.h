@@ -1,4 +1,4 @@
-// Functions that families with recurrent layers share.
+// Functions for families with recurrent layers.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// A family's names of the fields of Mamba2.
+// Names of the Mamba2 fields in a family's config.json.
 struct Mamba2Fields {
   std::string_view heads = "mamba_n_heads";
   std::string_view head_dim = "mamba_d_head";  // absent or "auto": the width divided by the heads
@@ -18,31 +18,32 @@ struct Mamba2Fields {
   std::string_view bias = "mamba_proj_bias";
 };
 
-// A Mamba2 mixer with heads of total width `inner`, by default the number of heads times their size. `norm`
-// is the norm of the heads' output.
+// Reads a Mamba2 mixer. inner: total width of the heads; default: number of heads times their size. norm:
+// norm of the heads' output.
 Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
                            std::optional<std::int64_t> inner, const NormSpec& norm);
 
-// Total width of the heads, as a multiple of the network's width: mamba_expand.
+// Total width of the heads: mamba_expand times the network's width.
 Result<std::int64_t> read_mamba_inner(const Config& config, int dim);
 
-// A gated delta net, from the fields that begin with linear_. Numbers of `usual` that are not 0 replace
+// Reads a gated delta net from the fields linear_*. Numbers in `usual` that are not 0 are the defaults of
 // missing fields.
 Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet& usual = {});
-// Gives those layers a gated delta net that config.layer_types calls "linear_attention", or, when there is no
-// such list, all except every full_attention_interval-th.
+// Sets a gated delta net in the layers that config.layer_types calls "linear_attention" or, without such a
+// list, in all layers except every full_attention_interval-th.
 Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net);
 
-// Kind of each layer, from the list `field` of config.json: one of `kinds`, in transformers' words
-// ("linear_attention", "full_attention" ..). "mamba" and "attention" are the older words. Empty:
-// config.json has no such list. The list must have an entry for each of `layers`; nullopt: the list defines
+// Type of each layer, from the list `field` of config.json; `kinds` are the allowed types, with transformers'
+// names ("linear_attention", "full_attention" ..) or the older ones ("mamba", "attention"). Empty:
+// config.json has no such list. The list must have `layers` entries; nullopt: the list defines the number of
+// layers.
 // the number of layers.
 Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::string_view field,
                                                   std::span<const std::string_view> kinds,
                                                   std::optional<std::size_t> layers);
 
-// A network of `mixer` alone, without attention and feed-forward, as the first Mambas are. `mixer` gets the
-// width and the spec's norm.
+// A network that has only `mixer` in each layer, without attention and feed-forward, like the first Mamba
+// models. `mixer` receives the network's width and norm.
 Result<ModelSpec> describe_attention_free(
     const Config& config, const std::function<Result<Mixer>(int dim, const NormSpec&)>& mixer);
 

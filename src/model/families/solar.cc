@@ -1,5 +1,4 @@
-// Solar Pro (Upstage, 2024): Llama that mixes the residuals before earlier layers into those before later
-// ones.
+// Solar Pro (Upstage, 2024): Llama in which some layers mix in the residual before an earlier layer.
 #include <algorithm>
 
 #include "model/families/bases.h"
@@ -12,12 +11,14 @@ static Result<ModelSpec> describe_solar(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   const int layers = static_cast<int>(spec.layers.size());
   TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));  // training, inference
-  // Each layer of the second list takes what was before the last one of the first that came before it.
+  // Each layer in the second list mixes in the residual before the closest earlier layer in the first list.
   for (const auto& [kept, mixed] : {std::pair("bskcn_1", "bskcn_3"), std::pair("bskcn_2", "bskcn_4")}) {
     TRY(const std::vector<int> from, config.integers(kept, {0, 1 << 20}));
     TRY(const std::vector<int> to, config.integers(mixed, {0, 1 << 20}));
     for (const int layer : to) {
-      if (layer >= layers) continue;  // lists are for the whole model, of which some files have the beginning
+      if (layer >= layers)
+        continue;  // lists are for the whole model; some checkpoints contain only its
+                   // first layers
       int source = -1;
       for (const int earlier : from)
         if (earlier <= layer) source = std::max(source, earlier);

@@ -1,4 +1,4 @@
-// Functions that StepFun's models share.
+// Functions for StepFun's models.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace octavo {
 
-// The layers with experts: mlp_layer_types or moe_layers_enum; if neither exists, all except the first.
+// For each layer, whether it has experts: from mlp_layer_types or moe_layers_enum; without these, all layers
+// except the first.
 Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
 
 // Names of the experts' tensors.

@@ -1,6 +1,6 @@
-// Step-3.5-Flash (StepFun, 2026): norms by 1 + w, also of queries and keys, and gates of heads. Most layers
-// have windows, with different query heads and a separate rotary base. The experts are DeepSeek-V3's,
-// beside a shared one, with limits of gates in some layers.
+// Step-3.5-Flash (StepFun, 2026): norms with weight 1 + w, also of queries and keys, and a gate for each
+// head. Most layers have windows, with other query heads and a separate rotary base. DeepSeek-V3's experts
+// with a shared one; in some layers, gates are limited.
 #include <cmath>
 #include <utility>
 
@@ -11,8 +11,8 @@
 namespace octavo {
 namespace {
 
-// The first `layers` numbers of a list, which may also have numbers of multi-token prediction layers; empty
-// if the list is missing.
+// The first `layers` numbers of a list; more numbers are for multi-token prediction layers. Empty if the list
+// is missing.
 Result<std::vector<double>> layer_numbers(const Config& config, std::string_view field, std::size_t layers,
                                           Config::RealRange range) {
   if (!config.is_list(field)) return std::vector<double>();
@@ -24,15 +24,15 @@ Result<std::vector<double>> layer_numbers(const Config& config, std::string_view
   return found;
 }
 
-// The argument for which silu is `limit`.
+// The input for which silu is `limit`.
 float before_silu(double limit) {
   double x = limit;
   for (int i = 0; i < 50; ++i) x = limit * (1 + std::exp(-x));
   return static_cast<float>(x);
 }
 
-// The limit applies to the activation's output. silu rises above 0, so it is equal to a limit of the input
-// at before_silu(limit).
+// The limit applies to the output of silu. As silu is increasing above 0, this equals a limit of its input,
+// before_silu(limit).
 void set_limit(Mlp& mlp, double limit) {
   if (limit == 0) return;
   mlp.limit = static_cast<float>(limit);
@@ -71,8 +71,8 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// Base and rotated share of each head, per layer; equal for layers of one kind. Layers with windows are not
-// stretched, unless rope_parameters says so.
+// Rotary base and rotated share of each head, per layer; equal in layers of one type. Layers with windows are
+// not scaled, unless rope_parameters says so.
 Result<> set_ropes(ModelSpec& spec, const Config& config) {
   const std::size_t layers = spec.layers.size();
   constexpr std::string_view kStretched = "yarn_only_types";

@@ -1,5 +1,5 @@
-// Voxtral (Liu et al., 2025): Whisper's encoder over whole windows of sound, some of its rows side by side,
-// and two matrices in front of a Mistral.
+// Voxtral (Liu et al., 2025): Whisper's encoder over full windows of sound, of which several rows are
+// concatenated; two matrices; and a Mistral.
 #include <utility>
 
 #include "model/families/bases.h"
@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-// The last two it has not.
+// The encoder does not use the last two.
 constexpr std::string_view kVoxtralAudio = R"({"activation_function": "gelu",
     "hidden_size": 1280,
     "num_attention_heads": 20,

@@ -1,5 +1,5 @@
-// Zamba2 (Zyphra, 2024): Mamba2, and in front of some layers attention and an MLP whose matrices these layers
-// share, with products of low rank of each layer's own.
+// Zamba2 (Zyphra, 2024): Mamba2 layers. Before some of them, attention and an MLP run; these layers share the
+// matrices, and each adds separate low-rank products.
 #include <cmath>
 #include <utility>
 
@@ -18,7 +18,7 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
     return field_failure("num_key_value_heads", ErrorCode::unsupported,
                          "{} is {}, not num_attention_heads {}", config.where("num_key_value_heads"),
                          dense.attention().kv_heads, shared.heads);
-  shared.head_dim = 2 * spec.dim / shared.heads;  // its input has twice the width
+  shared.head_dim = 2 * spec.dim / shared.heads;  // the input has twice the network's width
   shared.scale = static_cast<float>(1 / std::sqrt(shared.head_dim / 2.0));
   TRY(shared.mlp.up_bias, config.boolean("add_bias_linear"));
   shared.mlp.down_bias = shared.mlp.up_bias;

@@ -1,4 +1,4 @@
-// The architectures of GGUF files: one row each.
+// The supported architectures of GGUF files, one row each.
 #pragma once
 
 #include <span>
@@ -10,19 +10,19 @@
 namespace octavo {
 
 struct GgufTraits {
-  // The conversion has put the rows of queries and keys in the order of interleaved pairs.
+  // The conversion to GGUF has reordered the rows of queries and keys to interleaved pairs.
   bool interleaved = false;
-  bool lists = false;   // layers may differ in their numbers of heads, and in their widths
-  bool latent = false;  // attention is latent
-  // Default: weights of the chosen experts are divided by their sum.
+  bool lists = false;   // layers may have different numbers of heads and different widths
+  bool latent = false;  // the model uses latent attention
+  // Default: the weights of the chosen experts are divided by their sum.
   bool experts_normed = false;
 };
 
 struct GgufArchitecture {
-  std::string_view name;    // general.architecture
-  std::string_view family;  // as in config.json's "architectures"
+  std::string_view name;    // the file's general.architecture
+  std::string_view family;  // name of the architecture in config.json
   GgufTraits traits = {};
-  // Fields that the keys of all architectures (config.cc) do not give: translate.h.
+  // Sets fields that the common keys (config.cc) do not give; see translate.h.
   Result<> (*translate)(GgufFields& fields) = nullptr;
 };
 

@@ -15,11 +15,11 @@ namespace {
 
 namespace json = boost::json;
 
-// A key's names in config.json, in the words of all families.
+// A key, and the names of its field in config.json, in all families.
 struct Key {
   std::string_view name;  // after the architecture's name
   std::array<std::string_view, 6> fields;
-  // A file must say it, or it follows from the rest: no default of the family.
+  // true: the file must contain it, or it follows from other keys; the family's default is not used.
   bool of_shape = false;
 };
 constexpr Key kKeys[] = {
@@ -74,7 +74,7 @@ constexpr Key kKeys[] = {
     {"interleave_moe_layer_step", {"moe_layer_interval", "interleave_moe_layer_step"}},
 };
 
-// For a list, the field is the greatest number.
+// If the value is a list, the field is its largest number.
 Result<> add_key(GgufFields& fields, const Key& key) {
   const bool may_be_list = fields.architecture().traits.lists &&
                            (key.name == kGgufHeads || key.name == kGgufKeyHeads || key.name == kGgufHidden);
@@ -89,8 +89,8 @@ Result<> add_key(GgufFields& fields, const Key& key) {
   return {};
 }
 
-// If a file does not say whether to normalise the chosen experts' weights, follows llama.cpp's rule for the
-// family.
+// If the file does not say whether the selected experts' weights are normalised, llama.cpp's rule for the
+// family applies.
 Result<> add_experts(GgufFields& fields) {
   TRY(const auto normed, fields.stored_boolean("expert_weights_norm"));
   const GgufTraits& traits = fields.architecture().traits;
@@ -99,7 +99,7 @@ Result<> add_experts(GgufFields& fields) {
   TRY(const std::int64_t predictors, fields.layer_count("nextn_predict_layers"));
   fields["num_nextn_predict_layers"] = predictors;
   const auto layers = fields.number("num_hidden_layers");
-  // DeepSeek-V4's files say how many it has, and count them as layers only where they are there.
+  // DeepSeek-V4's files always have the number of such layers; they are counted only if their tensors exist.
   if (fields.architecture().name == "deepseek4" && !fields.some_have("nextn.eh_proj.weight")) return {};
   if (layers) fields["num_hidden_layers"] = *layers - static_cast<double>(predictors);
   return {};
@@ -128,7 +128,7 @@ Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architectur
       if (key.of_shape && !field.empty() && fields.find(field) == nullptr) fields[field] = nullptr;
   if (fields.number("sliding_window") == 0) fields["sliding_window"] = nullptr;
   fields["tie_word_embeddings"] = gguf.find("output.weight") == nullptr;
-  for (const char* field : {"use_qk_norm", "qk_layernorm"})  // for Command R and StableLM
+  for (const char* field : {"use_qk_norm", "qk_layernorm"})  // names in Command R and in StableLM
     fields[field] = gguf.find("blk.0.attn_q_norm.weight") != nullptr;
   TRY_VOID(add_experts(fields));
   TRY_VOID(add_vocabulary(fields));

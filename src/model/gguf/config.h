@@ -1,4 +1,4 @@
-// A GGUF file's metadata as the fields of config.json.
+// Converts a GGUF file's metadata to the fields of config.json.
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// The fields that the family reads, in the words of its config.json. Errors of the fields name the file's
-// keys. Errors: unsupported or corrupt, naming key or tensor.
+// Returns the fields that the family reads. Errors about a field's value name the file's key. Other errors:
+// unsupported or corrupt, with the key or the tensor.
 Result<Config> gguf_config(const Gguf& gguf, const GgufArchitecture& architecture);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Decoders whose layers are alike.
+// Decoders whose layers are equal.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace octavo {
 
 namespace json = boost::json;
 
-// Mistral and Mixtral are llamas too.
+// Mistral and Mixtral files also have the architecture llama.
 Result<> translate_llama(GgufFields& fields) {
   if (fields.number("sliding_window")) fields["architectures"] = json::array{"MistralForCausalLM"};
   if (fields.number("num_local_experts").value_or(0) > 0)
@@ -18,7 +18,7 @@ Result<> translate_llama(GgufFields& fields) {
   return {};
 }
 
-// Ministral 3's queries grow with the position.
+// Ministral 3: queries are multiplied by a factor that grows with the position.
 Result<> translate_mistral3(GgufFields& fields) {
   const auto* stretched = fields.find("rope_scaling");
   if (stretched == nullptr || !stretched->is_object()) return {};
@@ -38,7 +38,7 @@ Result<> translate_mistral3(GgufFields& fields) {
   return {};
 }
 
-// The 13B model has ALiBi and the 7B model rotary embeddings. They are distinguished as in llama.cpp.
+// The 13B model has ALiBi, the 7B model has rotary embeddings. They are distinguished as in llama.cpp.
 Result<> translate_baichuan(GgufFields& fields) {
   if (fields.number("num_hidden_layers") == 40) fields["architectures"] = json::array{"BaichuanForCausalLM"};
   return {};
@@ -66,7 +66,8 @@ Result<> translate_orion(GgufFields& fields) {
   return {};
 }
 
-// Files of MiniCPM3, and older ones of MiniCPM, do not say what both have been published with.
+// Files of MiniCPM3, and older files of MiniCPM, lack these fields. The values are those of the published
+// models.
 Result<> translate_minicpm(GgufFields& fields) {
   const double layers = fields.number("num_hidden_layers").value_or(0),
                dim = fields.number("hidden_size").value_or(0);

@@ -1,4 +1,4 @@
-// The fields of config.json that a GGUF file's metadata and tensors make, while they are made.
+// Fields of config.json, while they are built from the metadata and tensors of a GGUF file.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -21,12 +21,12 @@ struct GgufArchitecture;
 
 constexpr std::size_t kGgufLayersMax = 1024;
 
-// Keys of which a file may have a list, of numbers of each layer.
+// Keys whose value may be a list with a number for each layer.
 constexpr std::string_view kGgufHeads = "attention.head_count";
 constexpr std::string_view kGgufKeyHeads = "attention.head_count_kv";
 constexpr std::string_view kGgufHidden = "feed_forward_length";
 
-// Keys are named without the architecture's name before them.
+// The fields, and access to the file. Functions take a key without the architecture's name before it.
 class GgufFields {
  public:
   GgufFields(const Gguf& gguf, const GgufArchitecture& architecture)
@@ -36,35 +36,36 @@ class GgufFields {
   const GgufArchitecture& architecture() const { return architecture_; }
   const std::string& what() const { return gguf_.metadata.what(); }  // the file's name, for errors
 
-  // Contents of the file. The full name of a key:
+  // Access to the file. key(): full name of a key.
   std::string key(std::string_view name) const;
   Result<std::optional<double>> stored(std::string_view key_name) const;
   Result<std::optional<bool>> stored_boolean(std::string_view key_name) const;
-  // A list of numbers of layers. Errors: corrupt, where it has none, or more than kGgufLayersMax.
+  // A list with a number for each layer. Errors: corrupt if it is missing or longer than
+  // kGgufLayersMax.
   Result<std::vector<double>> layer_numbers(std::string_view key_name) const;
-  // Number of layers in a key; 0 if the key is missing.
+  // The number of layers that a key gives; 0 if the key is missing.
   Result<std::int64_t> layer_count(std::string_view key_name) const;
-  // Whether some layer has the tensor.
+  // Whether at least one layer has the tensor.
   bool some_have(std::string_view tensor) const;
 
-  // The fields made so far.
+  // A field that was set before.
   boost::json::value& operator[](std::string_view field) { return fields_[text_of(field)]; }
   boost::json::value* find(std::string_view field) { return fields_.if_contains(text_of(field)); }
   const boost::json::value* find(std::string_view field) const { return fields_.if_contains(text_of(field)); }
   std::optional<double> number(std::string_view field) const;
   double head_dim() const;
-  // Sets the field if there is a value; errors of the field name the key.
+  // Sets the field if `value` exists. Errors about the field then name the key.
   void set(std::string_view field, std::optional<double> value, std::string_view key_name);
-  // Likewise. Errors name `source`.
+  // Like set(), but errors name `source`.
   void set_from(std::string_view field, std::optional<double> value, std::string source);
-  // Copies values of keys to the fields with the same meaning.
+  // Copies the values of keys to fields with the same meaning.
   Result<> copy(std::initializer_list<std::pair<std::string_view, std::string_view>> keys_and_fields);
 
-  // Keeps the numbers of layers under a key. Returns the greatest.
+  // Stores the list of numbers per layer under a key. Returns the largest number.
   Result<double> keep_list(std::string_view key_name);
-  // Values of all layers, or nullptr if the file has no list.
+  // The stored list; nullptr if the file has none.
   const std::vector<double>* list(std::string_view key_name) const;
-  // The number of a layer, or, where there is no list, the field.
+  // The layer's number in the stored list; without a list, the value of the field.
   std::optional<double> of_layer(std::string_view key_name, std::size_t layer, std::string_view field) const;
 
   Config config() &&;

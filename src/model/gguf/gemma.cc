@@ -1,4 +1,4 @@
-// Gemma's generations.
+// The Gemma models.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Only the 27B models, known by their number of layers, do not scale their scores by the size of a head.
+// Only the 27B models, recognised by their number of layers, do not scale scores by the head's size.
 void add_score_scale(GgufFields& fields, double layers_of_largest) {
   const bool largest = fields.number("num_hidden_layers") == layers_of_largest;
   fields["query_pre_attn_scalar"] =
@@ -24,7 +24,6 @@ void add_score_scale(GgufFields& fields, double layers_of_largest) {
               : fields.head_dim();
 }
 
-// Fields of Gemma 3n and 4.
 void add_layer_inputs(GgufFields& fields) {
   if (const StoredTensor* table = fields.gguf().find("per_layer_token_embd.weight"); table != nullptr)
     fields.set_from("vocab_size_per_layer_input", static_cast<double>(table->shape[0]),
@@ -33,7 +32,7 @@ void add_layer_inputs(GgufFields& fields) {
     if (!fields.number(field)) fields[field] = 0.0;
 }
 
-// Pairs whose angles are divided by a huge number do not rotate.
+// Pairs whose angles are divided by a huge number are not rotated.
 Result<> add_gemma4_rotation(GgufFields& fields) {
   constexpr double kHuge = 1e20;
   fields["rope_scaling"] = nullptr;
@@ -84,7 +83,8 @@ Result<> translate_gemma3n(GgufFields& fields) {
   fields["altup_correct_scale"] = fields.gguf().find("blk.0.altup_correct_scale.weight") != nullptr;
   if (const StoredTensor* left = fields.gguf().find("blk.0.laurel_l.weight"); left != nullptr)
     fields.set_from("laurel_rank", static_cast<double>(left->shape[0]), "the rows of blk.0.laurel_l.weight");
-  // The number of standard deviations above the mean that a gate needs, as the share of gates below.
+  // The file has the threshold of gates in standard deviations above the mean; the field is the share of
+  // gates below.
   constexpr std::string_view kSparsity = "activation_sparsity_scale";
   if (!fields.gguf().metadata.is_list(fields.key(kSparsity))) return {};
   TRY(const std::vector<double> deviations, fields.layer_numbers(kSparsity));
@@ -94,7 +94,7 @@ Result<> translate_gemma3n(GgufFields& fields) {
   return {};
 }
 
-// Layers with full attention have different heads, of which a part rotates.
+// Layers with full attention have other heads, of which only a part is rotated.
 Result<> translate_gemma4(GgufFields& fields) {
   add_layer_inputs(fields);
   TRY(const auto full_dim, fields.stored("attention.key_length"));

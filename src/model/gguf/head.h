@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// If the file has a pooling key: generating models have none. Errors: unsupported or corrupt, naming key or
-// tensor.
+// Sets the pooling head if the file has a pooling key (generating models have none). Errors: unsupported or
+// corrupt, with the key or the tensor.
 Result<> set_gguf_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture);
 
 }  // namespace octavo

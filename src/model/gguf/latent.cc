@@ -1,4 +1,4 @@
-// Latent attention, and attention to compressed pasts.
+// Latent attention, and attention with compressed entries.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <utility>
@@ -20,7 +20,7 @@ Result<> add_latents(GgufFields& fields) {
   const auto whole = q_dim ? q_dim : older_q_dim;
   if (whole && turning) fields.set("qk_nope_head_dim", *whole - *turning, "attention.key_length_mla");
   fields.set("v_head_dim", value_dim ? value_dim : older_value_dim, "attention.value_length_mla");
-  fields["num_key_value_heads"] = nullptr;  // files say 1
+  fields["num_key_value_heads"] = nullptr;  // files have 1 here
   if (!fields.number("q_lora_rank")) fields["q_lora_rank"] = nullptr;
   if (!fields.number("routed_scaling_factor")) fields["routed_scaling_factor"] = 1.0;
   if (fields.number("n_routed_experts").value_or(0) == 0) fields["n_routed_experts"] = nullptr;
@@ -33,7 +33,7 @@ Result<> add_indexer(GgufFields& fields) {
                       {"attention.indexer.top_k", "index_topk"}});
 }
 
-// Mistral 4 and Mistral Large 3: queries that grow with the position.
+// Mistral 4 and Mistral Large 3: queries are multiplied by a factor that grows with the position.
 void be_mistral4(GgufFields& fields, double growth) {
   fields["architectures"] = json::array{"Mistral4ForCausalLM"};
   fields["rope_parameters"] =
@@ -45,7 +45,7 @@ void be_mistral4(GgufFields& fields, double growth) {
 
 }  // namespace
 
-// If a file does not name its router's scoring, follows llama.cpp: by size.
+// If the file does not name the router's scores, they depend on the model's size, as in llama.cpp.
 Result<> translate_deepseek2(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   constexpr double kSigmoid = 2;
@@ -70,7 +70,7 @@ Result<> translate_mistral4(GgufFields& fields) {
   return {};
 }
 
-// Also for DeepSeek-V3.2.
+// Also used for DeepSeek-V3.2.
 Result<> translate_glm_dsa(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   return add_indexer(fields);
@@ -81,7 +81,7 @@ Result<> translate_minicpm3(GgufFields& fields) {
   return translate_minicpm(fields);
 }
 
-// Layers with key heads have latent attention.
+// Layers that have key heads use latent attention.
 Result<> translate_kimi_linear(GgufFields& fields) {
   TRY_VOID(add_latents(fields));
   TRY_VOID(fields.copy({{"kda.head_dim", "linear_head_dim"}}));

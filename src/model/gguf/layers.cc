@@ -1,4 +1,4 @@
-// Decoders whose layers differ in shape or in window.
+// Decoders whose layers differ in dimensions or windows.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -26,8 +26,7 @@ Result<> add_windows(GgufFields& fields) {
   if (sliding.size() > kGgufLayersMax)
     return field_failure(pattern, ErrorCode::corrupt, "{}: {} has {} items, a network has at most {} layers",
                          fields.what(), pattern, sliding.size(), kGgufLayersMax);
-  const double own =
-      fields.number("num_hidden_layers").value_or(0);  // without those of multi-token prediction
+  const double own = fields.number("num_hidden_layers").value_or(0);  // without multi-token prediction layers
   json::array types;
   for (std::size_t i = 0; i < sliding.size() && static_cast<double>(i) < own; ++i)
     types.emplace_back(sliding[i] != 0 ? "sliding_attention" : "full_attention");
@@ -35,7 +34,7 @@ Result<> add_windows(GgufFields& fields) {
   return {};
 }
 
-// Layers without heads have no attention, those without a width no MLP.
+// Layers without heads have no attention; layers without a width have no MLP.
 Result<> translate_deci(GgufFields& fields) {
   TRY(const std::int64_t layers, fields.layer_count("block_count"));
   json::array blocks;
@@ -53,7 +52,6 @@ Result<> translate_deci(GgufFields& fields) {
   return {};
 }
 
-// The layers that rotate.
 Result<> translate_granite_windows(GgufFields& fields) {
   if (fields.number("num_local_experts").value_or(0) > 0)
     fields["architectures"] = json::array{"GraniteMoeSWAForCausalLM"};
@@ -73,7 +71,7 @@ Result<> translate_mellum(GgufFields& fields) {
   return {};
 }
 
-// Layers with windows have different key heads. Weights of the chosen experts are always divided by their
+// Layers with windows have other key heads. The weights of the selected experts are always divided by their
 // sum.
 Result<> translate_mimo2(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
@@ -92,14 +90,14 @@ Result<> translate_mimo2(GgufFields& fields) {
   return add_expert_layers(fields);
 }
 
-// The rotary base of its windows has another name.
+// The rotary base of layers with windows has another name.
 Result<> translate_plamo3(GgufFields& fields) {
   const auto local = fields.number("rope_local_base_freq");
   fields.set("rope_local_theta", local ? local : fields.number("rope_theta"), "rope.freq_base_swa");
   return {};
 }
 
-// Layers with windows have different heads, and rotate whole heads where the others rotate half.
+// Layers with windows have other heads, and rotate whole heads; other layers rotate half.
 Result<> translate_step35(GgufFields& fields) {
   TRY(const std::vector<double> slides, fields.layer_numbers("attention.sliding_window_pattern"));
   TRY(const auto turning, fields.stored("rope.dimension_count"));

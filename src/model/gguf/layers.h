@@ -1,4 +1,4 @@
-// Which tensors the layers of a GGUF file have.
+// Finds out which tensors the layers of a GGUF file have.
 #pragma once
 
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// The tensors tell what else the network has: those of each layer, or of some.
+// Properties of the network that follow from the existence of tensors, in each layer or in some.
 class GgufLayers {
  public:
   explicit GgufLayers(const Gguf& gguf) {

@@ -8,19 +8,22 @@ namespace octavo {
 
 Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
-  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // its second norm is the MLP's
+  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // the second norm is the MLP's
   const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
-    return std::holds_alternative<LightningAttention>(layer.mixer);  // which has a second norm inside
+    return std::holds_alternative<LightningAttention>(layer.mixer);  // has a second norm inside
   });
   const bool two_norms = layers.have("attn_norm_2.weight") && !rwkv && !lightning;
-  // Falcon's norm of attention came later, and Seed-OSS calls its second one by its place.
+  // In Falcon files, the norm of attention was added later. In Seed-OSS files, the second norm is named by
+  // its position.
   const auto* mlp_norm = rwkv                                        ? "attn_norm_2"
                          : two_norms                                 ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
-                         : layers.have("attn_output_norm.weight")    ? "attn_output_norm"  // DBRX
-                                                                     : "attn_norm";  // layers of one half
-  const bool hybrid = layers.have("ssm_a") || lightning;  // its fused projections are not attention's
+                         : layers.have("attn_output_norm.weight")
+                             ? "attn_output_norm"  // DBRX
+                                                   // layers with only one half
+                             : "attn_norm";
+  const bool hybrid = layers.have("ssm_a") || lightning;  // the fused projections do not belong to attention
   const bool gates = layers.have("attn_gate.weight");
   const bool head_gates = gates && std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
                             const auto* attention = std::get_if<Attention>(&layer.mixer);

@@ -1,4 +1,4 @@
-// Networks of which some layers, or all, have a state in place of their past.
+// Networks in which some or all layers are recurrent.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Fields of networks with Mamba mixers, in the words of their families. `head`: the family's name for a
-// head's size.
+// Sets the fields of Mamba mixers, with the names of their families. head: the family's name for the size of
+// a head.
 Result<> add_mixers(GgufFields& fields, std::string_view head = "mamba_d_head") {
   const auto inner = fields.number("mamba_d_ssm");
   const auto dim = fields.number("hidden_size"), heads = fields.number("mamba_n_heads");
@@ -36,12 +36,11 @@ Result<> add_mixers(GgufFields& fields, std::string_view head = "mamba_d_head") 
   return {};
 }
 
-// Which layers have a state in place of their past.
 Result<> add_recurrent_layers(GgufFields& fields) {
   constexpr std::string_view kLayers = "attention.recurrent_layers";
   if (!fields.gguf().metadata.is_list(fields.key(kLayers))) return {};
   TRY(std::vector<double> recurrent, fields.layer_numbers(kLayers));
-  // Layers of multi-token prediction come after the others.
+  // Multi-token prediction layers come after the others.
   const double layers = fields.number("num_hidden_layers").value_or(0);
   if (layers > 0 && static_cast<double>(recurrent.size()) > layers)
     recurrent.resize(static_cast<std::size_t>(layers));
@@ -71,7 +70,7 @@ Result<> add_kinds(GgufFields& fields, bool halves) {
   return {};
 }
 
-// Also for Falcon-H1.
+// Also used for Falcon-H1.
 Result<> translate_mamba(GgufFields& fields) { return add_mixers(fields); }
 
 Result<> translate_mamba2(GgufFields& fields) { return add_mixers(fields, "head_dim"); }
@@ -93,7 +92,7 @@ Result<> translate_granite_hybrid(GgufFields& fields) {
   return add_kinds(fields);
 }
 
-// Attention is in every few layers, and so are experts.
+// Attention and experts each have a period and an offset.
 Result<> translate_jamba(GgufFields& fields) {
   TRY_VOID(add_mixers(fields));
   const std::vector<double>* heads = fields.list(kGgufKeyHeads);
@@ -119,9 +118,9 @@ Result<> translate_jamba(GgufFields& fields) {
   });
 }
 
-// Short convolutions have no heads.
+// Layers with short convolutions have no heads.
 Result<> translate_lfm2(GgufFields& fields) {
-  fields["block_auto_adjust_ff_dim"] = false;  // the file says what was adjusted
+  fields["block_auto_adjust_ff_dim"] = false;  // the file contains the adjusted value
   fields["conv_bias"] = fields.gguf().find("blk.0.shortconv.conv.bias") != nullptr;
   const std::vector<double>* heads = fields.list(kGgufKeyHeads);
   if (heads == nullptr) return {};
@@ -136,7 +135,6 @@ Result<> translate_lfm2(GgufFields& fields) {
   return {};
 }
 
-// Fields of Qwen3-Next and Qwen3.5.
 Result<> translate_qwen_delta(GgufFields& fields) {
   TRY(const auto inner, fields.stored("ssm.inner_size"));
   if (const auto heads = fields.number("linear_num_value_heads"); inner && heads.value_or(0) > 0)
@@ -144,7 +142,7 @@ Result<> translate_qwen_delta(GgufFields& fields) {
   return add_recurrent_layers(fields);
 }
 
-// MiniMax-01: one number sets all factors of its residuals; the factors of the halves' outputs are 1.
+// MiniMax-01: one number gives all factors of its residuals; the factors of the halves' outputs are 1.
 Result<> translate_minimax(GgufFields& fields) {
   TRY(const auto residual, fields.stored("residual_scale"));
   for (const char* half : {"full_attn", "linear_attn", "mlp"}) {

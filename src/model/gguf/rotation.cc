@@ -27,7 +27,7 @@ Result<> add_share(GgufFields& fields) {
 Result<json::object> yarn(const GgufFields& fields, double factor, double attention) {
   TRY(const auto fast, fields.stored("rope.scaling.yarn_beta_fast"));
   TRY(const auto slow, fields.stored("rope.scaling.yarn_beta_slow"));
-  // Latent attention scales its scores, not cos and sin. The file has a tenth of mscale_all_dim.
+  // Latent attention scales the scores, not cos and sin. The file contains mscale_all_dim / 10.
   TRY(const auto tenth, fields.stored("rope.scaling.yarn_log_multiplier"));
   const bool latent = fields.architecture().traits.latent;
   json::object scaling{
@@ -69,7 +69,7 @@ Result<> add_scaling(GgufFields& fields) {
                          fields.what(), type_key, type);
   }
   if (!scaling.empty()) fields["rope_scaling"] = std::move(scaling);
-  fields["rope_parameters"] = nullptr;  // no defaults of the family
+  fields["rope_parameters"] = nullptr;  // the family's defaults are not used
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Fields from metadata that only single architectures have, or that need more than one number.
+// Sets fields from metadata that only some architectures have, or that need more than one number.
 #pragma once
 
 #include <cstddef>
@@ -59,9 +59,10 @@ Result<> translate_mellum(GgufFields& fields);
 Result<> translate_mimo2(GgufFields& fields);
 Result<> translate_plamo3(GgufFields& fields);
 Result<> translate_step35(GgufFields& fields);
-// The first layer that has a window, or the first that has none. `slides`: 0 where a layer has none.
+// Index of the first layer with a window or, if !sliding, without one. slides: 0 for a layer without a
+// window.
 std::size_t first_layer(std::span<const double> slides, bool sliding);
-// Which layers have windows, by a list of truth values; or every how many have none.
+// Sets which layers have windows, from a list of booleans or from a period.
 Result<> add_windows(GgufFields& fields);
 
 // recurrent.cc
@@ -74,8 +75,8 @@ Result<> translate_minimax(GgufFields& fields);
 Result<> translate_nemotron_h(GgufFields& fields);
 Result<> translate_qwen_delta(GgufFields& fields);
 Result<> translate_rwkv7(GgufFields& fields);
-// Sets each layer's kind: attention if it has key heads. If layers are halves, those with a width are MLPs
-// or experts.
+// Sets each layer's type: attention if it has key heads. If a layer is only one half, it is an MLP or experts
+// if it has a width.
 Result<> add_kinds(GgufFields& fields, bool halves = false);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Inputs of heads: rows of the residual after the layers.
+// Inputs of heads: rows of the residual after the last layer.
 #pragma once
 
 #include "model/part.h"
@@ -7,9 +7,9 @@
 namespace octavo {
 
 struct HeadRows {};     // f32 [logit rows, dim]
-struct HeadFactors {};  // the same in the format of activations, to be multiplied
+struct HeadFactors {};  // HeadRows in the activations' format, for matrix products
 
-// The residual after the final norm, act [tokens, dim]; or in place.
+// The residual after the final norm, act [tokens, dim]; normalised in place if the formats are equal.
 inline View normed_rows(const Step& step, const NormParameter& final_norm) {
   const View x = step.slot<HalfInput>();
   step.residual.look(final_norm.norm(), x);

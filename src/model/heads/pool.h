@@ -1,4 +1,4 @@
-// Heads that make vectors and scores of texts and of tokens (Head).
+// Heads that compute embeddings and scores of texts or of tokens (Head).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace octavo {
 
 struct HeadZeros {};  // f32 [logit rows * outputs]
 
-// Size of the output of a model's head for a text or a token.
+// Size of a head's output for a text or a token.
 int pooled_size(const ModelSpec& spec, std::size_t head = 0);
 
 // All heads of a network.
@@ -22,9 +22,9 @@ class PoolHeads final : public NetworkPart {
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
-  // Applies the norm after the layers, once before run().
+  // Applies the final norm. Call it once before run().
   void norm(const Step& step) const { norm_rows(step, ends_.final_norm); }
-  // For tokens [starts[s], starts[s + 1]) of each text: starts i32 [s + 1], out f32 [s, pooled_size].
+  // Text s has the tokens [starts[s], starts[s + 1]). starts: i32 [s + 1]; out: f32 [s, pooled_size].
   void run(const Step& step, std::size_t head, const View& starts, const View& out) const;
 
  private:

@@ -1,4 +1,4 @@
-// Projector from an encoder's rows to rows of a text's input (Projector).
+// Projector: converts an encoder's rows to input rows of the language model (Projector).
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace octavo {
 
 class ProjectorLayers {
  public:
-  // matrices, norm: names, without a prefix.
+  // matrices, norm: tensor names, without the prefix.
   ProjectorLayers(const ModelSpec& spec, const Projector& projector, const std::vector<std::string>& matrices,
                   const std::string& norm);
 
   const Projector& spec() const { return spec_; }
   Norm norm() const { return norm_.norm(); }
   void list(ParameterList& list);
-  // rows: number of input rows of run().
+  // rows: maximum number of input rows of run().
   void reserve(Scratch scratch, std::int64_t rows, DType activation) const;
   // x: act [rows, any]; out: f32 [rows, out_dim]
   void run(const Step& step, Scratch scratch, View x, const View& out) const;
@@ -28,26 +28,26 @@ class ProjectorLayers {
   Projector spec_;
   std::int64_t dim_;
   NormParameter norm_;
-  LinearParameter merger_;  // of Projector::merged
+  LinearParameter merger_;  // the matrix of Projector::merged
   std::vector<LinearParameter> matrices_;
 };
 
-// Projector after the layers.
+// The projector after the encoder's last layer.
 class ProjectHead final : public NetworkPart {
  public:
   ProjectHead(const ModelSpec& spec, const Ends& ends);
 
   void list(ParameterList& list) override { projector_.list(list); }
   void reserve(Arena arena) const override;
-  // Rows of the squares from `first` on: joined() rows of the step for each, after the class token's: out
-  // f32 [squares, out_dim]. With Projector::mean, starts: i32 [squares + 1], the first row of each square,
-  // counted from 0.
+  // Rows of the squares from `first` on: joined() rows of the step for each, without the class token's. out:
+  // f32 [squares, out_dim]. starts, only for Projector::mean: i32 [squares + 1], the first row of each
+  // square, counted from 0.
   StepRows rows_of(std::int64_t first, std::int64_t squares) const {
     return {class_rows_ + first * joined_, squares * joined_};
   }
-  // Projects the step's rows, which are rows_of().
+  // Projects the rows rows_of() of the step.
   void run(const Step& step, const View& starts, const View& out) const;
-  // Projects the given rows: act [n, dim * joined() or with Projector::mean dim].
+  // Projects the given rows: act [n, dim * joined()]; with Projector::mean, act [n, dim].
   void run_rows(const Step& step, const View& x, const View& out) const {
     projector_.run(step, step.scratch, x, out);
   }
@@ -60,8 +60,8 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// Projector after one of ImageInput::deep_layers, by its index among them: the text adds its rows after its
-// own layers.
+// The projector after one of ImageInput::deep_layers; `index` is its position in this list. The language
+// model adds its rows after one of its first layers.
 class ProjectDeep final : public Phase {
  public:
   ProjectDeep(const ModelSpec& spec, std::size_t index);

@@ -1,4 +1,4 @@
-// Input of a network that proposes for another: rows of the other's residual, or of this one's (HiddenInput).
+// Input of a drafter: rows of the target's residual or of the drafter's (HiddenInput).
 #pragma once
 
 #include <vector>
@@ -9,32 +9,31 @@
 
 namespace octavo {
 
-struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: what has been read
-struct HiddenFactors {};  // the same in the format of activations, to be multiplied
-struct JointRows {};      // act [tokens, both]: embedding and row side by side
+struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: the rows read
+struct HiddenFactors {};  // HiddenRows in the activations' format, for matrix products
+struct JointRows {};      // act [tokens, both]: embedding and row, concatenated
 
-// f32 [tokens, dim]: the residual before a layer that such a network reads, by the layer's index among
-// them.
+// f32 [tokens, dim]: the residual before a layer that the drafter reads; numbered by HiddenInput::layers.
 struct KeptRows {};
 
-// Sources of the rows, all f32 [tokens, dim].
+// Where the rows are read from, all f32 [tokens, dim].
 struct HiddenSource {
-  std::vector<View> kept;  // if empty, the residual is read
+  std::vector<View> kept;  // rows of KeptRows; empty: the residual is read
   View residual;
   Norm final_norm;
-  bool own = false;  // the network itself has made them
+  bool own = false;  // the drafter itself has computed the rows
 };
 
 class HiddenRowsInput final : public Phase {
  public:
-  // first: of the first layer.
+  // first: namer of the first layer.
   HiddenRowsInput(const ModelSpec& spec, const Namer& top, const Namer& first);
 
   void list(ParameterList& list) override;
   void reserve(Arena arena) const override;
-  // Before the step: row rows[i] is for its token i.
+  // Call this before the step: token i of the step gets row rows[i].
   void read(Backend& backend, const Slots& slots, const HiddenSource& from, const View& rows) const;
-  // Combines the embeddings in the residual with the rows that have been read.
+  // Combines the embeddings in the residual with the rows read.
   void run(const Step& step) const override;
 
  private:
@@ -42,11 +41,12 @@ class HiddenRowsInput final : public Phase {
 
   HiddenInput spec_;
   std::int64_t dim_;
-  NormParameter token_norm_, hidden_norm_;  // token_norm: of HiddenInput::joined, else the first layer's
+  NormParameter token_norm_, hidden_norm_;  // token_norm_: used if HiddenInput::joined; else it is the first
+                                            // layer's norm
   LinearParameter joint_;
 };
 
-// The first mixer of such a network, which sees the embedding and the row side by side.
+// The first mixer of a drafter with joined == false: its input is embedding and row, concatenated.
 class JointHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -55,7 +55,7 @@ class JointHalf final : public LayerHalf {
   View enter(const Step& step) const override { return step.slot<JointRows>(); }
 };
 
-// Rows kept for such a network, before these layers: of the network that it proposes for.
+// Keeps the target's rows before the layers that its drafter reads.
 class RowKeeper {
  public:
   RowKeeper(std::vector<int> layers, std::int64_t dim) : layers_(std::move(layers)), dim_(dim) {}

@@ -43,8 +43,8 @@ void LayerInputsPhase::reserve(Arena arena) const {
   arena.rows<LayerInputRows>(arena.activation, layers_ * size_);
 }
 
-// (norm(projection(embedding)) + table[id]) / sqrt(2), each layer's vector normalised on its own. The table
-// counts sqrt(size) times.
+// Computes (norm(projection(embedding)) + table[id]) / sqrt(2), with each layer's vector normalised
+// separately. The table is multiplied by sqrt(size).
 void LayerInputsPhase::run(const Step& step) const {
   constexpr float kInverseRoot2 = std::numbers::sqrt2_v<float> / 2;
   const Ops& ops = step.backend.ops;

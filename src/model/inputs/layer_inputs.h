@@ -1,4 +1,4 @@
-// A vector for each token and layer, made of the token's id and of its embedding (LayerInputs).
+// Computes a vector for each token and layer, from the token's id and its embedding (LayerInputs).
 #pragma once
 
 #include "model/part.h"
@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// [tokens, layers * size]: inputs made of ids (f32), of embeddings, and of both.
+// f32 [tokens, layers * size]: inputs from ids, inputs from embeddings, and their sum.
 struct LayerInputSums {};
 struct LayerInputProducts {};
 struct LayerInputRows {};

@@ -1,4 +1,4 @@
-// Inputs: images, sound, prompts, rows of another network.
+// Specs of inputs: images, sound, prompts, rows of another network.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,21 @@
 
 namespace octavo {
 
-// Projector from an encoder's rows to input rows of a language model. A square of merge x merge neighbours
-// of an image, or some rows of a sound, become one row: side by side ("pixel shuffle") or as their mean.
+// Projector from an encoder's rows to input rows of a language model. Several rows become one row: merge x
+// merge neighbours of an image, or some rows of a sound. They are concatenated ("pixel shuffle") or averaged.
 struct Projector {
   bool mean = false;
-  bool merged = false;  // a product [dim, dim * joined] comes first; its columns are stored by channel
+  bool merged = false;  // a product with a matrix [dim, dim * joined] comes first; its columns are stored by
+                        // channel
   NormSpec norm = {};   // norm of the joined rows
   // Activation of the hidden layer between two matrices; nullopt: one matrix without a hidden layer.
   std::optional<Activation> activation = {};
-  int hidden = 0;  // its width
+  int hidden = 0;  // width of the hidden layer
   bool bias = false;
-  bool transposed = false;  // stored [inputs, outputs], under their names alone
+  bool transposed = false;  // matrices are stored [inputs, outputs], and their names have no ".weight"
 };
 
-// A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
+// A channel's value v in 0 .. 255 becomes (v * scale - mean) / std.
 struct PixelScale {
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
@@ -35,121 +36,120 @@ struct PixelScale {
   float of(float value, std::size_t channel) const { return (value * scale - mean[channel]) / std[channel]; }
 };
 
-// Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021), in place of
-// embeddings: a grid of square patches. If all images have one size, positions are learned. Otherwise they
-// are rotary with two axes, height and width, and optionally learned as well.
+// Input of an image encoder (Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021): a grid of square
+// patches. If all images have one size, positions are learned. Otherwise they are rotary, with the axes
+// height and width, and optionally learned as well.
 struct ImageInput {
-  int image_size = 0;  // pixels of a square image's side; 0: images have any size
+  int image_size = 0;  // side of a square image, in pixels; 0: images of any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;        // frames of a video in a patch, all equal for an image; 0: images only
-  float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
+  int frames = 0;        // number of frames of a video in a patch (an image repeats its frame); 0: images
+                         // only
+  float time_steps = 0;  // positions on the time axis for each second of a video; 0: one position per patch
   bool bias = true;      // the patch embedding has a bias
-  bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
-  // The first row is a learned one with a separate position, before those of the patches. Layers see it,
-  // the projector does not.
+  bool channels_last = false;  // the embedding's columns are stored by row, column, channel, as a matrix
+  // The first row is a learned one with a separate position; the patches follow. Layers read it, the
+  // projector does not.
   bool class_token = false;
-  int window = 0;  // tokens of a side of the windows of local layers
-  // For images of any size: side of the grid of learned positions, if not 0. The grid is stretched over an
+  int window = 0;  // side of the windows of local layers, in tokens
+  // For images of any size: side of the grid of learned positions; 0: none. The grid is stretched over the
   // image's patches (position_grid.h).
   int position_side = 0;
-  // Alternative to the grid: number of learned positions for columns, followed by the same number for rows.
-  // A patch gets the sum of two.
+  // Alternative to the grid: number of learned positions for columns, and the same number for rows. A patch
+  // gets the sum of its column's and its row's.
   int axis_positions = 0;
   int out_dim = 0;          // width of a token's row
   bool row_breaks = false;  // the text has separator tokens between the rows of an image's tokens
-  // An image is cut into squares of image_size, and the whole image comes before them. The tokens of the
-  // squares form one grid, and a learned token follows each row of the grid (MediaPart::Tiles; Liu et al.,
-  // "LLaVA-NeXT", 2024).
+  // An image is cut into squares of image_size; the whole image comes first. The tokens of the squares form
+  // one grid, and a learned token follows each row of the grid (MediaPart::Tiles; Liu et al., "LLaVA-NeXT",
+  // 2024).
   bool tiled = false;
-  // The whole image comes after the squares and is made of them. A learned row follows each of its rows,
-  // and another one separates the squares from it: the projector makes rows of the text of them. Padding
-  // patches are not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
+  // The whole image comes after the squares. A learned row follows each of its rows, and another one
+  // separates the squares from it; both pass through the projector. Other patches do not see padding patches
+  // (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
   bool whole_last = false;
   Projector projector = {};
-  // After each of these layers another projector makes rows of the patches. The language model adds the
-  // first ones to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
+  // After each of these layers, another projector makes rows from the patches. The language model adds the
+  // first projector's rows to its residual after its first layer, and so on (Meng et al., "DeepStack", 2024).
   std::vector<int> deep_layers = {};
   Projector deep_projector = {};
   PixelScale pixels = {};
 
-  bool placed() const { return position_side > 0 || axis_positions > 0; }  // has both kinds of positions
-  int unit() const { return patch_size * merge; }                          // pixels of a token's side
-  int square() const { return merge * merge; }                             // patches of a token
+  // both rotary and learned positions
+  bool placed() const { return position_side > 0 || axis_positions > 0; }
+  int unit() const { return patch_size * merge; }  // side of a token, in pixels
+  int square() const { return merge * merge; }     // patches in a token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
-  int side() const { return image_size / unit(); }  // tokens of a square image's side
-  // Width of a token's input to the language model: its row, and those of the deep layers.
+  int side() const { return image_size / unit(); }  // side of a square image, in tokens
+  // Width of a token's input to the language model: its row, and the rows of the deep layers.
   std::int64_t row_dim() const { return std::int64_t{out_dim} * (1 + std::ssize(deep_layers)); }
 };
 
 // Input of a sound encoder (Radford et al., "Robust Speech Recognition via Large-Scale Weak Supervision",
-// 2022), in place of embeddings: a log-mel spectrogram of fixed length, after two convolutions of width
-// three. The second has stride two.
+// 2022): a log-mel spectrogram of fixed length, after two convolutions of width three. The second has stride
+// two.
 struct SoundInput {
   int mels = 0;
-  int rows = 0;  // that the encoder makes
-  // For sound in prompts: number of rows that become one row of the text, of out_dim. 0: layers of the text
-  // attend to the encoder's rows.
+  int rows = 0;  // number of rows that the encoder makes
+  // Number of the encoder's rows that become one input row of the language model, of width out_dim. 0: layers
+  // of the language model attend to the encoder's rows instead.
   int joined = 0;
-  bool whole =
-      false;  // with joined: it sees only windows of full length, including the silence after a sound
+  bool whole = false;  // with `joined`: the encoder processes windows of full length only, including the
+                       // silence after a sound
   int out_dim = 0;
   Projector projector = {};
 
   int frames() const { return 2 * rows; }
-  int tokens() const { return rows / joined; }  // of a sound as long as the encoder takes it
+  int tokens() const { return rows / joined; }  // tokens of a sound of maximum length
 };
 
-constexpr int kSoundTaps = 3;  // frames that a convolution sees
+constexpr int kSoundTaps = 3;  // frames in a convolution's window
 
-// Input of a prompt encoder (Raffel et al., "Exploring the Limits of Transfer Learning", 2020). The
-// language model's layers attend to its rows, one for each token. The output text begins with the same
-// tokens for every prompt.
+// Input of a prompt encoder (Raffel et al., "Exploring the Limits of Transfer Learning", 2020). The language
+// model's layers attend to its rows, one for each token. Every output begins with the same tokens.
 struct SourceInput {
-  int rows = 0;            // at most
-  std::vector<int> begin;  // tokens
+  int rows = 0;            // maximum number of rows
+  std::vector<int> begin;  // first tokens of every output
 };
 
-// Input of a network that proposes for another, beside the embedding of a token: the row that the other
-// made for the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
-// EAGLE-3: Li et al., 2025).
+// Input of a drafter, beside the token's embedding: the row that the target network computed for the previous
+// token (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024; EAGLE-3: Li et al., 2025).
 struct HiddenInput {
-  int dim = 0;    // width of the other's residual
-  int vocab = 0;  // number of token ids that this network reads
-  // The row is the other's residual before each of these layers, side by side. Without layers, it is the
-  // other's normed residual after the last layer. For all draft tokens except the first, the row comes from
-  // this network's own residual.
+  int dim = 0;    // width of the target's residual
+  int vocab = 0;  // number of token ids that the drafter reads
+  // The row is the target's residual before each of these layers, concatenated. Empty: the row is the
+  // target's residual after the final norm. For all draft tokens except the first, the row comes from the
+  // drafter's residual.
   std::vector<int> layers = {};
   NormSpec token_norm = {};  // norm of the embedding
   NormSpec hidden_norm = {};
-  // If true, the residual is a product of both, concatenated. If false, it is a product of the row, and the
-  // first layer's mixer sees embedding and row concatenated, each with its norm.
+  // true: the residual is a product of embedding and row, concatenated. false: it is a product of the row,
+  // and the first layer's mixer reads embedding and row concatenated, each after its norm.
   bool joined = true;
   bool hidden_first = false;     // joined: the row comes before the embedding
-  bool joint_bias = false;       // the product has a bias
-  bool normed_residual = false;  // not joined: the residual has hidden_norm, too
-  bool normed_output = false;    // the network's own rows are taken after its final norm
-  // Else the other's matrices are used.
+  bool joint_bias = false;       // joined: the product has a bias
+  bool normed_residual = false;  // not joined: hidden_norm is also applied to the residual
+  bool normed_output = false;    // the drafter's rows are taken after its final norm
+  // false: the target's matrices are used.
   bool own_embedding = false;
   bool own_output = false;
 
   std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
 };
 
-// Names of HiddenInput's tensors.
 struct HiddenNames {
   std::string token_norm = {};
   std::string hidden_norm = {};
   std::string joint = {};
 };
 
-// A network's layer of multi-token prediction: how its tensors are called, without the prefix.
+// A multi-token prediction layer of a network: names of its tensors, without the prefix.
 struct Predictor {
-  std::vector<std::string> prefixes = {};  // if empty, the network's
-  std::size_t like = 0;                    // the layer of the network that it is like
+  std::vector<std::string> prefixes = {};  // possible prefixes; empty: the network's prefix
+  std::size_t like = 0;                    // index of the layer whose spec it has
   std::string layer;
   HiddenNames names;
-  std::string final_norm = {};  // empty if there is no final norm
+  std::string final_norm = {};  // "": no final norm
   bool hidden_first = false;    // as the next field: see HiddenInput
   bool normed_output = false;
 };

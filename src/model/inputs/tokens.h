@@ -1,4 +1,4 @@
-// Inputs of language models: tokens, their positions, and images in place of some tokens.
+// Inputs of language models: tokens, their positions, and images that replace some tokens.
 #pragma once
 
 #include "model/ends.h"
@@ -8,9 +8,9 @@
 
 namespace octavo {
 
-struct OwnIds {};  // i32 [tokens]: of a rank's part of the vocabulary
+struct OwnIds {};  // i32 [tokens]: ids relative to this rank's part of the vocabulary
 
-// The angles of all ropes, once for all layers.
+// Computes the angles of all ropes, once for all layers.
 class RotaryInput final : public Phase {
  public:
   explicit RotaryInput(const std::vector<RopeSpec>& ropes) : ropes_(ropes) {}
@@ -22,8 +22,7 @@ class RotaryInput final : public Phase {
   std::vector<RopeSpec> ropes_;
 };
 
-// Embeddings. Each of several ranks has those of its part of the vocabulary, and zeros for all other
-// tokens.
+// Embeddings. Each rank has those of its part of the vocabulary; for other tokens it gives zeros.
 class TokenInput final : public Phase {
  public:
   TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends);
@@ -42,10 +41,10 @@ class TokenInput final : public Phase {
   MatrixParameter positions_, types_;
 };
 
-// Learned positions, by EmbeddingSpec::learned_positions; none: an empty parameter.
+// Learned positions (EmbeddingSpec::learned_positions); empty if the model has none.
 MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top);
 
-// The norm of all inputs together.
+// Norm of the sum of all input embeddings.
 class InputNorm final : public Phase {
  public:
   explicit InputNorm(NormParameter norm) : norm_(std::move(norm)) {}
@@ -59,7 +58,7 @@ class InputNorm final : public Phase {
   NormParameter norm_;
 };
 
-// Behind layer `layer`: what images with rows of deep layers add.
+// After layer `layer`: adds the images' rows of ImageInput::deep_layers.
 class AddDeepRows final : public Phase {
  public:
   AddDeepRows(std::size_t layer, std::int64_t dim) : layer_(layer), dim_(dim) {}

@@ -1,4 +1,4 @@
-// Data that a layer passes to a later layer, beside the residual.
+// Data that a layer passes to a later layer outside of the residual.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// f32 [tokens, dim]: the residual before layer `number`, for Blend.
+// f32 [tokens, dim]: the residual before layer `number`; for Blend.
 struct EarlierResidual {};
 
 class KeepResidual final : public Phase {
@@ -23,7 +23,7 @@ class KeepResidual final : public Phase {
   std::int64_t dim_;
 };
 
-// Sets the residual to a weighted sum of itself and its value before an earlier layer.
+// Sets the residual to a weighted sum of itself and its earlier value before another layer.
 class BlendResidual final : public Phase {
  public:
   explicit BlendResidual(const Blend& spec) : spec_(spec), rest_(constant_vector({1 - spec.share})) {}
@@ -37,7 +37,7 @@ class BlendResidual final : public Phase {
   VectorParameter rest_;
 };
 
-// Output of a shortcut, kept until the end of the next layer; shaped as HalfOutput.
+// Output of a shortcut, kept until the end of the next layer. It has the dimensions of HalfOutput.
 struct ShortcutOutput {};
 
 // Experts that read the input of the previous half (LayerSpec::shortcut).
@@ -56,7 +56,7 @@ class Shortcut final : public Phase {
   std::int64_t dim_;
 };
 
-// Adds it at the end of the next layer.
+// Adds the shortcut's output at the end of the next layer.
 class EndShortcut final : public Phase {
  public:
   void run(const Step& step) const override;

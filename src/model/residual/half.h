@@ -1,4 +1,4 @@
-// Halves of layers, for each kind of residual.
+// Halves of layers: how a block's output is added to the residual.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace octavo {
 
-// Input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Number 1: for a second
-// block that runs before the output of the first is added to the residual.
+// Input of a block, act [tokens, dim], and its output, Arena::sums [tokens, dim]. Number 1 belongs to a
+// second block, which runs before the first block's output is added to the residual.
 struct HalfInput {};
 struct HalfOutput {};
 void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);
 
-// Runs the block. With several ranks, each computes a part of the output.
+// Runs the block. If there are several ranks, each computes a part of the output.
 void run_on_ranks(const Step& step, const Block& block, const View& x, const View& out);
 
 struct HalfNorms {
@@ -35,7 +35,6 @@ class LayerHalf : public Phase {
   void store_rows(const Step& step) const final;
 
  protected:
-  // Returns the block's input.
   virtual View enter(const Step& step) const;
   virtual void leave(const Step& step, const View& out) const;
 
@@ -51,7 +50,7 @@ class LayerHalf : public Phase {
   std::int64_t dim_;
 };
 
-//   x = post(x + block(x)), as BERT has it
+//   x = post(x + block(x)), as in BERT
 class PostNormHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -60,7 +59,7 @@ class PostNormHalf final : public LayerHalf {
   void leave(const Step& step, const View& out) const override;
 };
 
-//   x = pre(x), x += block(x), as MiniMax has it
+//   x = pre(x), x += block(x), as in MiniMax
 class FromNormHalf final : public LayerHalf {
  public:
   using LayerHalf::LayerHalf;
@@ -69,7 +68,7 @@ class FromNormHalf final : public LayerHalf {
   View enter(const Step& step) const override;
 };
 
-//   x += scale * block(input of the previous half): Falcon-H1's two mixers
+//   x += scale * block(input of the previous half): the second of Falcon-H1's two mixers
 class SecondMixer final : public Phase {
  public:
   SecondMixer(std::unique_ptr<Block> block, float scale, std::int64_t dim)
@@ -86,7 +85,7 @@ class SecondMixer final : public Phase {
   std::int64_t dim_;
 };
 
-//   x += mixer(pre_1(x)) + feed_forward(pre_2(x)), or with one norm for both
+//   x += mixer(pre_1(x)) + feed_forward(pre_2(x)); pre_1 and pre_2 may be the same norm
 class ParallelHalves final : public Phase {
  public:
   struct Branch {
@@ -108,7 +107,7 @@ class ParallelHalves final : public Phase {
   std::int64_t dim_;
 };
 
-// Factor of the residual when the output of the previous half is added.
+// Multiplies the residual by a factor when the previous half's output is added.
 class ScaleResidual final : public Phase {
  public:
   explicit ScaleResidual(VectorParameter by) : by_(std::move(by)) {}

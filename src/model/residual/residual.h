@@ -1,4 +1,4 @@
-// The residual: what layers read, and add to.
+// The residual: layers read it and add their outputs to it.
 #pragma once
 
 #include "kernels/ops.h"
@@ -6,10 +6,11 @@
 
 namespace octavo {
 
-// A sum and a norm are one operator: a part's output stays pending until the next part reads the residual.
+// Fuses the addition of an output with the next norm: an output stays pending until the next part reads the
+// residual.
 class ResidualSum {
  public:
-  // Output of a part that is not yet added to the residual.
+  // An output that is not yet added to the residual.
   struct Pending {
     View delta = {};
     Norm norm = {};
@@ -18,7 +19,7 @@ class ResidualSum {
     View residual_scale = {};
   };
 
-  // all: f32 [most tokens, dim]
+  // all: f32 [maximum number of tokens, dim]
   ResidualSum(Backend& backend, View all) : backend_(backend), all_(all) {}
 
   const View& all() const { return all_; }
@@ -27,16 +28,16 @@ class ResidualSum {
 
   void put(const Pending& pending) { pending_ = pending; }
   const Pending& pending() const { return pending_; }
-  // Factor of the residual when the pending output is added: f32 [1].
+  // Multiplies the residual by this factor when the pending output is added: f32 [1].
   void scale(const View& by) { pending_.residual_scale = by; }
-  // residual += what is pending;  out = norm(residual)
+  // residual += pending output;  out = norm(residual)
   void read(const Norm& norm, const View& out);
-  // residual = norm(residual + what is pending);  out = residual
+  // residual = norm(residual + pending output);  out = residual
   void replace(const Norm& norm, const View& out);
   void take_in() { read({}, {}); }
-  // The same where something is pending.
+  // Adds the pending output, if any.
   void settle();
-  // out = norm(residual), without what is pending
+  // out = norm(residual); the pending output is not added
   void look(const Norm& norm, const View& out) const { add({}, norm, out); }
 
  private:

@@ -1,4 +1,4 @@
-// Number of a network's residuals, and the operations on them before and after the layers.
+// The number of a network's residual streams, and the operations on them before and after the layers.
 #pragma once
 
 #include "model/part.h"
@@ -8,14 +8,14 @@ namespace octavo {
 
 struct ResidualRows {};  // f32 [tokens, dim]
 
-// One residual.
+// A network with one residual stream.
 class ResidualScheme : public NetworkPart {
  public:
   explicit ResidualScheme(std::int64_t dim) : dim_(dim) {}
 
   void reserve(Arena arena) const override { arena.rows<ResidualRows>(DType::f32, dim_); }
-  // Residual for the largest number of tokens, f32 [tokens, dim], which layers read and add to. The next
-  // function returns the data for the next stage, which may be larger.
+  // The residual that layers read and add to, f32 [tokens, dim], for the maximum number of tokens.
+  // handed_on() returns the data for the next stage, which may be larger.
   virtual View residual(const Slots& slots) const { return slots.all<ResidualRows>(); }
   virtual View handed_on(const Slots& slots) const { return residual(slots); }
   // Runs in the first stage, after the inputs.
@@ -30,10 +30,9 @@ class ResidualScheme : public NetworkPart {
   std::int64_t dim_;
 };
 
-// Runs after the inputs.
 class BeginResidual final : public Phase {
  public:
-  // scheme: outlives this.
+  // scheme: must outlive this.
   explicit BeginResidual(const ResidualScheme& scheme) : scheme_(scheme) {}
 
   void run(const Step& step) const override { scheme_.begin(step); }

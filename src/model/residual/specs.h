@@ -1,4 +1,4 @@
-// Kinds of residuals.
+// Specs of residuals.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@ namespace octavo {
 
 class GgufLayers;
 
-// How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
-//   serial           x += post(F(pre(x))), first the mixer, then the feed-forward
-//   parallel         x += mixer(pre_1(x)) + feed_forward(pre_2(x))
-//   parallel_shared  the same, with one pre-norm for both
-//   post_norm        x = post(x + F(x)), first the mixer, then the feed-forward, as BERT has it
-//   from_norm        x = pre(x), x += F(x), likewise, as MiniMax has it
+// How the two halves of a layer, F in {mixer, feed_forward}, change the residual x:
+//   serial           x += post(F(pre(x))). First the mixer, then the feed-forward.
+//   parallel         x += mixer(pre_1(x)) + feed_forward(pre_2(x)).
+//   parallel_shared  As parallel, with one pre-norm for both.
+//   post_norm        x = post(x + F(x)), as in BERT. First the mixer, then the feed-forward.
+//   from_norm        x = pre(x), x += F(x), as in MiniMax. First the mixer, then the feed-forward.
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
-// Change of the residual before a layer: the sum of `share` times its value before an earlier layer, and 1
-// - share times itself.
+// Change of the residual before a layer: share * earlier + (1 - share) * residual, where `earlier` is the
+// residual before an earlier layer.
 struct Blend {
   int layer = 0;
   float share = 0;
 };
 
-// Several residuals side by side, of which layers work on the first (PredictStreamsArgs). The others begin as
-// products of the embedding, are as large as it, and are added to the first at the end, likewise.
+// Several residual streams; layers work on the first one (PredictStreamsArgs). The other streams start as
+// products of the embedding, scaled to its size. At the end, their products are added to the first stream.
 struct Streams {
   int count = 0;
   NormSpec norm = {};        // norm of the router's input
-  bool scales_input = true;  // for LayerInputs: its input is the first stream times a vector
+  bool scales_input = true;  // with LayerInputs: the layer input reads the first stream, multiplied by a
+                             // vector
 
-  // Names in the checkpoint.
   struct Names {
-    // '{}' is the index of the stream; without it, the tensor is one stack of all. Both are whole names.
+    // '{}' is the stream's index; without '{}', one tensor contains all streams. Both are full names.
     std::string in = "altup_projections.{}";
     std::string out = "altup_unembed_projections.{}";
     std::string prefix = "altup.";
@@ -42,20 +42,19 @@ struct Streams {
   };
 };
 
-// Several residuals side by side, each half of a layer reading one mixture of them and being added to each
-// (CollapseStreamsArgs). All begin as the embedding.
+// Several residual streams. Each half of a layer reads a mixture of them, and its output is added to each
+// (CollapseStreamsArgs). All streams start as the embedding.
 struct HyperConnections {
   int count = 0;
   int iterations = 0;
   float eps = 0;
   float norm_eps = 0;
 
-  int rows() const { return count * (2 + count); }  // rows of a half's matrix
+  int rows() const { return count * (2 + count); }  // number of rows of a half's matrix
 
-  // Names in the checkpoint.
   struct Names {
-    // Prefixes of the names of its tensors: of a layer's mixer, of its feed-forward, and at the end, without
-    // a layer.
+    // Prefixes of the tensors' names: for a layer's mixer, for its feed-forward, and for the end (outside of
+    // the layers).
     std::string mixer = "hc_attn_";
     std::string feed_forward = "hc_ffn_";
     std::string output = "hc_head_";

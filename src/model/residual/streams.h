@@ -1,4 +1,4 @@
-// Several residuals side by side, of which layers work on the first (Streams).
+// Several residual streams; layers work on the first one (Streams).
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace octavo {
 
-struct StreamRows {};     // f32 [tokens, streams * dim], of which the residual is the first
-struct StreamsBefore {};  // f32 [tokens, dim]: the first residual before a layer
-struct StreamsRouted {};  // f32 [tokens, streams]: weights of their mixture
+struct StreamRows {};     // f32 [tokens, streams * dim]; the first stream is the residual
+struct StreamsBefore {};  // f32 [tokens, dim]: the first stream before a layer
+struct StreamsRouted {};  // f32 [tokens, streams]: weights of the mixture
 
 class StreamsScheme final : public ResidualScheme {
  public:
@@ -24,17 +24,17 @@ class StreamsScheme final : public ResidualScheme {
   Result<> splits(const Shard&) const override { return not_split("several residuals"); }
   bool spans_layers() const override { return true; }
   View residual(const Slots& slots) const override { return slots.all<StreamRows>().columns(0, dim()); }
-  // The others become products of the first one, as large as it.
+  // Sets the other streams to products of the first one, scaled to its size.
   void begin(const Step& step) const override;
-  // The sum of all. The others enter as products, scaled to the size of the first one.
+  // Adds products of the other streams, scaled to the first one's size, to the first one.
   void end(const Step& step) const override;
 
  private:
   int count_;
-  std::vector<LinearParameter> in_, out_;  // for all except the first
+  std::vector<LinearParameter> in_, out_;  // for all streams except the first
 };
 
-// Before a layer: each residual becomes a mixture of all.
+// Before a layer: each stream becomes a mixture of all streams.
 class PredictStreams final : public Phase {
  public:
   PredictStreams(const Streams& spec, const Namer& name, std::int64_t dim);
@@ -48,17 +48,17 @@ class PredictStreams final : public Phase {
 
   Streams spec_;
   std::int64_t dim_;
-  NormParameter norm_;  // the router's input is divided by the width of the network
+  NormParameter norm_;  // norm of the router's input, divided by the network's width
   MatrixParameter router_;
   VectorParameter predict_, correct_, scale_;
 };
 
-// After a layer: adds a share of the layer's change to each residual. The layer's input is computed from
-// the first residual, and added to the others.
+// After a layer: adds a share of the layer's change to each stream. The layer input is computed from the
+// first stream, and added to the other streams.
 class CorrectStreams final : public Phase {
  public:
-  // before: the phase of the same layer, with the parameters of both; outlives this. input: the layer input,
-  // or null.
+  // before: the PredictStreams of the same layer, which has the parameters of both phases; it must outlive
+  // this. input: the layer input, or null.
   CorrectStreams(const PredictStreams& before, std::unique_ptr<Block> input, NormParameter input_norm)
       : before_(before), input_(std::move(input)), input_norm_(std::move(input_norm)) {}
 

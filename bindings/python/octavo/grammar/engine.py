@@ -18,10 +18,10 @@ __all__ = ["Grammar", "GrammarError", "LimitReached", "Matcher", "MatcherPool", 
 class Options:
     """How JSON is held to schemas."""
     any_whitespace: bool = True  # a space after ':', and line breaks with indentation around members
-    additional_properties: bool = False  # also where `properties` are listed and nothing is said of others
-    any_order: bool = True  # members may come in another order than the schema's (objects of up to 128)
-    refuse_unknown: bool = False  # keywords and formats that are not known are errors, not annotations
-    refuse_unique: bool = False  # `uniqueItems` is an error where it needs the set of items seen
+    additional_properties: bool = False  # default of objects with `properties` that lack this keyword
+    any_order: bool = True  # members may be in any order, in objects with at most 128 properties
+    refuse_unknown: bool = False  # True: unknown keywords and formats are errors; False: they are ignored
+    refuse_unique: bool = False  # True: `uniqueItems` is an error if all items must be remembered
 
 
 class Grammar:

@@ -19,7 +19,7 @@ from octavo.grammar.engine import (Grammar, GrammarError, LimitReached, Matcher,
                                    compile_json_object, compile_json_schema, compile_regex, compile_structural_tag)
 from octavo.grammar.vocabulary import Vocabulary
 
-GRAMMARS_MAX = 256  # compiled grammars that a backend keeps
+GRAMMARS_MAX = 256  # maximum number of compiled grammars that a backend keeps
 
 
 def compile_request(kind: StructuredOutputOptions, text: str, vocabulary: Vocabulary, options: Options) -> Grammar:
@@ -45,7 +45,7 @@ class OctavoGrammar(StructuredOutputGrammar):
         self.matcher = Matcher(grammar)
         self.eos = grammar.vocabulary.eos
         self.stops = stops - set(self.eos)
-        self.stopped = False  # by one of `stops`, which the matcher does not know
+        self.stopped = False  # stopped by one of `stops`, which the matcher does not know
 
     def _accept(self, token: int) -> bool:
         if token not in self.stops:
@@ -122,7 +122,7 @@ class OctavoBackend(StructuredOutputBackend):
         if grammar is None:
             grammar = compile_request(request_type, grammar_spec, self.vocabulary, self.options)
         with self._lock:
-            self._grammars[key] = grammar  # the newest, last
+            self._grammars[key] = grammar  # the newest grammar comes last
             while len(self._grammars) > GRAMMARS_MAX:
                 self._grammars.popitem(last=False)
         return OctavoGrammar(grammar, set(stop_token_ids or ()))

@@ -1,4 +1,5 @@
-// Errors that the emulated device detects: reads of unwritten shared memory, and races between barriers.
+// Tests that the emulated device detects errors: reads of unwritten shared memory, and races between
+// barriers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-// Each block looks at the static variable before it writes there.
+// Each block reads the static variable before it writes to it.
 __global__ void look(float* out) {
   wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
@@ -19,7 +20,7 @@ __global__ void look(float* out) {
   numbers[thread()] = 1;
 }
 
-// Every thread takes its neighbour's number, after a barrier or without one.
+// Every thread reads its neighbour's number, with or without a barrier before.
 __global__ void pass(float* out, bool barrier) {
   wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
@@ -28,13 +29,12 @@ __global__ void pass(float* out, bool barrier) {
   out[thread()] = numbers[(thread() + 1) % kThreads];
 }
 
-// All blocks write to one address.
 __global__ void overwrite(float* out) {
   wait_for_kernels();
   *out = static_cast<float>(block_x());
 }
 
-// Half of the threads do not wait for the kernels before this one.
+// Half of the threads do not wait for the previous kernels.
 __global__ void hurry(float* out) {
   if (thread() % 2 == 0) wait_for_kernels();
   out[thread()] = 0;
@@ -56,7 +56,7 @@ class CudaEmulator : public testing::Test {
     runtime::synchronize(stream_);
     return list;
   }
-  // Enough launches that some of them run twice.
+  // Launches so often that some launches run twice.
   template <class... Args>
   void run(unsigned blocks, void (*kernel)(float*, Args...), Args... args) {
     for (int i = 0; i < 10; ++i) launch(stream_, {blocks}, kThreads, 0, kernel, memory_, args...);

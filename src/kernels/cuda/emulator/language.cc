@@ -24,11 +24,11 @@ constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kSharedAlignment = 1024;
 constexpr std::size_t kLanes = 32;
 
-// Launches that run twice: every so manieth, with so little memory that keeping it costs nothing.
+// Every kCheckedEvery-th launch runs twice, if memory is so small that saving it takes little time.
 constexpr std::uint64_t kCheckedEvery = 7;
 constexpr std::size_t kCheckedBytes = std::size_t{4} << 20;
 
-// Barrier of threads: counts arrivals, and the last one releases all.
+// A barrier of threads: counts arrivals; the last one releases all.
 struct Barrier {
   int members = 0;
   int arrived = 0;
@@ -41,12 +41,13 @@ struct Barrier {
   }
 };
 
-// A barrier in shared memory: `phase` passes when all have arrived and all bytes are there.
+// A barrier in shared memory. `phase` increases when all threads and all bytes have arrived.
 struct CountingBarrier {
   Barrier phase;
   int arrivals = 0, missing = 0;
   std::int64_t bytes = 0;
-  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;  // copies that no thread has waited for
+  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;  // copies for which no thread has
+                                                                       // waited yet
   int waiting = 0;
 
   void pass_if_complete() {
@@ -65,28 +66,27 @@ struct CountingBarrier {
 
 struct Warp {
   Barrier barrier;
-  // Two alternating sets of slots: a thread in the next exchange has read this set.
+  // Two sets of slots, used in turn: a thread that is in the next exchange has read the previous set.
   alignas(16) std::byte slots[2][kLanes * kExchangeBytes];
 };
 
-// Work in the groups that it was committed in; the last one is still open.
+// Deferred work, in committed groups; the last group is still open.
 using Groups = std::deque<std::vector<std::function<void()>>>;
 
-// A stack on which threads run one after the other. A thread that must wait keeps the stack; the next one
-// gets another.
+// A stack on which threads run one after the other. A thread that waits keeps its stack, and the next thread
+// uses another one.
 struct Fiber {
   jmp_buf context;
   std::unique_ptr<std::byte[]> stack;
 };
 
-// A thread of the block.
 struct Thread {
   unsigned index = 0;
   Warp* warp = nullptr;
-  Fiber* fiber = nullptr;  // while it has begun and not ended
+  Fiber* fiber = nullptr;  // set while the thread has started and not ended
   unsigned exchanges = 0;
   bool ended = false;
-  bool has_waited = false;  // for the kernels before
+  bool has_waited = false;         // it has waited for the previous kernels
   const Barrier* waits = nullptr;  // the thread waits until waits->passed > seen
   std::uint64_t seen = 0;
   std::array<Groups, 2> later{Groups(1), Groups(1)};
@@ -96,7 +96,7 @@ struct Thread {
 
 struct Machine {
   std::mutex busy;
-  jmp_buf host;  // the thread of this machine that runs the block
+  jmp_buf host;  // the host thread that runs the block
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber*> idle;  // fibers without a thread
   std::vector<Thread> threads;
@@ -108,12 +108,12 @@ struct Machine {
   const std::function<void()>* body = nullptr;
   std::unique_ptr<std::byte[]> shared;
   unsigned char* shared_begin = nullptr;
-  std::vector<void*> entered;      // static variables that a thread of the block has reached
+  std::vector<void*> entered;      // static variables that some thread of the block has reached
   std::vector<std::size_t> order;  // order of threads; the threads of a warp are neighbours
-  std::size_t turn = 0;            // index in `order` of the thread to look at next
-  int left = 0;                    // threads that have not ended
+  std::size_t turn = 0;            // index in `order` of the next thread
+  int left = 0;                    // number of threads that have not ended
   std::uint64_t launches = 0;
-  std::vector<std::byte> before, after;  // contents of the memory around a launch that runs twice
+  std::vector<std::byte> before, after;  // memory before and after a launch that runs twice
 };
 Machine& machine() {
   static Machine m;
@@ -122,8 +122,8 @@ Machine& machine() {
 
 [[noreturn]] void go_on();
 
-// Makes the next thread in order that may run the current one: of the same warp, whose memory is near, before others. None when
-// all have ended.
+// Selects the next thread in order that can run. Threads of the same warp come first, because their memory
+// is near. Selects none if all have ended.
 void take_turn() {
   Machine& m = machine();
   m.current = nullptr;
@@ -144,7 +144,7 @@ void take_turn() {
   running.lane = static_cast<int>(m.current->index % kLanes);
 }
 
-// A fiber's whole life: threads that begin on it, one after the other.
+// Main function of a fiber: runs threads that start on it, one after the other.
 void live() {
   Machine& m = machine();
   for (;;) {
@@ -155,7 +155,8 @@ void live() {
     CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
     thread.ended = true;
     --m.left;
-    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // no thread waits for one that has ended
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // the other threads no longer wait for one
+                                                                  // that has ended
       --barrier->members;
       barrier->release_if_full();
     }
@@ -170,7 +171,7 @@ void live() {
   }
 }
 
-// Switches to the current thread, on its fiber or on an idle one. When all threads have ended, switches to the host.
+// Switches to the current thread, on its fiber or on an idle one; to the host if all threads have ended.
 [[noreturn]] void go_on() {
   Machine& m = machine();
   if (m.current == nullptr) _longjmp(m.host, 1);
@@ -193,7 +194,7 @@ void live() {
   std::abort();
 }
 
-// Lets other threads run until the barrier has been passed more often than that.
+// Runs other threads until the barrier has been passed more than `seen` times.
 void wait_until_passed(const Barrier& barrier, std::uint64_t seen) {
   Thread& thread = *machine().current;
   thread.waits = &barrier;
@@ -218,7 +219,7 @@ Barrier& named(int id, int threads) {
   return barrier;
 }
 
-// Warps in any order, and the threads of each.
+// Random order of the warps, and of the threads within each.
 std::vector<std::size_t> order_of_chance(std::size_t warps, unsigned seed) {
   std::minstd_rand random(seed);
   std::vector<std::size_t> first(warps), order;
@@ -280,7 +281,7 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   }
   m.body = &body;
   running.block_size = dim3(static_cast<unsigned>(threads));
-  // The end of shared memory is the end of an allocation, so that a sanitizer detects accesses after it.
+  // Shared memory ends at the end of an allocation, so that a sanitizer detects accesses after it.
   const std::size_t room = (shared_bytes + 15) / 16 * 16;
   m.shared = std::make_unique_for_overwrite<std::byte[]>(room + kSharedAlignment + 16);
   const auto address = reinterpret_cast<std::uintptr_t>(m.shared.get());

@@ -1,14 +1,16 @@
 // CUDA's language on the host, as far as Octavo's kernels use it, so that tests of their logic need no
-// device. Blocks run one after the other, with threads as fibers that switch at barriers.
+// device. Blocks run one after the other; their threads are fibers that switch at barriers.
 //
 // The emulator checks more than a device does:
+//
 //   - Streams run only when a thread waits for them, so that a late copy or an early read always fails.
-//   - A barrier that not all threads reach is reported.
+//   - A barrier that some threads do not reach is reported.
 //   - All shared memory is NaN at the start of every block.
 //   - Every allocation ends at an inaccessible page.
 //   - Threads run in random order between barriers.
-//   - Some launches run twice, with threads and blocks reversed: a result that differs is a race.
-// Speed and a device's memory model are not emulated.
+//   - Some launches run twice, the second time with threads and blocks reversed: if results differ, there is
+//     a race.
+// It emulates neither a device's speed nor its memory model.
 #pragma once
 
 #include <bit>
@@ -40,16 +42,16 @@ struct CUstream_st;
 
 namespace octavo::cuda::emulated {
 
-// Work for a stream. It runs when a thread waits for it, not earlier.
+// Adds work to a stream. It runs only when a thread waits for it.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
-// A kernel is launched: from its first time on its code takes memory.
+// Called when a kernel is launched: from the first launch on, its code uses memory.
 void load_code(const void* kernel);
 
-// Runs `body` once for every thread of every block.
+// Runs `body` once for each thread of each block.
 void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
 
-// The thread that runs now; `block_size` threads are a block.
+// The thread that runs now; a block has `block_size` threads.
 struct Running {
   dim3 thread{0, 0, 0}, block{0, 0, 0}, block_size;
   int lane = 0;
@@ -58,33 +60,35 @@ inline constinit Running running;
 inline int lane() { return running.lane; }
 
 unsigned char* shared_memory();
-// Every thread that comes to a static variable in shared memory; the first of a block finds it full of NaN.
+// Called by every thread that reaches a static shared variable. For the first thread of a block, the variable
+// is NaN.
 void enter_shared(void* variable, std::size_t bytes);
 
-void wait_for_kernels();  // every thread must have called before it ends
+void wait_for_kernels();  // every thread must call it before it ends
 
 void block_barrier();
 void warp_barrier();
-// Barrier `id`, 1 to 15, of `threads` threads of the block. A thread that only arrives does not wait.
+// Barrier `id` (1 to 15) for `threads` threads of the block. A thread that only arrives does not wait.
 void named_barrier(int id, int threads);
 void named_arrival(int id, int threads);
 
-// Deferred work of a thread: copies into shared memory, and products of a warpgroup. Each runs as late as
-// possible, when a thread waits for it. So an early read or overwrite gives a wrong result every time.
+// Deferred work of a thread: copies into shared memory, and products of a warpgroup. It runs as late as
+// possible: when a thread waits for it. So an early read or overwrite always gives a wrong result.
 enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
-void commit_later(Later kind);            // makes the started copies a group
-void wait_later(Later kind, int groups);  // waits until at most this number of groups is running
+void commit_later(Later kind);            // closes a group of the copies started since the last group
+void wait_later(Later kind, int groups);  // waits until at most this number of groups has not finished
 
-// Barriers in shared memory that count arrivals and bytes of copies, which also run as late as possible. The
-// first phase is 0. A thread can wait for the current phase or the one before it.
+// Barriers in shared memory that count arrivals and bytes of copies; these copies also run as late as
+// possible. Phases are counted from 0. A thread can wait for the current phase or the previous one.
 void begin_phases(void* barrier, int arrivals);
-void arrive(void* barrier, std::int64_t bytes);  // arrives, and expects this number of further bytes
+void arrive(void* barrier, std::int64_t bytes);  // arrives, and adds this number of bytes to the expected
+                                                 // ones
 void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
 void wait_phase(void* barrier, std::uint64_t phase);
 
-// Hands `bytes` (at most kExchangeBytes) of every lane of the warp to every other; returns the 32 slots, good
-// until the warp's exchange after the next.
+// Exchanges data within a warp: each lane gives `bytes` (at most kExchangeBytes), and all lanes get the 32
+// slots. They are valid until the warp's second next exchange.
 constexpr std::size_t kExchangeBytes = 64;
 const std::byte* warp_exchange(const void* mine, std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// Access to the emulated device's memory for tests. It is host memory that only kernels and copies can
+// Access for tests to the emulated device's memory. It is host memory that only kernels and copies can
 // access, with an inaccessible page after each allocation.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace octavo::cuda::emulated {
 
-// While one of these lives, device memory can be read and written.
+// While such an object exists, tests can read and write device memory.
 class DeviceMemoryAccess {
  public:
   DeviceMemoryAccess();
@@ -17,19 +17,19 @@ class DeviceMemoryAccess {
   DeviceMemoryAccess& operator=(const DeviceMemoryAccess&) = delete;
 };
 
-// Saves and restores the contents of all device memory. No allocation or release may happen in between. Valid
-// only while memory is accessible.
+// Save and restore the contents of all device memory. Memory must be accessible, and must not be allocated or
+// released in between.
 std::size_t device_bytes();
 void copy_device_contents(std::vector<std::byte>& contents);
 void set_device_contents(const std::vector<std::byte>& contents);
 
-// Device memory used beside allocations: by a graph, and by the code of a kernel from its second launch on.
+// Device memory in addition to allocations: of a graph, and of a kernel's code from its second launch on.
 constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size_t{256} << 10;
 
-// Whether devices that are opened from now on have Hopper's products of a warpgroup; they begin without.
+// Whether devices opened from now on have Hopper's warpgroup products; default: false.
 void set_wgmma(bool there);
 
-// Launches and copies that all streams have done so far, and those that still wait in them.
+// Numbers of launches and copies that all streams have done so far, and that are still waiting.
 std::uint64_t work_done();
 std::uint64_t work_waiting();
 

@@ -25,7 +25,7 @@ struct CUgraphExec_st {
   std::vector<Work> works;
 };
 
-// One thread uses a stream, and others may wait for its events.
+// A stream is used by one thread; others may wait for its events.
 struct CUstream_st {
   std::recursive_mutex mutex;  // for the queue and the counters
   std::deque<Work> queue;
@@ -37,7 +37,8 @@ struct CUstream_st {
     const std::lock_guard lock(mutex);
     CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
     if (done >= place) return;
-    const octavo::cuda::emulated::DeviceMemoryAccess access;  // once for all of them: it costs system calls
+    const octavo::cuda::emulated::DeviceMemoryAccess access;  // one for all work, because creating it needs
+                                                              // system calls
     while (done < place) {
       const Work work = std::move(queue.front());
       queue.pop_front();
@@ -70,10 +71,10 @@ Streams& streams() {
   return s;
 }
 
-// An allocation ends where its last page does, up to alignment; the page after it is never there.
+// An allocation ends at the end of its last page, except for alignment; the page after it is inaccessible.
 struct Allocation {
   std::byte* pages;
-  std::size_t bytes;  // bytes of the pages, except the last
+  std::size_t bytes;  // size of all pages except the last
 };
 
 struct Memory {
@@ -99,7 +100,7 @@ void count_graphs(int more) {
 
 std::atomic<bool> has_wgmma = false;
 
-// The host's side is read or written when the stream gets there, as with memory that is pinned.
+// Host memory is read or written when the stream reaches the copy, as with pinned memory.
 void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
   CHECK(stream->graph == nullptr, "a copy in a graph");
   emulated::enqueue(stream, [=] {
@@ -178,7 +179,7 @@ std::size_t free_bytes() {
 
 Result<void*> allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  constexpr std::size_t kAlignment = 256;  // as cudaMalloc's
+  constexpr std::size_t kAlignment = 256;  // equal to cudaMalloc's
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t whole = (padded + page - 1) / page * page;
@@ -192,7 +193,7 @@ Result<void*> allocate(std::size_t bytes) {
   return address;
 }
 
-// Like cudaFree, waits for all work.
+// Waits for all work, as cudaFree does.
 void release(void* device) {
   if (device == nullptr) return;
   {

@@ -1,4 +1,4 @@
-//! What bounds a render besides fuel: the bytes it builds.
+//! Limits the number of bytes that a render builds; fuel limits its instructions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,13 +7,13 @@ use minijinja::Error;
 
 use crate::python::invalid;
 
-/// How deep a template may nest the lists and dicts it builds.
+/// Maximum nesting of lists and dicts that a template builds.
 const NESTING_MAX: usize = 100 + 200; // 200: jiter's limit for what comes in
 
-/// Cost of a value besides its text: its memory, and the time to walk over it.
+/// Cost of a value in addition to its text: memory, and time to visit it.
 const PART_BYTES: usize = 64;
 
-/// How many bytes a render may still build.
+/// Number of bytes that a render may still build.
 #[derive(Debug)]
 pub struct Budget(AtomicU64);
 
@@ -33,8 +33,8 @@ impl Budget {
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Charges for a value that was just built: for all its parts, as often as they occur, so that walking or
-    /// printing a value never exceeds the budget. Computes lazy values now.
+    /// Charges for a new value: for all its parts, counted as often as they occur, so that visiting or
+    /// printing a value never exceeds the budget. Evaluates lazy values.
     pub fn charge_value(&self, value: Value) -> Result<Value, Error> {
         if value.kind() == ValueKind::Iterable {
             let mut items = Vec::new();

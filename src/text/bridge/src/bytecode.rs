@@ -1,15 +1,16 @@
-//! Between minijinja's compiler and its virtual machine: a template's instructions, with calls put in where Python differs
-//! or where a single instruction can build more than fuel accounts for.
+//! Rewrites a template's instructions between minijinja's compiler and its virtual machine: adds calls where
+//! Python behaves differently, or where a single instruction can build more than fuel accounts for.
 //!
 //!     a ~ b                            ->  CONCAT(a, b)            Python's str() of both
-//!     a * b                            ->  MULTIPLY(a, b)          its size known before it is built
-//!     a[b:c:d]                         ->  SLICE(a, b, c, d)       a list of a list, made at once
+//!     a * b                            ->  MULTIPLY(a, b)          computes the size first
+//!     a[b:c:d]                         ->  SLICE(a, b, c, d)       the slice of a list is a list, built at
+//!     once
 //!     for x in y                       ->  for x in ITERATE(y)     None is not iterable
-//!     [a, b], x | f, f(x), a + b ..    ->  CHARGE(..)              what was built counts against the budget
-//!     {% set ns.a = b %}               ->  .. = STORE(b)           a namespace cannot come to hold itself
-//!     template text                    ->  {{ "template text" }}   so does what is written
+//!     [a, b], x | f, f(x), a + b ..    ->  CHARGE(..)              charges the new value to the budget
+//!     {% set ns.a = b %}               ->  .. = STORE(b)           a namespace must not contain itself
+//!     template text                    ->  {{ "template text" }}   charges the text, too
 //!
-//! The names are ones that no template can spell.
+//! No template can write the names of these functions.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +72,7 @@ fn expand(instruction: &Instruction<'static>) -> Vec<Instruction<'static>> {
         Mul => vec![call(MULTIPLY, 2), call(CHARGE, 1)],
         Slice => vec![call(SLICE, 4), call(CHARGE, 1)],
         PushLoop(_) => vec![call(ITERATE, 1), instruction.clone()],
-        // The value is below the namespace on the stack.
+        // On the stack, the value is below the namespace.
         SetAttr(_) => vec![Swap, call(STORE, 1), Swap, instruction.clone()],
         Add | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..)
         | CallMethod(..) | CallObject(..) => {

@@ -1,5 +1,5 @@
-//! The functions, filters and tests that a chat template finds: minijinja's, made to be those of jinja2 and transformers,
-//! each charging for what it builds.
+//! The functions, filters and tests for chat templates: minijinja's, changed to behave like those of jinja2
+//! and transformers. Each charges for the values that it builds.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::bytecode;
 use crate::json::{self, JsonStyle};
 use crate::python::{self, invalid};
 
-/// Marks an error that the template itself raised: its message is passed on bare.
+/// Marks an error that the template itself raised; its message is returned unchanged.
 pub const RAISED: &str = "\u{1}";
 
 pub fn environment(budget: &Arc<Budget>) -> Environment<'static> {
@@ -77,7 +77,8 @@ pub fn environment(budget: &Arc<Budget>) -> Environment<'static> {
     environment
 }
 
-/// Values are counted references: a namespace that holds itself, through a list or a macro, would never be freed.
+/// Values are reference-counted: a namespace that contains itself, through a list or a macro, would never be
+/// freed.
 fn refuse_references(value: &Value) -> Result<(), Error> {
     let Some(object) = value.as_object() else { return Ok(()) };
     let holds_references = ["::Namespace", "::Macro"].iter().any(|name| object.type_name().ends_with(name));
@@ -91,7 +92,7 @@ fn refuse_references(value: &Value) -> Result<(), Error> {
     }
 }
 
-/// join and indent put one text between or before many.
+/// join and indent insert a text many times.
 fn add_bounded_joins(environment: &mut Environment<'static>, budget: &Arc<Budget>) {
     let shared = budget.clone();
     environment.add_filter(

@@ -1,4 +1,4 @@
-//! JSON in as json.loads reads it, and out as json.dumps writes it for transformers' `tojson`.
+//! Reads JSON as json.loads does, and writes it as json.dumps does (for transformers' `tojson`).
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use minijinja::Error;
 use crate::python::{self, invalid};
 use crate::Outcome;
 
-/// json.loads(text); an empty text is None. `field` names it in the error.
+/// json.loads(text); an empty text is None. field: the name in errors.
 pub fn loads(field: &str, text: &str) -> Outcome<Value> {
     if text.is_empty() {
         return Ok(Value::from(()));
@@ -39,7 +39,7 @@ fn value_of(json: &JsonValue) -> Outcome<Value> {
     })
 }
 
-/// A whole number that minijinja does not hold: templates print it.
+/// A whole number that is too large for minijinja; templates can only print it.
 #[derive(Debug)]
 struct LongInteger(String);
 
@@ -89,7 +89,7 @@ impl JsonStyle {
     }
 }
 
-/// json.dumps(value), refused when it gets longer than bytes_max (indentation can be most of it).
+/// json.dumps(value). An error if the result (mostly indentation, perhaps) is longer than bytes_max.
 pub fn dumps(value: &Value, style: &JsonStyle, bytes_max: usize) -> Result<String, Error> {
     let mut writer = Writer { style, bytes_max, depth: 0, out: String::new() };
     writer.value(value)?;

@@ -1,9 +1,9 @@
-//! The C ABI through which Octavo's C++ reaches Hugging Face `tokenizers` and `minijinja`.
+//! The C ABI for the Hugging Face `tokenizers` crate and for `minijinja`.
 //!
-//! Every function is `extern "C"`, takes borrowed pointer + length arguments and returns a `Status`. Results and error
-//! messages come back in one kind of owned buffer, `Bytes`, which the caller returns to `octavo_bytes_free`. Handles are
-//! opaque, immutable after creation and safe to use from many threads. No panic crosses the boundary. The C++
-//! declarations are in bridge.h.
+//! Every function is `extern "C"`, takes borrowed pointers and lengths, and returns a `Status`. Results and
+//! error messages are returned in an owned buffer, `Bytes`, which the caller passes to `octavo_bytes_free`.
+//! Handles are opaque, immutable after creation, and thread-safe. No panic crosses the boundary. bridge.h has
+//! the C++ declarations.
 
 mod budget;
 mod bytecode;
@@ -25,13 +25,13 @@ pub use tokenizer::Tokenizer;
 #[derive(PartialEq)]
 pub enum Status {
     Ok = 0,
-    /// The input is at fault; `out` holds the message.
+    /// The input is wrong; `out` contains the message.
     Invalid = 1,
-    /// A panic was caught: a bug. `out` holds the message.
+    /// A panic was caught, which is a bug; `out` contains the message.
     Internal = 2,
 }
 
-/// An owned buffer handed to the caller.
+/// A buffer that the caller owns.
 #[repr(C)]
 pub struct Bytes {
     data: *mut u8,
@@ -48,7 +48,8 @@ impl From<Vec<u8>> for Bytes {
 
 type Outcome<T> = Result<T, String>;
 
-/// Runs `body`, writes its bytes or its error message to `out`. A panic is an answer, so it says nothing on stderr.
+/// Runs `body` and writes its bytes or its error message to `out`. A panic becomes an error and prints
+/// nothing on stderr.
 unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> Status {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| set_hook(Box::new(|_| {})));
@@ -61,7 +62,7 @@ unsafe fn answer(out: *mut Bytes, body: impl FnOnce() -> Outcome<Vec<u8>>) -> St
     status
 }
 
-/// The same for a constructor: a new handle goes to `handle`.
+/// Like answer(), for a constructor: a new handle is written to `handle`.
 unsafe fn create<T>(handle: *mut *mut T, out: *mut Bytes, body: impl FnOnce() -> Outcome<T>) -> Status {
     answer(out, || {
         handle.write(Box::into_raw(Box::new(body()?)));
@@ -103,7 +104,7 @@ pub unsafe extern "C" fn octavo_bytes_free(bytes: Bytes) {
 
 // --- Tokenizer -------------------------------------------------------------------------------------------------------
 
-/// `json`: the text of a tokenizer.json. `config`: that of its tokenizer_config.json, or empty.
+/// json: the text of tokenizer.json. config: the text of tokenizer_config.json, or empty.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_open(
     json: Slice,
@@ -133,7 +134,8 @@ pub unsafe extern "C" fn octavo_tokenizer_encode(
     })
 }
 
-/// `second`: null when there is one text. `second_begins`: where in the ids, or -1. `out`: as octavo_tokenizer_encode.
+/// second: null if there is only one text. second_begins: index of its first token among the ids, or -1. out:
+/// as octavo_tokenizer_encode.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_encode_texts(
     handle: *const Tokenizer,
@@ -151,7 +153,7 @@ pub unsafe extern "C" fn octavo_tokenizer_encode_texts(
     })
 }
 
-/// `continues`: decode as the continuation of a text, not as its beginning.
+/// continues: decode the ids as the continuation of a text, not as its beginning.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_decode(
     handle: *const Tokenizer,
@@ -168,25 +170,25 @@ pub unsafe extern "C" fn octavo_tokenizer_decode(
     })
 }
 
-/// The number of ids, added tokens included: the highest id + 1.
+/// The number of ids: the highest id + 1, including added tokens.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_vocab_size(handle: *const Tokenizer) -> u32 {
     (*handle).vocab_size()
 }
 
-/// `out`: the string that names the token in the vocabulary. Invalid when there is no such id.
+/// out: the token's text in the vocabulary. Invalid if the id does not exist.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_token(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
     answer(out, || Ok((*handle).token(id)?.into_bytes()))
 }
 
-/// `out`: the bytes of the token in the middle of a text. Invalid if the id does not exist.
+/// out: the token's bytes in the middle of a text. Invalid if the id does not exist.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_token_bytes(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
     answer(out, || (*handle).token_bytes(id))
 }
 
-/// The id of a vocabulary string, or -1.
+/// The id of a token in the vocabulary's spelling; -1: none.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_id(handle: *const Tokenizer, token: Slice) -> i64 {
     token.text().ok().and_then(|token| (*handle).id(token)).map_or(-1, i64::from)
@@ -197,7 +199,7 @@ pub unsafe extern "C" fn octavo_tokenizer_is_special(handle: *const Tokenizer, i
     (*handle).is_special(id)
 }
 
-/// Whether the token is one that byte fallback decodes, as `<0x0A>`.
+/// Whether byte fallback decodes the token, such as `<0x0A>`.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_is_byte(handle: *const Tokenizer, id: u32) -> bool {
     (*handle).is_byte(id)
@@ -210,7 +212,7 @@ pub unsafe extern "C" fn octavo_tokenizer_grouping(handle: *const Tokenizer) -> 
 
 // --- Chat template ---------------------------------------------------------------------------------------------------
 
-/// `special_tokens`: a JSON object of names and strings that every render sees.
+/// special_tokens: a JSON object of names and texts, which every render receives.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_open(
     source: Slice,
@@ -227,7 +229,7 @@ pub unsafe extern "C" fn octavo_template_free(handle: *mut Template) {
     drop(Box::from_raw(handle));
 }
 
-/// JSON texts; an empty one is null. `now`: seconds since the epoch.
+/// JSON texts; an empty text means null. now: seconds since the epoch.
 #[repr(C)]
 pub struct RenderInput {
     messages: Slice,
@@ -239,7 +241,7 @@ pub struct RenderInput {
     now: i64,
 }
 
-/// `out`: the rendered text. A panic of the template engine is the template's fault, too.
+/// out: the rendered text. A panic of the template engine is reported as an error of the template.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_template_render(
     handle: *const Template,

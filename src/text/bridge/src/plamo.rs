@@ -1,7 +1,8 @@
-//! How the models of PLaMo 2 and 3 (Preferred Networks, 2025) have texts cut into tokens: so that the sum of the tokens'
-//! scores, in whole ten-thousandths, is the highest; of cuts that are as good, that with the longest first token, then
-//! the longest second one, and so on. Characters that no token has become bytes. `tokenizers` has unigrams too, but of
-//! cuts that are as good, as in runs of blanks, it takes that with the longest last token.
+//! Splits texts into tokens as PLaMo 2 and 3 (Preferred Networks, 2025) do: so that the sum of the tokens'
+//! scores, in units of 1/10000, is the highest. Of splits with equal sums, the one with the longest first
+//! token wins, then the one with the longest second token, and so on. Characters without a token become
+//! bytes. The unigram model of `tokenizers` is not used: of equal splits, as in runs of blanks, it selects
+//! the one with the longest last token.
 
 use std::collections::HashMap;
 
@@ -15,30 +16,30 @@ use crate::Outcome;
 /// Cost of a character that becomes bytes.
 const UNKNOWN: i64 = 10_000_000;
 const COST_MAX: i64 = 1 << 31;
-/// PLaMo 3: no token crosses this character, and it is omitted.
+/// PLaMo 3: no token crosses this character, which is dropped.
 const BREAK: char = '\u{EE00}';
-/// PLaMo 3: written marks are separate tokens, or cut separately: `<|plamo:`, up to this number of
-/// characters, `|>`.
+/// PLaMo 3: marks in a text are separate tokens or are split separately. A mark is `<|plamo:`, at most this
+/// number of characters, and `|>`.
 const MARK: &str = "<|plamo:";
 const MARK_CHARS_MAX: usize = 64;
 
-/// PLaMo 3: runs of one character (except line feeds) and of blanks are cut separately from this length on.
+/// PLaMo 3: a run of one character (except line feeds) or of blanks is split separately from this length on.
 struct Runs {
     repeats: usize,
     blanks: usize,
 }
 
 pub struct Segmenter {
-    /// A trie: the node behind a node, 0 at first, and a character.
+    /// A trie: from a node (the first is 0) and a character to the next node.
     next: HashMap<(u32, char), u32>,
-    /// The token that ends at a node, and what it costs.
+    /// The token that ends at each node, and its cost.
     tokens: Vec<Option<(u32, i64)>>,
     bytes: Vec<u32>,
     runs: Option<Runs>,
 }
 
 impl Segmenter {
-    /// Where tokenizer_config.json names PLaMo's class, and the vocabulary has scores.
+    /// Some if tokenizer_config.json names PLaMo's class and the vocabulary has scores.
     pub fn of(inner: &tokenizers::Tokenizer, config: &Json) -> Outcome<Option<Segmenter>> {
         let ModelWrapper::Unigram(model) = inner.get_model() else { return Ok(None) };
         let length = |field: &str| config[field].as_u64().filter(|&n| n > 0).map_or(usize::MAX, |n| n as usize);
@@ -79,7 +80,7 @@ impl Segmenter {
         }
     }
 
-    /// Without what stands around texts.
+    /// Adds no special tokens around the text.
     pub fn encode(&self, inner: &tokenizers::Tokenizer, input: &str) -> Outcome<Encoding> {
         let mut parts = inner.get_added_vocabulary().extract_and_normalize(inner.get_normalizer(), input);
         parts
@@ -96,8 +97,8 @@ impl Segmenter {
 
     fn segment(&self, piece: &str, ids: &mut Vec<u32>) {
         let letters: Vec<char> = piece.chars().collect();
-        let mut costs = vec![0; letters.len() + 1]; // from here to the end
-        let mut steps = vec![(1, None); letters.len()]; // how many characters the best token has, and which it is
+        let mut costs = vec![0; letters.len() + 1]; // cost from each character to the end
+        let mut steps = vec![(1, None); letters.len()]; // length of the best token, and the token
         for i in (0..letters.len()).rev() {
             costs[i] = costs[i + 1] + UNKNOWN;
             let mut node = 0;
@@ -122,7 +123,7 @@ impl Segmenter {
         }
     }
 
-    /// The pieces that no token crosses.
+    /// The parts of the text that are split separately.
     fn pieces<'a>(&self, part: &'a str) -> Vec<&'a str> {
         let Some(runs) = &self.runs else { return vec![part] };
         let mut cuts = cuts_at_marks(part);
@@ -139,7 +140,7 @@ impl Segmenter {
     }
 }
 
-/// Before and behind each, ascending.
+/// The positions before and after each mark, ascending.
 fn cuts_at_marks(part: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut from = 0;
@@ -159,7 +160,7 @@ fn cuts_at_marks(part: &str) -> Vec<usize> {
     cuts
 }
 
-/// Before and behind each. Runs end at the marks' cuts.
+/// The positions before and after each run, ascending. Runs do not cross the positions of marks.
 fn cuts_at_runs(part: &str, runs: &Runs, marks: &[usize]) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut letters = part.char_indices().peekable();

@@ -1,5 +1,5 @@
-//! What must be refused before minijinja's compiler sees it, because no limit of its own holds there: it takes quadratic
-//! time for "- - - - 1", and it computes constants such as "'x' * 100000000".
+//! Rejects templates for which minijinja's compiler has no limit: it needs quadratic time for "- - - - 1",
+//! and it computes constants such as "'x' * 100000000".
 
 use minijinja::machinery::{self, Token};
 use minijinja::syntax::SyntaxConfig;
@@ -34,7 +34,7 @@ pub fn check(source: &str, syntax: &SyntaxConfig) -> Outcome<()> {
     Ok(())
 }
 
-/// One tag's constants: an upper bound on the size of their products.
+/// Constants in one tag: an upper limit of the size of their products.
 #[derive(Default)]
 struct Tag {
     multiplies: bool,

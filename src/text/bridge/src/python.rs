@@ -1,4 +1,4 @@
-//! What a chat template expects of Python: str(), slices, strftime and the methods of str, list and dict.
+//! Functions of Python that chat templates use: str(), slices, strftime and the methods of str, list and dict.
 
 use std::ffi::CString;
 use std::fmt::Write;
@@ -46,7 +46,8 @@ fn write_repr(value: &Value, out: &mut String) {
     }
 }
 
-/// repr() of a string: in single quotes unless it has some and no double ones; what does not print is escaped.
+/// repr() of a string: in single quotes, unless it contains single and no double quotes; unprintable
+/// characters are escaped.
 fn write_repr_string(text: &str, out: &mut String) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);
@@ -70,8 +71,8 @@ fn write_repr_string(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Rust's notion of printable, which like Python's is that of the Unicode categories. A letter in front keeps combining
-/// marks from counting as unprintable.
+/// Whether a character is printable, from Rust's Unicode categories, which are those of Python. The letter
+/// before it keeps combining marks from counting as unprintable.
 fn is_printable(c: char) -> bool {
     !String::from_iter(['a', c]).escape_debug().any(|escaped| escaped == '{') || c == '{'
 }
@@ -92,7 +93,8 @@ fn write_repr_items(
     out.push(brackets.1);
 }
 
-/// repr() of a float: the shortest digits that read back the same, in exponent form from 1e16 up and below 1e-4.
+/// repr() of a float: the shortest digits that give the same number; with an exponent from 1e16 on and below
+/// 1e-4.
 fn float_repr(value: &Value) -> String {
     let number = f64::try_from(value.clone()).unwrap_or(f64::NAN);
     if number.is_nan() {
@@ -111,7 +113,7 @@ fn float_repr(value: &Value) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// a * b, refused when a repeated text or list would be larger than bytes_max.
+/// a * b; an error if the text or list would be larger than bytes_max.
 pub fn multiply(a: &Value, b: &Value, bytes_max: usize) -> Result<Value, Error> {
     let (repeated, times) = if b.is_integer() { (a, b) } else { (b, a) };
     let times = times.as_i64().map(|times| usize::try_from(times).unwrap_or(0));
@@ -160,7 +162,7 @@ pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result
     Ok(if value.is_tuple() { Value::from(Tuple::from(items)) } else { Value::from(items) })
 }
 
-/// The indices that range(*slice(start, stop, step).indices(len)) has.
+/// The indices in range(*slice(start, stop, step).indices(len)).
 fn slice_indices(len: usize, start: &Value, stop: &Value, step: &Value) -> Result<Vec<usize>, Error> {
     let bound = |value: &Value| match value.as_i64() {
         None if value.is_none() => Ok(None),
@@ -172,7 +174,7 @@ fn slice_indices(len: usize, start: &Value, stop: &Value, step: &Value) -> Resul
         return Err(invalid("slice step cannot be zero"));
     }
     let len = len as i64;
-    // Backwards, the bounds are one lower: from the last index down to and with the first.
+    // With a negative step, both bounds are one lower.
     let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let clip = |at: i64| (if at < 0 { at.saturating_add(len) } else { at }).clamp(low, high);
     let start = bound(start)?.map_or(if step > 0 { low } else { high }, clip);
@@ -188,7 +190,7 @@ fn slice_indices(len: usize, start: &Value, stop: &Value, step: &Value) -> Resul
 
 /// datetime.now().strftime(format), with `now` in seconds since the epoch, in local time.
 pub fn strftime(format: &str, now: i64) -> Result<String, Error> {
-    // A naive datetime has no zone and these renders no fraction: Python settles both before it calls strftime(3).
+    // The datetime has no zone and no microseconds; Python replaces these fields before it calls strftime(3).
     let format = format.replace("%f", "000000").replace("%z", "").replace("%Z", "");
     let format = CString::new(format).map_err(|_| invalid("strftime format with a NUL"))?;
     let mut text = vec![0u8; 4096];
@@ -201,7 +203,7 @@ pub fn strftime(format: &str, now: i64) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The methods of Python's str that minijinja's own compatibility layer lacks, then that layer.
+/// Calls methods of Python's str that minijinja's compatibility layer lacks; for others, calls that layer.
 pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
     if let (Some(text), Some(argument)) = (value.as_str(), args.first().and_then(Value::as_str)) {
         let whole = || Value::from(text);
@@ -217,13 +219,14 @@ pub fn call_method(state: &mut State, value: &Value, method: &str, args: &[Value
     pycompat::unknown_method_callback(state, value, method, args)
 }
 
-/// How many bytes text.replace(from, to) would have.
+/// Size in bytes of text.replace(from, to).
 pub fn replaced_bytes(text: &str, from: &str, to: &str) -> usize {
     let found = if from.is_empty() { text.chars().count() + 1 } else { text.matches(from).count() };
     text.len().saturating_add(found.saturating_mul(to.len()))
 }
 
-/// How many bytes a method's result may have, for the methods that can return far more than they were given.
+/// Maximum size in bytes of a method's result, for methods whose result can be much larger than their
+/// arguments.
 pub fn method_result_bytes(value: &Value, method: &str, args: &[Value]) -> usize {
     let text = |value: Option<&Value>| value.and_then(|value| value.as_str().map(String::from)).unwrap_or_default();
     match method {

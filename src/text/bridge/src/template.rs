@@ -1,5 +1,6 @@
-//! A chat template as transformers' `apply_chat_template` renders it: Jinja with trim_blocks, lstrip_blocks and loop
-//! controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`, under limits.
+//! A chat template, rendered as transformers' `apply_chat_template` does: Jinja with trim_blocks,
+//! lstrip_blocks and loop controls, plus `tojson`, `strftime_now`, `raise_exception` and `{% generation %}`.
+//! Every render has limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +21,10 @@ pub struct Limits {
     source_bytes: usize,
     output_bytes: usize,
     depth: usize,
-    /// Budget of instructions and of built bytes (written, joined, repeated) for any render ..
+    /// Limit on instructions and on bytes built (written, joined, repeated) for a render.
     fuel: u64,
     built_bytes: u64,
-    /// .. and the addition for each byte of input.
+    /// Added to the limits for each byte of the input.
     fuel_per_input_byte: u64,
     built_bytes_per_input_byte: u64,
 }
@@ -32,18 +33,18 @@ pub struct Template {
     program: Program,
     special_tokens: BTreeMap<String, Value>,
     limits: Limits,
-    /// `program` borrows from it, so it is dropped after `program`.
+    /// `program` borrows from it, so it must be dropped after `program`.
     _source: Box<str>,
 }
 
-/// The input of one render as JSON texts; an empty one is null.
+/// Input of one render, as JSON texts; an empty text means null.
 pub struct Conversation<'a> {
     pub messages: &'a str,
     pub tools: &'a str,
     pub documents: &'a str,
     pub kwargs: &'a str,
     pub add_generation_prompt: bool,
-    /// Render the last message open-ended, so that the model continues it.
+    /// Leave the last message open, so that the model continues it.
     pub continue_final_message: bool,
     pub now: i64,
 }
@@ -117,8 +118,8 @@ impl Template {
     }
 }
 
-/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d") without a limit, so
-/// its stack must grow with the source. The memory is reserved, but rarely used.
+/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), without a limit.
+/// So the stack must grow with the source. The memory is reserved, but rarely used.
 fn on_deep_stack<T: Send>(source_bytes: usize, body: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     const STACK_PER_SOURCE_BYTE: usize = 2048;
     std::thread::scope(|scope| {
@@ -149,7 +150,7 @@ fn pairs(map: &Value) -> Vec<(String, Value)> {
     keys.map(|key| (key.to_string(), map.get_item(&key).unwrap_or_default())).collect()
 }
 
-/// The messages, with a message's reasoning under each name that templates read it by, as transformers has it.
+/// Adds a message's reasoning under every name that templates use for it, as transformers does.
 fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
     let messages = json::loads("messages", json)?;
     if messages.kind() != ValueKind::Seq {
@@ -169,10 +170,11 @@ fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
     Ok(Value::from(aliased))
 }
 
-/// Put at the end of the text to be continued; the render ends where it appears. The space shows whether the template trims.
+/// Added to the end of the text that is to be continued; the render is cut where it appears. The space shows
+/// whether the template trims the text.
 const CONTINUATION: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// The message with the mark after its content, or after the last text part of it.
+/// Adds the mark after the message's content, or after the content's last text part.
 fn mark_continuation(message: &Value) -> Outcome<Value> {
     let with = |map: &Value, key: &str, value: Value| {
         Value::from_pairs(pairs(map).into_iter().chain([(key.to_string(), value)]))
@@ -212,7 +214,7 @@ fn alias_reasoning(message: Value) -> Value {
     Value::from_pairs(all)
 }
 
-/// `{% generation %}` marks the assistant's text for training masks; for rendering it is only a scope.
+/// `{% generation %}` marks the assistant's text for training; when rendering, it is only a scope.
 fn tolerate_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;

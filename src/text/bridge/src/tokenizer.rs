@@ -1,5 +1,5 @@
-//! A tokenizer.json as `tokenizers` runs it, and the few questions that `tokenizers` does not answer: what bytes a token
-//! stands for, and which tokens must be decoded together.
+//! A tokenizer.json, run by `tokenizers`. Adds what `tokenizers` does not tell: the bytes of a token, and
+//! which tokens must be decoded together.
 
 use serde_json::{json, Value as Json};
 use tokenizers::processors::template::TemplateProcessing;
@@ -9,27 +9,27 @@ use tokenizers::{truncate_encodings, AddedToken, Encoding, PostProcessor, Trunca
 use crate::plamo::Segmenter;
 use crate::Outcome;
 
-/// Which tokens a streaming decoder must decode together to get what decoding everything at once gives.
+/// Which tokens a streaming decoder must decode together, so that the text equals that of all ids.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
 pub enum Grouping {
-    /// Each token's text depends on the token and on whether it is the first.
+    /// A token's text depends only on the token, and on whether it is the first.
     Token = 0,
-    /// Byte-level: tokens are bytes, a character may span tokens.
+    /// Byte-level: tokens are bytes, and a character may consist of several tokens.
     Bytes = 1,
-    /// Byte fallback: a run of byte tokens is one unit, other tokens stand alone.
+    /// Byte fallback: a run of byte tokens is decoded together; other tokens are decoded alone.
     ByteRuns = 2,
-    /// Anything else: only the whole sequence can be decoded.
+    /// Other decoders: only the whole sequence can be decoded.
     Whole = 3,
 }
 
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    /// Cuts texts instead of `inner`'s model.
+    /// Splits texts instead of the model in `inner`.
     plamo: Option<Segmenter>,
     grouping: Grouping,
-    /// A token that decodes to one ASCII letter and leaves its neighbours alone: a token decoded after it is decoded as
-    /// in the middle of a text.
+    /// A token that decodes to one ASCII letter, independent of its neighbours. A token after it is decoded
+    /// as in the middle of a text.
     anchor: Option<u32>,
     vocab_size: u32,
 }
@@ -71,7 +71,7 @@ impl Tokenizer {
         Ok(encoding.map_err(text)?.get_ids().to_vec())
     }
 
-    /// Without special tokens around it.
+    /// Adds no special tokens around the text.
     fn encode_plain(&self, input: &str) -> Outcome<Encoding> {
         match &self.plamo {
             None => self.inner.encode(input, false).map_err(text),
@@ -79,15 +79,16 @@ impl Tokenizer {
         }
     }
 
-    /// One text or two as a model reads them, special tokens included, cut to `most` tokens as `tokenizers` cuts them;
-    /// and where the second begins, for models that tell them apart.
+    /// Encodes one or two texts as the model reads them, with special tokens, truncated to `most` tokens as
+    /// `tokenizers` does. Also returns the index of the second text's first token, for models with token
+    /// types.
     pub fn encode_texts(&self, first: &str, second: Option<&str>, most: usize) -> Outcome<(Vec<u32>, Option<usize>)> {
         let added = self.inner.get_post_processor().map_or(0, |p| p.added_tokens(second.is_some()));
         let params = TruncationParams { max_length: most.saturating_sub(added), ..Default::default() };
         let first = self.encode_plain(first)?;
         let second = second.map(|second| self.encode_plain(second)).transpose()?;
         let (mut first, mut second) = truncate_encodings(first, second, &params).map_err(text)?;
-        // Otherwise special tokens are also combined with the cut-off pieces, each with each.
+        // Otherwise special tokens would also be added to all combinations of the truncated pieces.
         first.take_overflowing();
         second.as_mut().map(|second| second.take_overflowing());
         let encoding = self.inner.post_process(first, second, true).map_err(text)?;
@@ -144,7 +145,8 @@ pub fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Adds the tokens that tokenizer_config.json lists and tokenizer.json lacks, under the ids it gives them.
+/// Adds the tokens that tokenizer_config.json lists but tokenizer.json lacks, with the ids in
+/// tokenizer_config.json.
 fn add_missing_tokens(inner: &mut tokenizers::Tokenizer, listed: &Json) -> Outcome<()> {
     let mut missing = Vec::new();
     for (id, token) in listed.as_object().into_iter().flatten() {
@@ -169,14 +171,16 @@ fn add_missing_tokens(inner: &mut tokenizers::Tokenizer, listed: &Json) -> Outco
     Ok(())
 }
 
-/// A tokenizer class of transformers 4.57 that puts its own tokens around texts, whatever the post-processor says.
+/// A tokenizer class of transformers 4.57 that adds special tokens around texts itself and ignores the
+/// post-processor.
 struct FramingClass {
     name: &'static str,
-    /// add_bos_token where the config does not give it; add_eos_token is false then.
+    /// Default of add_bos_token; that of add_eos_token is false.
     add_bos: bool,
-    /// Also without any flag. The other classes keep the post-processor then, as transformers 5 does.
+    /// true: even if the config has neither flag. false: without flags the post-processor is kept, as in
+    /// transformers 5.
     always: bool,
-    /// Where the config does not give them.
+    /// Defaults of the tokens.
     bos: &'static str,
     eos: &'static str,
 }
@@ -185,8 +189,8 @@ const fn framing(name: &'static str, add_bos: bool, bos: &'static str, eos: &'st
     FramingClass { name, add_bos, always: !add_bos, bos, eos }
 }
 
-/// transformers 5 ignores the flags of a folder with a tokenizer.json; 4.57 heeds them for these classes alone.
-/// InternLM2's class is in its own folders.
+/// transformers 5 ignores the flags if the folder has a tokenizer.json; 4.57 uses them for these classes.
+/// InternLM2's class is in its own repositories.
 const FRAMING_CLASSES: [FramingClass; 6] = [
     framing("Llama", true, "<s>", "</s>"),
     framing("CodeLlama", true, "<s>", "</s>"),
@@ -196,7 +200,7 @@ const FRAMING_CLASSES: [FramingClass; 6] = [
     framing("GPTNeoX", false, "<|endoftext|>", "<|endoftext|>"),
 ];
 
-/// Replaces the post-processor of a class that frames texts by add_bos_token and add_eos_token.
+/// Replaces the post-processor of such a class according to add_bos_token and add_eos_token.
 fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
     let name = config["tokenizer_class"].as_str().unwrap_or_default();
     let name = name.strip_suffix("Fast").unwrap_or(name).strip_suffix("Tokenizer").unwrap_or_default();
@@ -230,14 +234,14 @@ fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
         before.iter().map(special).chain([text]).chain(after.iter().map(special)).collect::<Vec<Json>>()
     };
     let (single, pair) = (framed("A", 0), [framed("A", 0), framed("B", 1)].concat());
-    // The library's builder would read the text after a colon in a token as a type.
+    // The library's builder would interpret a colon in a token as the start of a type.
     let template = json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special});
     let template: TemplateProcessing = serde_json::from_value(template).map_err(text)?;
     inner.with_post_processor(Some(template));
     Ok(())
 }
 
-/// The byte that the ByteFallback decoder reads out of a token.
+/// The byte of a token for the ByteFallback decoder.
 pub fn fallback_byte(token: &str) -> Option<u8> {
     let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if hex.len() == 2 {
@@ -247,14 +251,15 @@ pub fn fallback_byte(token: &str) -> Option<u8> {
     }
 }
 
-/// The bytes of a token for the ByteLevel decoder: GPT-2 shows each byte as one printable character. A token
-/// with any other character is its UTF-8.
+/// The bytes of a token for the ByteLevel decoder, which represents each byte by one printable character
+/// (GPT-2). A token with any other character is plain UTF-8.
 fn undo_byte_level(token: &str) -> Vec<u8> {
     token.chars().map(byte_level_byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
 }
 
 fn byte_level_byte(shown: char) -> Option<u8> {
-    // The 68 bytes that are not printable in Latin-1 are shown, in their order, as the characters from U+0100 on.
+    // The 68 bytes that are not printable in Latin-1 are represented, in order, by the characters from
+    // U+0100 on.
     match shown as u32 {
         c @ (0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) => Some(c as u8),
         c @ 0x100..=0x120 => Some((c - 0x100) as u8),
@@ -289,7 +294,7 @@ fn grouping_of(decoder: &Option<Json>) -> Grouping {
     }
 }
 
-/// A decoder's steps, sequences unfolded.
+/// The steps of a decoder; sequences are expanded.
 fn flatten<'a>(decoder: &'a Json, steps: &mut Vec<&'a Json>) {
     match decoder["decoders"].as_array() {
         Some(inner) => inner.iter().for_each(|step| flatten(step, steps)),
