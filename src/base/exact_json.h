@@ -16,8 +16,8 @@ inline constexpr std::size_t kExactJsonDepthMax = 256;
 
 // Parses the value at the start of a text. taken: set to the number of bytes read; after an error, the
 // number of bytes before it.
-boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error, std::size_t& taken,
-                                    boost::json::storage_ptr memory = {},
+boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
+                                    std::size_t& taken, boost::json::storage_ptr memory = {},
                                     std::size_t depth_max = kExactJsonDepthMax);
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
                                     boost::json::storage_ptr memory = {},

@@ -9,7 +9,7 @@ namespace octavo {
 
 struct ExpertBalancing {
   bool enabled = false;
-  int window_size = 1000;     // number of recent steps whose tokens are counted
+  int window_size = 1000;  // number of recent steps whose tokens are counted
   int step_interval = 3000;
   int redundant_experts = 0;  // number of redundant experts per layer, over all ranks
   bool log_balancedness = false;

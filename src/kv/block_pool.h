@@ -31,7 +31,7 @@ struct BlockContent {
   Hash128 extra = {};  // hash of other inputs that the content depends on: CacheIdentity, images
   PrefixId parent = kEmptyPrefix;        // id of the content of all blocks before this one
   std::span<const std::int32_t> tokens;  // block_size tokens
-  Hash128 parent_key = {};  // key of the previous block, zero for the first; never compared
+  Hash128 parent_key = {};               // key of the previous block, zero for the first; never compared
 };
 
 // Is notified of changes to blocks.
@@ -130,7 +130,7 @@ class BlockPool {
   int free_ = 0;
   int cached_free_ = 0;
   PrefixId last_prefix_ = kEmptyPrefix;
-  std::vector<Block> blocks_;  // total_ + 1 entries; the last one closes the ring of free blocks
+  std::vector<Block> blocks_;          // total_ + 1 entries; the last one closes the ring of free blocks
   std::vector<std::int32_t> tokens_;   // [total, block_size]
   std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // [group]

@@ -55,7 +55,7 @@ struct RuntimeOptions {
   std::vector<std::string> engine_command;  // command of the engine's process; empty: this process
   std::string engine_program = "/proc/self/exe";
   EngineGroup engines;
-  bool sleep_mode = false;                  // true: an engine in this process supports sleep
+  bool sleep_mode = false;                    // true: an engine in this process supports sleep
   boost::json::object mm_processor_kwargs{};  // values that replace those of the model's image processor
   VideoFrames video_frames{};                 // values that replace those of its video processor
   // Source of sampling defaults: "auto" (the model), "vllm" (OpenAI's defaults) or a folder that contains a

@@ -34,13 +34,13 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  std::vector<std::string> command;          // arguments; the program serves kChildSocket
+  std::vector<std::string> command;  // arguments; the program serves kChildSocket
   std::string program = "/proc/self/exe";
-  std::shared_ptr<EngineMeeting> meeting{};  // connections from other hosts; null: this host
-  int number = 0;                            // index of the engine at the meeting
+  std::shared_ptr<EngineMeeting> meeting{};     // connections from other hosts; null: this host
+  int number = 0;                               // index of the engine at the meeting
   std::shared_ptr<const Socket> expert_port{};  // reserves the port of shared experts
-  std::uint64_t seed = 0;                    // seed of requests that have none
-  int hung_after_ms = 10'000;                // an engine that sends nothing for longer counts as hung
+  std::uint64_t seed = 0;                       // seed of requests that have none
+  int hung_after_ms = 10'000;                   // an engine that sends nothing for longer counts as hung
   // Engines that live longer than this, or that return a token, did not die because of their start. After
   // this time a death is also less likely to be caused by a request that the engine got at its start.
   int young_ms = 10'000;

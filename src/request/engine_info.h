@@ -21,7 +21,7 @@ struct EngineInfo {
 
   // Limits on a request. submit() checks them; a client can check them earlier.
   int vocab_size = 0;
-  int max_model_len = 0;    // maximum number of tokens of prompt and answer, or of a pooled text
+  int max_model_len = 0;  // maximum number of tokens of prompt and answer, or of a pooled text
   int max_num_seqs = 0;
   int max_queued = 4096;
   int max_logprobs = 20;    // maximum per request; -1: the whole vocabulary

@@ -23,9 +23,9 @@ struct StepRecord {
   int prompt_tokens = 0;
   int answer_tokens = 0;  // number of output and draft tokens
   int sequences = 0;
-  std::int64_t kv_tokens = 0;  // number of cached positions read, over all sequences
-  std::int64_t pairs = 0;      // number of (query, key) pairs of attention
-  std::int64_t began_us = 0;   // now_us() at the start; not before the end of the previous step
+  std::int64_t kv_tokens = 0;   // number of cached positions read, over all sequences
+  std::int64_t pairs = 0;       // number of (query, key) pairs of attention
+  std::int64_t began_us = 0;    // now_us() at the start; not before the end of the previous step
   std::int64_t forward_us = 0;  // host time to pack and run the forward pass, or to launch it
   std::int64_t microseconds = 0;
 };
@@ -95,8 +95,8 @@ struct KvTransferStats {
 // A tier of KV blocks: host memory, a disk or a store.
 struct KvTierStats {
   bool enabled = false;
-  bool off = false;              // gauge: true if disabled after an error, until the engine restarts
-  std::int64_t blocks = 0;       // gauge: number of blocks in the tier
+  bool off = false;         // gauge: true if disabled after an error, until the engine restarts
+  std::int64_t blocks = 0;  // gauge: number of blocks in the tier
   std::int64_t block_bytes = 0;
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
@@ -157,12 +157,12 @@ struct EngineStats {
   int waiting = 0;   // number of answers waiting to be scheduled
   int deferred = 0;  // number of these not ready: grammar, adapter, images or blocks
   int blocks_total = 0;
-  int blocks_used = 0;             // blocks that belong to requests
-  int blocks_cached = 0;           // free blocks whose content is kept for reuse
-  std::int64_t request_bytes = 0;  // bytes of tokens, keys and block tables of unfinished requests
+  int blocks_used = 0;                 // blocks that belong to requests
+  int blocks_cached = 0;               // free blocks whose content is kept for reuse
+  std::int64_t request_bytes = 0;      // bytes of tokens, keys and block tables of unfinished requests
   std::vector<AdapterStats> adapters;  // adapters with unfinished answers
   bool healthy = true;                 // false: the step loop has failed permanently
-  bool hangs = false;              // true: the running step makes no progress
+  bool hangs = false;                  // true: the running step makes no progress
   EnginePresence presence = EnginePresence::up;
   int sleep_level = 0;             // 0: awake; see EngineClient::sleep
   bool paused = false;             // see EngineClient::pause
@@ -177,7 +177,7 @@ struct EngineStats {
   GrammarStats grammars{};
   Histogram step_tokens = step_token_histogram();
   RecentSteps recent_steps = {};
-  std::int64_t drafts = 0;                                         // verified drafts of sequences
+  std::int64_t drafts = 0;  // verified drafts of sequences
   std::int64_t draft_tokens = 0;
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // index: position in the draft
   KvTransferStats kv_transfer{};

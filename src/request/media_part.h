@@ -23,8 +23,8 @@ struct MediaPart {
   Hash128 digest = {};  // hash of the bytes
   int first = 0;        // position of the first token that it replaces
   int tokens = 0;       // number of tokens that it replaces; 0 for a source
-  std::string bytes;   // Image: u8 [height, width, 3] in the order red, green, blue, of the size in
-                       // EngineInfo::image. Sound: f32. Text: token ids, i32.
+  std::string bytes;    // Image: u8 [height, width, 3] in the order red, green, blue, of the size in
+                        // EngineInfo::image. Sound: f32. Text: token ids, i32.
   // If images have any size: number of columns of the token grid. For a sound in the prompt, or a text:
   // number of encoder rows that it fills.
   int columns = 0;

@@ -24,7 +24,7 @@ using RequestId = std::uint64_t;
 
 // The output tokens that an answer already has. The answer continues after them.
 struct AnswerSoFar {
-  int index = 0;                // index of the answer, below n
+  int index = 0;  // index of the answer, below n
   std::vector<TokenId> tokens;
 };
 
@@ -45,7 +45,7 @@ struct Request {
   CacheIdentity identity;        // only requests with equal identity share cached prefixes
   bool read_prefix_cache = true;
   std::optional<grammar::GrammarSource> grammar;  // grammar of the answers; nullopt: none
-  std::optional<TokenId> grammar_after;  // the grammar begins after this token; nullopt: at once
+  std::optional<TokenId> grammar_after;           // the grammar begins after this token; nullopt: at once
 
   std::optional<ThinkingBudget> thinking_budget;  // nullopt: no limit
 
@@ -109,7 +109,7 @@ struct Output {
   // For positions 1 .. prompt-1, if requested. Sent once, before or with the first token.
   std::vector<TokenLogprobs> prompt_logprobs;
   std::vector<float> pooled;  // complete result of a pooling task, before normalisation or activation
-  int cached_tokens = 0;  // number of prompt tokens whose KV was in the cache
+  int cached_tokens = 0;      // number of prompt tokens whose KV was in the cache
   // Only with Request::report_progress, in outputs without tokens: number of prompt tokens that are
   // computed or cached.
   int computed_tokens = 0;

@@ -30,7 +30,7 @@ struct SchedulerOptions {
   int draft_states = 0;
   int mamba_block_size = 256;  // states are saved at multiples of it; a multiple of block_size
 
-  int max_num_batched_tokens = 2048;     // maximum number of tokens in a step
+  int max_num_batched_tokens = 2048;  // maximum number of tokens in a step
   int max_num_seqs = 256;
   int long_prefill_token_threshold = 0;  // maximum tokens of a sequence in a step; 0: no limit
   bool enable_chunked_prefill = true;    // false: a prompt runs in one step

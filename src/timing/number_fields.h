@@ -15,7 +15,7 @@ namespace octavo {
 template <class Struct>
 struct NumberField {
   std::string_view name;
-  double Struct::*value;
+  double Struct::* value;
   bool required = false;  // true: the field must be above 0
   double min = 0;
   double max = std::numeric_limits<double>::max();

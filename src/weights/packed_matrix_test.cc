@@ -339,10 +339,7 @@ const Damage kDamages[] = {
        f.at("a.scales").dtype = DType::i32;
      },
      "tensor a.scales is I32, scales can be F32, F16 or BF16"},
-    {"ThreeDimensions", gptq_file, kGptq,
-     [](File& f) {
-       f.at("a.qweight").shape = {2, 2, 4};
-     },
+    {"ThreeDimensions", gptq_file, kGptq, [](File& f) { f.at("a.qweight").shape = {2, 2, 4}; },
      "tensor a.qweight has 3 dimensions"},
     {"AlsoPlain", gptq_file, kGptq, [](File& f) { f.add<float>("a.weight", "F32", {1, 1}, {1}); },
      "tensors a.weight and a.qweight both exist: the checkpoint must have only one of them"},
@@ -401,15 +398,9 @@ const Damage kDamages[] = {
     {"NanCode", compressed_file, kCompressed, [](File& f) { f.put<std::uint8_t>("b.weight", 3, 0xff); },
      "tensor b.weight holds NaN in fp8"},
     {"NoExponents", mxfp4_file, kMxfp4, [](File& f) { f.remove("a_scales"); }, "tensor a_scales is missing"},
-    {"FewExponents", mxfp4_file, kMxfp4,
-     [](File& f) {
-       f.at("a_scales").shape = {2, 2, 1};
-     },
+    {"FewExponents", mxfp4_file, kMxfp4, [](File& f) { f.at("a_scales").shape = {2, 2, 1}; },
      "tensor a_scales has shape [2, 2, 1], quantization_config asks for [2, 1, 2]"},
-    {"OtherGroups", mxfp4_file, kMxfp4,
-     [](File& f) {
-       f.at("a_blocks").shape = {2, 1, 4, 8};
-     },
+    {"OtherGroups", mxfp4_file, kMxfp4, [](File& f) { f.at("a_blocks").shape = {2, 1, 4, 8}; },
      "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
     {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
      "tensor a_scales holds NaN"},
@@ -418,15 +409,9 @@ const Damage kDamages[] = {
      "tensor a.scale holds NaN"},
     {"NoExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.remove("b.scale"); },
      "tensor b.scale is missing"},
-    {"FewExponentsOfExperts", deepseek_file, kDeepseek,
-     [](File& f) {
-       f.at("b.scale").shape = {4, 1};
-     },
+    {"FewExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.scale").shape = {4, 1}; },
      "tensor b.scale has shape [4, 1], quantization_config asks for [2, 2]"},
-    {"NarrowExperts", deepseek_file, kDeepseek,
-     [](File& f) {
-       f.at("b.weight").shape = {4, 8};
-     },
+    {"NarrowExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.weight").shape = {4, 8}; },
      "tensor b.weight: mxfp4 has groups of 32 columns, it has 16"},
     {"NoGlobalScale", [] { return nvfp4_file(false); }, kCompressed,
      [](File& f) { f.remove("a.weight_global_scale"); }, "tensor a.weight_global_scale is missing"},
@@ -435,9 +420,7 @@ const Damage kDamages[] = {
     {"NanInScales", [] { return nvfp4_file(true); }, kModelopt,
      [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale holds NaN"},
     {"FewScales", [] { return nvfp4_file(true); }, kModelopt,
-     [](File& f) {
-       f.at("a.weight_scale").shape = {2, 1};
-     },
+     [](File& f) { f.at("a.weight_scale").shape = {2, 1}; },
      "tensor a.weight_scale has shape [2, 1], quantization_config asks for [1, 2]"},
     {"OtherScales", [] { return nvfp4_file(true); }, kModelopt,
      [](File& f) { f.at("a.weight_scale").format = "U8"; }, "scales of nvfp4 are F8_E4M3"},

@@ -15,8 +15,7 @@ struct Batch {
   std::vector<std::int32_t> ids;  // token ids; 0 if the token is in `pending`
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> types;  // token types; 1: second text of a prompt
-  GridPositions
-      axes{};  // positions on the axes of grid images; empty: `positions`. Not filled by pack()
+  GridPositions axes{};  // positions on the axes of grid images; empty: `positions`. Not filled by pack()
 
   // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s. After this step its cache
   // contains lengths[s] tokens.

@@ -18,7 +18,7 @@ class StepInputs {
   struct Shape {
     std::size_t groups = 0;
     bool types = false;
-    bool axes = false;         // positions on several RoPE axes
+    bool axes = false;  // positions on several RoPE axes
     bool states = false;
     bool images = false;
     std::size_t adapters = 0;  // number of slots of LoRA adapters; 0: disabled

@@ -64,7 +64,7 @@ class Drafting {
   DraftPolicy policy_;
   const bool proposes_;
   std::vector<RowOwner> wanting_;
-  std::vector<Draft> drafts_;        // one per sequence in wanting_; the rest is reused memory
+  std::vector<Draft> drafts_;  // one per sequence in wanting_; the rest is reused memory
   std::vector<ComputedText> texts_;
   Counters counters_;
 };

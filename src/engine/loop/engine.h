@@ -122,7 +122,7 @@ class Engine final : public EngineClient {
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null without connectors
-  std::int64_t step_us_ = 0;  // duration of the last step; 0: no step ran since media_ advanced
+  std::int64_t step_us_ = 0;                // duration of the last step; 0: no step ran since media_ advanced
   struct {
     std::vector<SleepDone> sleeps;
     std::vector<Pause> pauses;

@@ -22,7 +22,7 @@ namespace octavo {
 struct Lease {
   std::vector<KvPlace> blocks{};
   std::vector<Hash128> keys{};
-  std::uint64_t owner = 0;      // chosen by the engine
+  std::uint64_t owner = 0;  // chosen by the engine
   // Fields of the prompt, as in KvPrompt. Engines with another block size need them, because their keys
   // differ.
   std::vector<TokenId> text{};

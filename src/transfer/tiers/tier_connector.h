@@ -90,7 +90,7 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;    // part of store_; null: no host memory
+  const BlockStore* const host_;  // part of store_; null: no host memory
   const std::size_t below_stride_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;
