@@ -45,8 +45,8 @@ class HeadReader {
   Found read(CallCursor& cursor, bool first, CallHead& head) const;
 
  private:
-  // Whether the opening is the dialect's. False: it is another opening that models write, and then the call
-  // must be of a known tool.
+  // Reads the dialect's own opening of a call. After other openings, which models also write, the tool must
+  // be known.
   bool own_opening(CallCursor& cursor, bool first) const;
   bool object_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
@@ -61,7 +61,7 @@ class HeadReader {
   const bool known_only_;
 };
 
-// The only tool that has all parameters in the call's arguments; "": no or several tools have them.
+// The only tool that has all parameters of the call; "": no tool or several tools have them.
 std::string tool_of(std::string_view arguments, const KnownTools& tools);
 
 }  // namespace octavo::openai
