@@ -24,7 +24,7 @@ enum class ToolChoice : std::uint8_t {
   required,  // at least one call, and no other text
 };
 
-// The structural tag, as JSON for structural_tag_grammar(), of calls of these tools. special tokens: those of
+// The structural tag, as JSON for structural_tag_grammar(), of calls of these tools. special_tokens: those of
 // the vocabulary. For a named tool, pass only this tool, ToolChoice::required, and no parallel calls. Errors
 // name tools[i].
 Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,

@@ -1,4 +1,4 @@
-// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and earlier versions): the YAML that configures the
+// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and earlier versions): the YAML file that configures the
 // endpoint picker.
 #pragma once
 
@@ -18,22 +18,22 @@ namespace octavo::fleet {
 
 struct FileDiscovery {
   std::string path = {};
-  bool watch = false;  // read again when the file changes
+  bool watch = false;  // read the file again when it changes
 };
 
-// TLS of a page. Files are PEM; "": none.
+// TLS settings for a page. Files are PEM; "": none.
 struct TlsSource {
-  bool any_certificate = true;  // insecureSkipVerify: endpoints are not verified
+  bool any_certificate = true;  // insecureSkipVerify: endpoints' certificates are not verified
   std::string ca_file = {}, certfile = {}, keyfile = {};
 };
 
 // A page that the picker reads from each endpoint.
 struct PageSource {
   std::string path = {};
-  std::optional<TlsSource> tls = {};  // https
+  std::optional<TlsSource> tls = {};  // if set, uses https
   std::int64_t interval_us = 0;  // rounded up to --refresh-metrics-interval
-  int port = 0;                  // 0: the endpoint's own
-  bool at_node = false;          // at the address of its machine
+  int port = 0;                  // 0: the endpoint's own port
+  bool at_node = false;          // read from the address of the endpoint's machine
 };
 
 // Source of the engines' prefix cache events.
