@@ -1,4 +1,4 @@
-// octavo pull MODEL, octavo list, octavo rm MODEL: the cache of models of the hub.
+// octavo pull MODEL, octavo list, octavo rm MODEL: manage the cache of models from the hub.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// octavo pick
+// octavo pick: the endpoint picker of an Envoy gateway.
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -24,7 +24,7 @@ namespace {
 
 struct ConfigFlags {
   std::string file, text;
-  bool experimental = false;  // plugins that llm-d calls alpha are allowed
+  bool experimental = false;  // allows plugins whose level in llm-d is alpha
 };
 
 struct ClusterFlags {
@@ -186,7 +186,7 @@ Result<> read_cluster(PickCommand& c) {
   return {};
 }
 
-// "10MiB", "25MB", "1000000".
+// Parses sizes such as "10MiB", "25MB", "1000000".
 Result<> read_message_size(PickCommand& c) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
   std::string_view text = c.grpc_message_bytes;
@@ -231,7 +231,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   TRY(o.sources, read_sources(c.sources));
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "must not be given beside the configuration's file-discovery");
-  constexpr int kTickMsMin = 50;  // llm-d's floor
+  constexpr int kTickMsMin = 50;  // llm-d's minimum
   TRY(o.scrape_interval_ms, duration_ms("refresh-metrics-interval", c.times.refresh_metrics, kTickMsMin));
   TRY(o.scrape_timeout_ms, duration_ms("metrics-staleness-threshold", c.times.metrics_staleness, 1));
   TRY(drain_ms, duration_ms("drain-timeout", c.times.drain, 0));

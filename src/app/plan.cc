@@ -1,4 +1,4 @@
-// octavo plan
+// octavo plan: finds the number of replicas that some traffic needs.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
@@ -179,7 +179,7 @@ void add_plan(CLI::App& program, Outcome& outcome) {
   add_plan_pools(*command, outcome);
   add_plan_compare(*command, outcome);
   command->callback([options, command, &outcome] {
-    if (!command->get_subcommands().empty()) return;  // it has done its work
+    if (!command->get_subcommands().empty()) return;  // the subcommand has already run
     if (const auto done = run_plan(*options); !done) outcome.report(done.error());
   });
 }

@@ -1,4 +1,4 @@
-// octavo plan compare: compares autoscalers under the same traffic.
+// octavo plan compare: compares autoscalers with the same traffic.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>

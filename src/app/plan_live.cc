@@ -35,7 +35,7 @@ struct PlanLiveCommand {
   int drain_timeout_s = 1800;
 };
 
-// "8100-8199".
+// Parses a range of ports such as "8100-8199".
 Result<> read_ports(const std::string& text, fleet::ProcessOptions& o) {
   const char* const end = text.data() + text.size();
   const auto [dash, first_error] = std::from_chars(text.data(), end, o.first_port);
@@ -84,7 +84,8 @@ Result<fleet::MakeConnector> kubernetes_connector(const PlanLiveCommand& c) {
   return [o](int) { return std::make_unique<fleet::KubernetesConnector>(o); };
 }
 
-// The pool has its part of the SLO: prompts are computed in one, further tokens in the other.
+// Each pool gets its part of the SLO: prefill replicas compute prompts (TTFT), decode replicas the further
+// tokens (TPOT).
 Result<> read_pool(const PlanLiveCommand& c, const fleet::Slo& slo, fleet::PlannerOptions& o) {
   if (c.pool.empty()) return {};
   const bool prefill = c.pool == "prefill";

@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// A replica of this kind; an error if the model does not fit.
+// Describes a replica of this kind. Error: the model does not fit.
 Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std::string& device, int devices,
                                                int batch, bool pools) {
   flags.device = device;

@@ -16,7 +16,7 @@ constexpr std::int64_t kRetryUs = 50'000;
 http::Request request_of(const Line& line, const std::string& client, http::Request::Origin origin) {
   http::Request request;
   request.method = "POST";
-  const http::Target target = http::parse_target(line.url).value();  // read_line has checked it
+  const http::Target target = http::parse_target(line.url).value();  // read_line() has checked the URL
   request.path = target.path;
   request.encoded_path = target.encoded;
   request.query = target.query;
@@ -75,7 +75,7 @@ std::vector<LineRunner::Ended> LineRunner::wait(int ms) {
   std::vector<Ended> ended;
   for (auto& [id, response] : responses) {
     const auto found = open_.find(id);
-    if (found == open_.end()) continue;  // closed
+    if (found == open_.end()) continue;  // the line was closed
     if (may_try_again(response.status)) {
       found->second.exchange = nullptr;
       found->second.next_try_us = now_us() + kRetryUs;
