@@ -40,7 +40,7 @@ std::string table(std::string_view page) {
 }  // namespace
 
 std::string metrics_page() {
-  // Sets the options of metrics that only some engines report.
+  // Includes metrics that only some engines report.
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
   engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;

@@ -52,7 +52,7 @@ std::string to_hex(std::string_view bytes) {
 
 Result<std::shared_ptr<const Vocabulary>> load(const char* path) {
   std::ifstream file(path);
-  // The list of tokens is large and flat; it is read without the limits that are for schemas.
+  // The list of tokens is long and flat, so the limits for schemas are not applied.
   std::stringstream buffer;
   buffer << file.rdbuf();
   const std::string text = buffer.str();
@@ -166,7 +166,7 @@ class Session {
     return matcher.can_terminate();
   }
 
-  // Ends the text on a fork, byte by byte; closing bytes first, more and more of the time.
+  // Finds an end of the text on a copy, byte by byte. Prefers closing bytes, more and more often.
   std::string finish() {
     constexpr std::string_view kClosing = "\"}]),10a-e";
     for (std::uint32_t round = 0; round < 8; ++round) {
@@ -233,7 +233,7 @@ int main(int count, char** arguments) {
     fmt::print(stderr, "{}\n", vocabulary.error().message);
     return 2;
   }
-  octavo::grammar::GrammarCache(*vocabulary, 1u << 20).warm_up();  // as the server does
+  octavo::grammar::GrammarCache(*vocabulary, 1u << 20).warm_up();  // like the server
   octavo::grammar::Session session(*vocabulary);
   for (std::string line; std::getline(std::cin, line);) std::cout << session.answer(line) << std::endl;
 }
