@@ -1,18 +1,29 @@
-// Drives the engine from a test script: one JSON request a line on stdin, one JSON answer a line on stdout.
+// For tests: runs grammars by commands. Each line on stdin is a JSON request, each line on stdout a JSON
+// answer.
 //
-//   grammar_tool vocabulary.json        {"tokens": [hex bytes ...], "specials": [names ...]}; the first
-//   special ends
+//   grammar_tool vocabulary.json
 //
-//   {"op":"new","kind":"regex","text":"a+","whitespace":0}   {"ok":true,"us":..} or {"error":".."}
-//   {"op":"mask"}                                            {"us":..,"mask":hex of little-endian words} or
-//   {"error":".."}
-//   {"op":"accept","token":5}                                {"ok":true,"us":..,"end":false}
-//   {"op":"matches","text":"aa"}                             {"ok":true}: a whole text, from the beginning
-//   {"op":"walk","tokens":[5,7]}     {"masks":[us ..],"steps":[us ..],"late":1,"accepts":[us ..],"end":true}:
-//   up to the first token that is not allowed; whether all were and the text may end. `steps`: what a step
-//   would spend on each mask, `late`: for how many of them that was not enough. Times are of the processor.
-//   {"op":"finish"}                                          {"text":hex}: some bytes that end the text
-//   {"op":"rollback","count":2}   {"op":"jump"}
+// The vocabulary is {"tokens": [hex bytes ...], "specials": [names ...]}; the first special token ends the
+// text. Each request is shown with its answer:
+//
+//   {"op":"new","kind":"regex","text":"a+","whitespace":0}
+//     {"ok":true,"us":..} or {"error":".."}
+//   {"op":"mask"}
+//     {"us":..,"mask":hex of little-endian words} or {"error":".."}
+//   {"op":"accept","token":5}
+//     {"ok":true,"us":..,"end":false}
+//   {"op":"matches","text":"aa"}
+//     {"ok":true}: a whole text, from the beginning
+//   {"op":"walk","tokens":[5,7]}
+//     {"masks":[us ..],"steps":[us ..],"late":1,"accepts":[us ..],"end":true}
+//   {"op":"finish"}
+//     {"text":hex}: some bytes that end the text
+//   {"op":"rollback","count":2}
+//   {"op":"jump"}
+//
+// `walk` stops at the first token that is not allowed. end: all tokens were allowed and the text may end.
+// steps: time that a step would spend on each mask. late: number of masks for which this was not enough.
+// Times are processor times.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -63,7 +63,7 @@ struct StateMask {
   std::vector<std::uint32_t> repeats_begin;
 
   // A mask can be stored as its difference from `base`.
-  // - Bounded repetitions: base is the mask of unbounded ones; its open nodes count if their repetitions are
+  // - Bounded repetitions: base is the mask of unbounded ones; an open node counts if its repetitions are
   //   within the bounds.
   // - subtracts: the accepted tokens include those of base, except `removed`.
   // - closed: open nodes of base that are not open here.

@@ -11,8 +11,11 @@ namespace octavo::grammar {
 
 // How a model writes its calls. All texts are literal. If a text is a special token of the vocabulary, the
 // model writes the token. Several calls are:
+//
 //   begin [ CALL separator CALL ... ] end      brackets and commas only with `list`
+//
 // The form defines a CALL:
+//
 //   object       call_begin {"NAME_KEY": "NAME", "KEY": ARGUMENTS} call_end
 //                begins with the member "ID_KEY": "NUMBER" if id_key is set
 //   named        call_begin [name_prefix] NAME name_end ARGUMENTS call_end
@@ -22,6 +25,7 @@ namespace octavo::grammar {
 //                strings are between two `quote`s, other values are JSON
 //   harmony      messages of gpt-oss (grammar/harmony.h)
 //                serve/openai/output_processor.cc converts them to the form `named`
+//
 // ARGUMENTS is a JSON object. BLOCK is `parameter_begin NAME parameter_name_end VALUE parameter_end`; strings
 // are unquoted, other values are JSON.
 struct ToolDialect {

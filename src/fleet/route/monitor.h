@@ -22,8 +22,8 @@ class Monitor {
       : balancer_(balancer), options_(options), loop_(loop) {}
   void start();
 
-  // The model lists of all endpoints as one GET /v1/models answer. Of cards with equal ids, it has the first
-  // one.
+  // The model lists of all endpoints as one GET /v1/models answer. If several cards have the same id, it has
+  // the first one.
   std::string models_json() const;
 
   // Requests the models of all available endpoints, unless this was just done. Calls `done` once, on any
