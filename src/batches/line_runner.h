@@ -36,7 +36,7 @@ class LineRunner {
   ~LineRunner();
 
   void start(Job job, std::string client);
-  // Returns the lines that have ended. If there are none, waits for the first of: an end of a line, wake(),
+  // Returns the lines that have ended. Otherwise waits for the first of: an end of a line, wake(),
   // `ms` milliseconds.
   std::vector<Ended> wait(int ms);
   // Ends the running lines of one batch, or of all batches; they are not reported.

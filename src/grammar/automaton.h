@@ -57,8 +57,8 @@ struct Nfa {
 };
 
 // Removes epsilon edges. The result is deterministic and minimal, unless this needs more than states_max
-// states or too much work; then it is nondeterministic. work: allowed number of visited nodes, reduced by the
-// number used. nullopt: the work does not suffice for a nondeterministic automaton either.
+// states or too much work; then it is nondeterministic. work: allowed number of visited nodes. It is reduced
+// by the number used. nullopt: the work does not suffice for a nondeterministic automaton either.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 

@@ -15,7 +15,7 @@ class InternTable {
     count_ = 0;
   }
 
-  // Returns the id with this hash for which same(id) is true. If there is none, adds and returns make().
+  // Returns the id with this hash for which same(id) is true. Otherwise adds and returns make().
   template <class Same, class Make>
   std::uint32_t find_or_add(std::uint64_t hash, Same&& same, Make&& make) {
     if (count_ * 2 >= slots_.size()) grow();

@@ -89,7 +89,7 @@ class MaskTable {
   // the same automaton.
   std::optional<Hash128> key_of_what_follows(StateId root);
   const RuleKey& rule_key(RuleId rule);
-  const DenseRule* dense(RuleId rule);  // nullptr: the rule has no table, or states().exhausted()
+  const DenseRule* dense(RuleId rule);  // null if the rule has no table, or states().exhausted()
   // Whether computing the mask is faster than a look-up in the shared cache.
   bool is_small(StateId state);
 

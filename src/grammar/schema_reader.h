@@ -124,7 +124,8 @@ class SchemaReader {
   // The contents (unescaped) that a pattern matches. The pattern is that of `pattern`, or a key of
   // patternProperties.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
-  // The contents that satisfy all conditions on strings except their length; nullptr: no conditions.
+  // The contents that satisfy all conditions on strings except their length; null without
+  // conditions.
   Result<const Automaton*> contents(const Facts& facts);
   // The contents with the allowed lengths; nullopt: the schema limits only the length.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);

@@ -93,7 +93,7 @@ bool Connection::take_in(std::span<const char> received) {
   return tls_->open(received, plain) && !tls_->ended() && session_->receive(plain);
 }
 
-// Sends as many bytes as the socket accepts.
+// Sends bytes until the socket accepts no more.
 void Connection::flush() {
   while (session_ && !writing_) {
     if (sent_ == sending_.size()) {

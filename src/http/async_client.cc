@@ -92,7 +92,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   CallEvents events_;
   std::string head_;
   Link link_;
-  std::string sending_;  // plain bytes, encrypted in place; only for TLS
+  std::string sending_;  // encrypted bytes that are being sent; only for TLS
   tcp::resolver resolver_;
   asio::steady_timer deadline_;
   asio::steady_timer pause_;

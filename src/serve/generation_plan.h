@@ -31,8 +31,8 @@ struct GenerationPlan {
   bool prompt_only = false;                   // output tokens are not shown
   StopSplitter stops;
   std::optional<openai::Thinking> thinking{};       // for chats with reasoning models
-  std::optional<ThinkingBudget> thinking_budget{};  // budget without the tokens that the prompts have already
-                                                    // used
+  std::optional<ThinkingBudget>
+      thinking_budget{};  // budget, before the prompts' thought tokens are subtracted
   std::unique_ptr<openai::Reply> reply;
   // makes the response for an error before the reply begins
   http::Response (*error_response)(const Error&) = openai::error_response;

@@ -9,12 +9,12 @@
 namespace octavo {
 
 // Applies a request's mm_processor_kwargs to the image settings:
-// - images of any size: min_pixels and max_pixels, or size with shortest_edge and longest_edge
-// - tiles by aspect ratio: max_patches
-// - padded tiles: dynamic_hd
-// - other tiles: size.longest_edge and do_image_splitting
-// - Pixtral: size.longest_edge
-// - videos: num_frames or fps
+// - images of any size: min_pixels and max_pixels, or size with shortest_edge and longest_edge.
+// - tiles by aspect ratio: max_patches.
+// - padded tiles: dynamic_hd.
+// - other tiles: size.longest_edge and do_image_splitting.
+// - Pixtral: size.longest_edge.
+// - videos: num_frames or fps.
 // A field can lower the server's limits of size and number of tiles, but not raise them. Errors name the
 // field: unknown for this model, or out of range.
 Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,

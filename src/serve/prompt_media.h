@@ -14,7 +14,7 @@
 
 namespace octavo {
 
-// The text that stands for media of a kind in a prompt; "": the model does not support the kind.
+// The text that marks media of a kind in a prompt; "": the model does not support the kind.
 std::string_view token_of(const Service& service, openai::MediaKind kind);
 
 // Default adapter of a chat with these media: that for images, else for videos, else for audio. "": none.
@@ -23,11 +23,11 @@ std::string adapter_of(const Service& service, std::span<const openai::ChatPromp
 
 // Decodes images, videos and audio. In `text`, replaces the token of each of them by its placeholder tokens;
 // place_media() finds their positions later. Errors name the field:
-// - one of mm_processor_kwargs (image_overrides.h)
-// - a URL that is not a data URL, or invalid base64
-// - media that are invalid, too large or too long (media/video_file.h)
-// - media tokens in the text that do not match the media in number or order
-// - more tokens than fit the context
+// - one of mm_processor_kwargs (image_overrides.h).
+// - a URL that is not a data URL, or invalid base64.
+// - media that are invalid, too large or too long (media/video_file.h).
+// - media tokens in the text that do not match the media in number or order.
+// - more tokens than fit the context.
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 

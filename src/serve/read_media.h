@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// Parts without positions, and the text that stands for them in the prompt.
+// Parts without positions, and the text that marks them in the prompt.
 struct ReadMedia {
   std::string text;
   std::vector<MediaPart> parts;

@@ -13,7 +13,7 @@ const std::string kMessage = R"({"model":"demo","max_tokens":9,"messages":[{"rol
 
 class KeepAliveTest : public ServeTest {
  protected:
-  // Emits a token every step_us; 0: all at once.
+  // Emits a token every step_us; if the text is empty, emits none.
   void serve_slowly(std::string text, int step_us) {
     serve([text](const Request&,
                  int) { return text.empty() ? Script{.hang = true} : Script{.tokens = ending(text)}; },

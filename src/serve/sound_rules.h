@@ -15,7 +15,7 @@ namespace octavo {
 // Audio in prompts.
 struct PromptSound {
   media::LogMel log_mel;
-  std::string token;  // text that stands for an audio in a prompt
+  std::string token;  // text that marks an audio in a prompt
 };
 
 struct SoundRules {

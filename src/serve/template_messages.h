@@ -19,7 +19,7 @@ enum class ContentFormat : std::uint8_t { automatic, string, parts };
 struct ContentRules {
   ContentFormat format{};
   bool media = false;  // the model supports images, videos or audio
-  // The text that stands for media of a kind. Null: no text.
+  // The text that marks media of a kind. Null: no text.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 

@@ -42,10 +42,10 @@ struct Goodput {
 };
 
 // Returns:
-// - completed, failed, total_*_tokens, *_throughput
-// - request_goodput; null without limits
-// - max_output_tokens_per_s and max_concurrent_requests, both per whole second, as in vLLM
-// - mean_, median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms
+// - completed, failed, total_*_tokens, *_throughput.
+// - request_goodput; null without limits.
+// - max_output_tokens_per_s and max_concurrent_requests, both per whole second, as in vLLM.
+// - mean_, median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms.
 // An incomplete response counts as failed, and its times are not used. gaps: times between a response's
 // chunks.
 boost::json::object figures(std::span<const AnswerTimes> answers, const GapCounts& gaps, double seconds,

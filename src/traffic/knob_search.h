@@ -20,10 +20,10 @@ struct Knob {
 };
 
 // Tries settings in this order:
-// 1. the usual setting
-// 2. the grid of all coarse values
+// 1. the usual setting.
+// 2. the grid of all coarse values.
 // 3. from the best setting so far, changes of one knob: neighbours of the value if the knob is ordered,
-//    otherwise all values
+//    otherwise all values.
 // The search ends when no knob improves the best setting. No setting is tried twice.
 class KnobSearch {
  public:

@@ -11,7 +11,7 @@ namespace octavo::fleet {
 bool serves(const Endpoint& endpoint, std::string_view model);
 
 // Selects the available endpoints that serve the request's model and have the role `part` (Role::both: any
-// role), except those in `excluded`, which were already tried. If there are none, selects endpoints whose
+// role), except those in `excluded`, which were already tried. Otherwise selects endpoints whose
 // circuit breaker is open and endpoints that were not probed yet: an attempt may succeed, but a refusal
 // cannot.
 void eligible(const FleetView& view, const RouteRequest& request, Role part,

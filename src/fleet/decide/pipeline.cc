@@ -51,7 +51,7 @@ Profile* Pipeline::profile_of(const RouteRequest& request) {
   return found == by_header_->profiles.end() ? nullptr : &found->second;
 }
 
-// The first plugin of this kind. Null: there is none.
+// The first plugin of this kind. Null: no plugin has it.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

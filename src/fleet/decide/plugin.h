@@ -49,8 +49,8 @@ class Filter : public virtual Plugin {
   virtual void filter(Cycle& cycle, Candidates& candidates) = 0;
 };
 
-// Gives each candidate a score in [0, 1]; higher is better. Other values are clamped. `scores` has as many
-// entries as `candidates`.
+// Gives each candidate a score in [0, 1]; higher is better. Other values are clamped. `scores` and
+// `candidates` have the same length.
 class Scorer : public virtual Plugin {
  public:
   virtual void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) = 0;

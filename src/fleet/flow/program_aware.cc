@@ -56,7 +56,7 @@ class ProgramAware : public FairnessPolicy, public std::enable_shared_from_this<
 
  private:
   struct Program {
-    double service;  // tokens, decayed up to
+    double service;  // number of tokens, decayed to the time at_us
     std::int64_t at_us;
   };
 

@@ -168,8 +168,8 @@ void Processor::on_request_trailers(Answers& answers) {
   if (!over_) answers.emplace_back().mutable_request_trailers();
 }
 
-// Reads the subset. If the gateway knows only one port of each pod, this port stands for all ranks of the
-// pod.
+// Reads the subset. If the gateway knows only one port of each pod, this port means all ranks
+// of the pod.
 void Processor::learn_subset(const ProcessingRequest& message) {
   Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
   if (!allowed) return;

@@ -51,7 +51,7 @@ void Scraper::metrics_read(const Member& asked, const Result<http::Response>& pa
       balancer_.set_ranks(asked.id, *asked.endpoint, read.ranks);
       const auto now = balancer_.view();
       const Member* first = member->endpoint->shares_port ? nullptr : now->find(asked.id);
-      if (first)  // values of its own rank
+      if (first)  // values of the member's rank
         read = read_engine_page(*first, page->body, engines_.of(*first->endpoint), now_us());
     }
     scrape.state = std::move(read.state);

@@ -150,7 +150,7 @@ void read_file_discovery(Parameters& parameters, SetupTarget& target) {
   target.config.discovery = discovery;
 }
 
-// Does nothing: the balancer counts requests in flight, including output tokens.
+// Has no effect: the balancer counts requests in flight, including output tokens.
 void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   bool estimates = false, synced = false;
   std::string prefixes;  // ignored: the balancer uses the results of all producers

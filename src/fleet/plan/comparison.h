@@ -26,10 +26,10 @@ using ContenderProgress = std::function<void(const std::string&, std::size_t, st
 
 // Compares in this order:
 // - the oracle: the fewest replica hours that meet the SLO, if the number of replicas followed each window's
-//   load without delay
-// - the smallest fixed fleet
-// - the autoscaler
-// - an HPA on requests per replica, with the highest target of 1, 2, 4 ... that meets the SLO, or 1
+//   load without delay.
+// - the smallest fixed fleet.
+// - the autoscaler.
+// - an HPA on requests per replica, with the highest target of 1, 2, 4 ... that meets the SLO, or 1.
 // Starting replicas also count as cost. Errors: as for simulate(); a fixed fleet of replicas_max does not
 // meet the SLO (field "slo").
 Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,

@@ -75,7 +75,7 @@ Response list_workers(Balancer& balancer) {
                           {"regular_count", count(Role::both)}}}});
 }
 
-// Whether a body's worker_type suits the router's pools; with separate pools it may also be in `role`.
+// Reads the worker's type from worker_type. With separate pools it may also be in `role`.
 Result<> take_worker_type(const json::object& body, bool disaggregated, Endpoint& worker) {
   const json::value* type = body.if_contains("worker_type");
   if (type != nullptr) {

@@ -88,7 +88,7 @@ void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
   };
   EnginePage page = read();
   balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
-  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();  // metrics of its own rank
+  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();  // metrics of the endpoint's rank
   if (!page.state) return;
   const auto restarted = balancer_.scraped(
       {{.endpoint = asked.id, .name = asked.endpoint->name, .state = std::move(page.state)}});
