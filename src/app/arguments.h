@@ -14,9 +14,10 @@ namespace octavo {
 //   --no-enable-prefix-caching              --enable-prefix-caching=false, for every switch
 //   -tp 2, -O3                              --tensor-parallel-size 2, --optimization-level 3
 //   --x.a.b 1 --x.c+ d,e                    --x {"a":{"b":1},"c":["d","e"]}
-//   --config file.yaml                      the file's flags; the command line overrides them Drops and logs
-//   flags of vLLM that have no effect in Octavo. Errors: an unsupported flag or value, and an unknown flag,
-//   with the nearest name.
+//   --config file.yaml                      the file's flags; the command line overrides them
+//
+// Drops and logs flags of vLLM that have no effect in Octavo. Errors: an unsupported flag or value, and an
+// unknown flag, with the nearest name.
 Result<std::vector<std::string>> read_arguments(const CLI::App& command, std::vector<std::string> arguments);
 
 }  // namespace octavo

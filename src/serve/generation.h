@@ -1,4 +1,5 @@
 // The generation of one HTTP request, from the engine's outputs to the client.
+//
 // The engine's thread only appends outputs to a queue. A worker reads them in order, converts them to text
 // and writes to the client. At most one worker runs for each generation, so its data needs no lock.
 #pragma once

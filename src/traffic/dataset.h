@@ -19,11 +19,11 @@ struct Prompt {
 
 struct DatasetOptions {
   // Name of the dataset:
-  // random: random ids.
-  // prefix_repetition: random ids after one of a few common prefixes.
-  // sharegpt: the first two turns of each conversation in a ShareGPT file.
-  // sonnet: lines of a text file. The first lines are common to all prompts, the others are drawn. custom:
-  // lines of JSON with a "prompt" and optionally "output_tokens".
+  // - random: random ids.
+  // - prefix_repetition: random ids after one of a few common prefixes.
+  // - sharegpt: the first two turns of each conversation in a ShareGPT file.
+  // - sonnet: lines of a text file. The first lines are common to all prompts, the others are random.
+  // - custom: lines of JSON with a "prompt" and optionally "output_tokens".
   std::string name = "random";
   std::string path = {};  // file of sharegpt, sonnet or custom
   int num_prompts = 1000;

@@ -1,7 +1,8 @@
 // A router's message to its peers: its current requests in flight at each worker. The message has totals,
 // unlike those of NVIDIA Dynamo's routers, which send changes. So if a message is lost, the next one corrects
-// every number. Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own
-// tokens], ...]].
+// every number.
+//
+// Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
 #pragma once
 
 #include <string>

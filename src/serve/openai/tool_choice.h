@@ -36,6 +36,7 @@ struct ToolUse {
 
 // Reads tools, tool_choice and parallel_tool_calls. dialect: the server's; null without
 // --enable-auto-tool-choice. special_tokens: texts of the vocabulary's special tokens.
+//
 // A forced call has the same form as in vLLM: the arguments of the named function, or a list of {"name",
 // "parameters"} with at least one entry (exactly one unless parallel). With `auto`, only strict tools and
 // `output` constrain an answer. `output` is the request's other constraint: if it is a JSON schema, the

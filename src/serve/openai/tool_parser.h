@@ -1,7 +1,9 @@
 // Finds tool calls in a model's answer while the answer is generated (tool_choice `auto`).
+//
 //   ToolParser parser(dialect, tools, parallel);
 //   for each piece of text: send(parser.push(piece));
 //   send(parser.finish());
+//
 // The joined output does not depend on how the text is split into pieces. Text that looks like the beginning
 // of a call, but is none, becomes content. White space around calls is dropped.
 #pragma once
