@@ -64,8 +64,8 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // Thresholds for the 96 bytes of text (below 128, without control characters). Together, many names begin
-  // with most letters; soon after that the two states are equal.
+  // Thresholds for the 96 bytes of text (below 128, without control characters). If many names are excluded,
+  // their first letters are most letters; a few bytes later the two states are equal.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;

@@ -25,7 +25,7 @@ struct RegexTree {
 };
 
 struct RegexFlags {
-  bool ignore_case = false;  // case-insensitive for ASCII letters; other letters are refused
+  bool ignore_case = false;  // case-insensitive for ASCII letters; characters beyond ASCII are refused
   bool dot_all = false;      // . also matches line terminators
 };
 
