@@ -197,7 +197,6 @@ class Rewriter {
     return {};
   }
 
-  // Whether the next argument is a value, not a flag.
   bool value_follows() const { return at_ < arguments_.size() && !is_flag(arguments_[at_]); }
 
   Result<std::string> value_of(const Flag& flag) {

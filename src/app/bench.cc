@@ -114,7 +114,6 @@ Result<> bench_latency(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
-// The requests of the dataset.
 Result<std::vector<BatchRequest>> dataset_requests(const BenchCommand& c, const Tokenizer& tokenizer) {
   traffic::DatasetOptions options = c.dataset;
   options.random_input_len = c.shape.input_len;

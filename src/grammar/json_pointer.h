@@ -9,7 +9,6 @@
 
 namespace octavo::grammar {
 
-// A key, escaped for a pointer.
 std::string escaped_pointer(std::string_view key);
 
 // The pointer to a value of the document, which is identified by its offset. Long pointers are cut.

@@ -8,7 +8,7 @@ namespace octavo::grammar {
 
 inline constexpr std::size_t kJsonBytesMax = 2u << 20;      // bytes of one JSON Schema
 inline constexpr std::size_t kNotationBytesMax = 1u << 20;  // bytes of one EBNF or Lark text
-inline constexpr std::size_t kRegexBytesMax = 256u << 10;   // bytes of one regex
+inline constexpr std::size_t kRegexBytesMax = 256u << 10;
 inline constexpr std::size_t kCategoryRangesMax = 200'000;  // character ranges in all \p{..} of one regex
 inline constexpr std::size_t kClassRangesMax = 20'000;      // character ranges in all different classes of
                                                             // one regex
@@ -24,7 +24,7 @@ inline constexpr std::size_t kUnrollStatesMax = 48;
 
 inline constexpr std::size_t kNfaStatesMax = 400'000;    // states of one grammar before determinization
 inline constexpr std::size_t kDfaStatesMax = 40'000;     // states of one regular language inside a schema
-inline constexpr std::size_t kPatternStatesMax = 12'000;  // states of one pattern
+inline constexpr std::size_t kPatternStatesMax = 12'000;
 // Determinization stops at kDfaGrowthMax * states + kDfaSlackStates states. Then the parser follows sets of
 // states.
 inline constexpr std::size_t kDfaGrowthMax = 2;

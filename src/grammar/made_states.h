@@ -28,7 +28,6 @@ class MadeStates {
     PartSet read;
   };
 
-  // The first state has the number `first`.
   MadeStates(const Tables& tables, StateId first) : tables_(tables), first_(first) {}
 
   StateId start(RuleId rule);
@@ -44,7 +43,6 @@ class MadeStates {
   KeyTable::Key key(StateId state) const { return keys_[state - first_]; }
   RuleId rule(StateId state) const { return key(state)[0]; }
 
-  // Whether the rule may end here.
   bool may_end(const Parts& parts) const;
   // Whether the rule must end here.
   bool must_end(StateId state) const { return must_end_[state - first_]; }

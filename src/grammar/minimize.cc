@@ -80,7 +80,6 @@ class Refinement {
     return static_cast<std::uint32_t>(ranges_.size());
   }
 
-  // Any state of a block.
   StateId member(std::uint32_t block) const { return order_[ranges_[block].begin]; }
 
  private:

@@ -127,7 +127,7 @@ class Writer {
   std::vector<bool> anchors_;
   std::optional<ExprId> anything_;
   std::map<std::vector<CodePointRange>, ExprId> sets_;
-  std::size_t ranges_ = 0;  // number of ranges in all sets
+  std::size_t ranges_ = 0;
 };
 
 }  // namespace

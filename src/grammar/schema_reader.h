@@ -135,7 +135,6 @@ class SchemaReader {
   // lengths.
   std::optional<std::string> only_pattern(const Facts& facts) const;
 
-  // Whether a value satisfies the facts.
   Result<bool> satisfies(const Json& value, const Facts& facts);
   Result<bool> satisfies(const Json& value, const Goals& goals);
 

@@ -25,7 +25,6 @@ class TokenSet {
   TokenSet() = default;
   TokenSet(std::span<const TokenId> tokens, std::size_t mask_words);
 
-  // A copy of this set without `removed`.
   TokenSet without(std::span<const TokenId> removed, std::size_t mask_words) const;
 
   bool empty() const { return list_.empty() && bits_.empty(); }

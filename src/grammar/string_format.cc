@@ -129,7 +129,6 @@ constexpr Format kFormats[] = {
 // Formats of OpenAPI and others that only describe how a value is stored or displayed.
 constexpr std::string_view kFree[] = {"int32", "int64", "float", "double", "byte", "binary", "password"};
 
-// The texts of a pattern with at most `most` characters.
 ExprId short_texts(Grammar& g, std::string_view pattern, std::uint32_t most) {
   const auto expr = add_regex(g, pattern, RegexMatch::full, "format");
   const auto all = regular_automaton(g, *expr, kPatternStatesMax);

@@ -8,7 +8,6 @@ namespace octavo::grammar {
 
 namespace {
 
-// Whether the byte is the first one of a code point.
 bool begins_code_point(unsigned byte) { return byte < 0x80 || byte > 0xBF; }
 
 std::uint32_t sum(std::uint32_t a, std::uint32_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }

@@ -76,7 +76,6 @@ struct ToolDialect {
 std::span<const ToolDialect> tool_dialects();
 // Finds a dialect by its name, or by the name of vLLM's parser for it. Null: not found.
 const ToolDialect* tool_dialect(std::string_view name);
-// All names that tool_dialect() finds.
 std::vector<std::string_view> tool_dialect_names();
 
 }  // namespace octavo::grammar

@@ -24,7 +24,6 @@ Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t
   return {};
 }
 
-// Reads the fields of `size`.
 Result<> read_size(Fields& f, const auto& read_fields) {
   TRY(const boost::json::object* size, f.object("size"));
   if (size == nullptr) return {};

@@ -23,7 +23,6 @@ Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest 
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
-// Media of the prompts.
 struct PromptMedia {
   std::vector<MediaPart> images{}, sources{};  // as in GenerationPlan
 };

@@ -58,7 +58,7 @@ struct ServeFeatures {
   bool prompt_tokens_details = false;  // report usage.prompt_tokens_details.cached_tokens
   bool request_id_headers = false;     // send X-Request-Id in answers
   bool request_metrics = false;        // report an answer's times in its reply and in Server-Timing
-  bool tokenizer_info = false;         // /tokenizer_info
+  bool tokenizer_info = false;
   bool dev_mode = false;               // routes for development
   bool sleep_mode = false;             // /sleep, with dev_mode
   bool profiles = false;               // /start_profile and /stop_profile

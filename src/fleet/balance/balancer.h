@@ -179,7 +179,7 @@ class Balancer {
     std::map<std::uint64_t, Watch> watches = {};  // by number of the booking
     Places places = {};
     bool removed = false;       // removed from the fleet, but requests are running
-    bool load_changed = false;  // whether the load has changed since changed_loads()
+    bool load_changed = false;  // since the last changed_loads()
     std::int64_t since_us = 0;  // when it became available
   };
 

@@ -45,7 +45,7 @@ CacheEvent removed(std::uint32_t prompt, std::uint32_t first) {
 
 struct World {
   HeldBlocks held{kBlocks};
-  std::vector<std::vector<PrefixKey>> prompts;  // keys of each prompt
+  std::vector<std::vector<PrefixKey>> prompts;
   double bytes_per_block = 0;                   // memory for each stored block
 
   World() {

@@ -119,7 +119,6 @@ class Reader {
     SetupKind kind;
   };
 
-  // Calls `read_item` for each object of a list.
   Result<> each(const json::value& list, const std::string& where,
                 Result<> (Reader::*read_item)(const json::object&, const std::string&)) {
     if (!list.is_array()) return invalid(where, "must be a list");

@@ -36,7 +36,6 @@ struct PageSource {
   bool at_node = false;          // read from the address of the endpoint's machine
 };
 
-// Source of the engines' prefix cache events.
 struct CacheEventsSource {
   std::string bind = {};  // address to which engines connect; "": none
   std::string topic = "kv@";

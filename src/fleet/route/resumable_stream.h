@@ -20,7 +20,6 @@ class ResumableStream {
   // nullopt: the request is not a stream of one answer, or some tokens are hidden.
   static std::optional<ResumableStream> of(std::string_view path, std::string_view body);
 
-  // The body for the next replica.
   std::string body() const;
   // Whether the client has received part of the answer, so the next replica must continue after it.
   bool begun() const { return !id_.empty(); }

@@ -25,7 +25,7 @@ struct TrafficShape {
   // Number of users; if set, replaces all fields above. A user starts one session after another, and pauses
   // after each answer. 0: sessions arrive at the rate and do not wait for answers.
   double users = 0;
-  double user_sessions = 1;  // number of sessions of each user
+  double user_sessions = 1;  // for each user
 
   double turns = 1;            // number of requests in a session; each prompt contains the earlier turns
   double think_seconds = 30;   // mean time between requests; for users, from an answer to the next request

@@ -27,7 +27,7 @@ std::string_view without_quote(std::string_view tag) {
   return tag;
 }
 
-// The value of an attribute, from the text between '=' and '>'.
+// From the text between '=' and '>'.
 std::string_view attribute_value(std::string_view text) {
   constexpr std::string_view kQuotes = "\"'";
   text = trimmed(text);

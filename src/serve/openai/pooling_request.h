@@ -14,7 +14,6 @@
 
 namespace octavo::openai {
 
-// Fields of all pooling requests.
 struct PoolingFields {
   std::string request_id;
   std::string adapter;  // name of the LoRA adapter; "": none

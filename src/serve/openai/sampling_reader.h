@@ -31,7 +31,6 @@ Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, Sampling
 // Reads all other fields.
 Result<> read_other_sampling(Fields& fields, SamplingParams& out);
 
-// The JSON Schema of a field.
 boost::json::object sampling_schema(const SamplingField& field);
 
 }  // namespace octavo::openai

@@ -52,7 +52,6 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
 
 // The dialect for a parser's name and the tokenizer. Error: unknown parser.
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer);
-// The special tokens of the dialect.
 std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const Tokenizer& tokenizer);
 // Texts of all special tokens.
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
