@@ -23,7 +23,6 @@ struct AutoscalerFlags {
   fleet::AutoscalerRules rules;  // flags set the limits on replicas and the sensitivity
 };
 
-// The parsed flags.
 struct AutoscalerSetup {
   fleet::AutoscalerRules rules;
   fleet::Slo slo;

@@ -158,7 +158,6 @@ Result<> bench_throughput(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
-// Times of a decode batch.
 struct DecodeTimes {
   double seconds = 0;
   std::array<double, kOpNames.size()> in_operators{};  // seconds

@@ -16,7 +16,6 @@
 
 namespace octavo {
 
-// The parsed flags.
 struct LoadFlags {
   std::string backend = "openai";
   std::string base_url;

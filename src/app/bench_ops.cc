@@ -84,7 +84,6 @@ bool contains_all(std::string_view text, const std::vector<std::string>& parts) 
   return std::ranges::all_of(parts, [&](const std::string& part) { return text.contains(part); });
 }
 
-// The measured machine and its limits.
 struct Machine {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<MachineLimits> limits;

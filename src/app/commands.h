@@ -8,7 +8,6 @@
 
 namespace octavo {
 
-// Result of a command line.
 struct Outcome {
   int exit_code = 0;
 

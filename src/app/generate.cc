@@ -61,7 +61,6 @@ Result<std::string> text_or_file(const std::string& value, std::string_view flag
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Adds output constraints to bodies that have none.
 Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
   object constraint;
   for (const auto& [field, value] : c.constraints) {
@@ -103,7 +102,6 @@ Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
   return bodies;
 }
 
-// A running prompt and its outputs.
 struct Job {
   GenerationPlan plan;
   std::optional<LocalGeneration> generation;

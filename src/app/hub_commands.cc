@@ -46,7 +46,6 @@ void list(const HubCommand& c) {
                size_text(model.bytes), day(model.last_used), model.complete ? "complete" : "incomplete");
 }
 
-// Asks for confirmation.
 bool confirmed(const std::string& question) {
   fmt::print(stderr, "{} [y/N] ", question);
   std::string answer;

@@ -30,7 +30,6 @@ Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, c
 
 std::string round_heading();
 std::string round_row(const LoadRound& round);
-// Draws the statistics over the rate as SVG.
 std::string plot_rounds(const std::string& title, std::vector<LoadRound> rounds);
 // Error: io, with the flag of the file name.
 Result<> write_file(const char* flag, const std::string& path, const std::string& text);

@@ -41,7 +41,6 @@ Result<fleet::Slo> read_slo(const PlanCommand& c) {
   return fleet::Slo{*limits, c.share};
 }
 
-// A progress bar for each simulation.
 class Bars {
  public:
   explicit Bars(std::string what) : what_(std::move(what)) {}

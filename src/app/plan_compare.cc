@@ -22,7 +22,6 @@ struct PlanCompareCommand : SimulationFlags {
   std::string output_json;
 };
 
-// A progress bar for each simulation.
 class ComparisonBars {
  public:
   void show(const std::string& who, std::size_t done, std::size_t all) {

@@ -23,7 +23,6 @@ Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std:
   return flags.options;
 }
 
-// A progress bar for each kind of replica.
 class SearchBars {
  public:
   void show(const std::string& kind, std::size_t done, std::size_t all) {

@@ -37,7 +37,6 @@ struct NumberedText {
   std::string text;
 };
 
-// Reads the non-blank lines of a file.
 class LineReader {
  public:
   explicit LineReader(const std::string& path) : file_(path) {}

@@ -19,12 +19,10 @@ struct StoredFile {
   std::int64_t expires_at = 0;
 };
 
-// Purposes of files.
 inline constexpr std::string_view kInput = "batch";
 inline constexpr std::string_view kOutput = "batch_output";
 inline constexpr std::string_view kMessages = "message_batch";  // hidden from /v1/files
 
-// Protocols of batches.
 inline constexpr std::string_view kOpenai = "openai";
 inline constexpr std::string_view kAnthropic = "anthropic";
 

@@ -19,7 +19,6 @@ inline constexpr std::int64_t kFilesMax = 10'000;
 inline constexpr std::int64_t kLinesMax = 50'000;      // maximum lines of a batch
 inline constexpr std::int64_t kUnfinishedMax = 1'000;  // maximum number of unfinished batches
 
-// One page of a list.
 struct PageOf {
   std::string after{};   // id of the last record before the page; "": from the start
   std::string before{};  // id of the first record after the page; used instead of `after`

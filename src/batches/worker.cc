@@ -20,7 +20,6 @@ constexpr int kIdleMs = 60'000;
 constexpr int kBusyMs = 100;             // time between two checks for free capacity
 constexpr std::size_t kErrorsMax = 100;  // maximum number of entries in a batch's `errors`
 
-// The checked input of a batch.
 struct Checked {
   std::int64_t total = 0;
   std::vector<LineAnswer> refused{};  // answers to lines that are not valid requests

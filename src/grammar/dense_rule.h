@@ -50,7 +50,6 @@ class DenseRule {
 
   StateId first_ = 0;
   int classes_ = 0;
-  // The state after one byte.
   std::uint32_t next(const Tables& tables, std::uint32_t state, std::uint8_t byte) const {
     return next_[state * static_cast<std::size_t>(classes_) + tables.byte_class[byte]];
   }

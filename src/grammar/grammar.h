@@ -22,7 +22,6 @@ using ExprId = std::uint32_t;
 using RuleId = std::uint32_t;
 inline constexpr std::uint32_t kUnbounded = UINT32_MAX;
 
-// A set of byte values.
 struct ByteSet {
   std::uint64_t words[4] = {};
 
@@ -150,7 +149,6 @@ struct Grammar {
   ExprId add(Expr expr);
 };
 
-// Calls visit(child) for each direct subexpression.
 template <class Visit>
 void for_children(const Expr& expr, Visit&& visit) {
   if (const auto* s = std::get_if<Sequence>(&expr.node)) {

@@ -18,7 +18,6 @@
 
 namespace octavo::grammar {
 
-// Parses the source according to its kind.
 Result<Grammar> make_grammar(const GrammarSource& source);
 
 // Thread-safe. If two threads request the same source, it is compiled once.

@@ -17,7 +17,6 @@ ExprId content_character(Grammar& grammar);
 // states.
 std::optional<Automaton> spelled(const Automaton& contents);
 
-// Adds quotes around the spellings.
 Automaton between_quotes(const Automaton& spellings);
 // As spelled() above, for an expression of `contents`. Large repetitions remain repetitions.
 std::optional<ExprId> spelled(Grammar& grammar, const Grammar& contents, ExprId expr);

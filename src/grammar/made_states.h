@@ -44,7 +44,6 @@ class MadeStates {
   RuleId rule(StateId state) const { return key(state)[0]; }
 
   bool may_end(const Parts& parts) const;
-  // Whether the rule must end here.
   bool must_end(StateId state) const { return must_end_[state - first_]; }
   // Calls visit(rule, state after it) for each part that can come next, or for the separator.
   template <class Visit>
@@ -55,7 +54,6 @@ class MadeStates {
  private:
   static constexpr std::size_t kCounterWords = 3;  // keys of parts are longer
 
-  // Number of required parts that were not read.
   std::uint32_t missing(const Parts& parts) const;
   bool continues(const Parts& parts) const;
   StateId numbered(KeyTable::Key key, bool must_end) {

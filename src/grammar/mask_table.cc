@@ -378,7 +378,6 @@ std::size_t MaskTable::follow(StateId state) {
     for (std::uint32_t t = 0; t < trie[i].token_count; ++t)
       accepted_.push_back(sorted[trie[i].first_token + t]);
   };
-  // Returns whether the walk continues below.
   const auto reach = [&](std::uint32_t i, ConfigId config) {
     if (trie[i].end == i + 1) return false;
     if (states_.escapes(config)) open_.push_back(i);

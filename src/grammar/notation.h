@@ -41,7 +41,6 @@ class NotationReader {
   Result<std::uint32_t> character();
   // Reads the content of a literal and its closing quote.
   Result<std::string> quoted(char quote);
-  // Reads a special token after its '<'.
   Result<ExprId> special_token();
   // A repetition of `part` with the bounds that were read.
   Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);

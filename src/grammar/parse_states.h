@@ -45,15 +45,12 @@ class ParseStates {
     }
     return new_step(config, byte);
   }
-  // The bytes that may come next.
   const ByteSet& bytes(ConfigId config) { return closed(config).bytes; }
   ConfigId step_token(ConfigId config, TokenId token);
-  // Whether the text may end here.
   bool accepting(ConfigId config) { return closed(config).accepting; }
   // Whether the text can have left the state in which `isolated` began.
   bool escapes(ConfigId config) { return closed(config).escapes; }
   bool only_escapes(ConfigId config) const;
-  // The special tokens that may come next.
   std::vector<TokenId> tokens(ConfigId config);
   // The only byte that can come next; -1: there is no single one.
   int forced_byte(ConfigId config);
@@ -70,7 +67,6 @@ class ParseStates {
       return item.state < made_base_ && tables_.states[item.state].opens_unique;
     });
   }
-  // The configuration with these items.
   ConfigId config_of(std::vector<Item> items);
   // The configuration with one state on an unknown stack. A return to this stack sets escapes().
   ConfigId isolated(StateId state) { return config_of({{state, kUnknownStack}}); }

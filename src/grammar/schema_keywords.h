@@ -21,7 +21,6 @@ enum class KeywordRole : std::uint8_t {
 };
 KeywordRole role_of(std::string_view keyword, Dialect dialect);
 
-// Keywords that refer to another schema.
 inline constexpr std::string_view kReferences[] = {"$ref", "$dynamicRef", "$recursiveRef"};
 bool is_reference(std::string_view keyword);
 

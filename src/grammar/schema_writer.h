@@ -42,7 +42,6 @@ class SchemaWriter {
   };
 
   class MembersInOrder;
-  // A pattern of patternProperties.
   struct NamePattern {
     const Json* schema;  // the schema with the patternProperties
     const Json* value;

@@ -57,7 +57,6 @@ bool is_in_order(const Tables& t) {
   return at == t.edges.size();
 }
 
-// Whether all indices are valid.
 bool is_complete(const Tables& t, const Vocabulary& vocabulary) {
   using Kind = Tables::RuleRow::Kind;
   const auto rule = [&](std::uint32_t id) { return id < t.rules.size(); };

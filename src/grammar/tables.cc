@@ -188,7 +188,6 @@ Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const 
   return ids;
 }
 
-// Removes parts that no text matches.
 std::vector<Tables::AnyOrder> possible_parts(std::vector<Tables::AnyOrder> rows,
                                              const std::vector<bool>& productive) {
   for (Tables::AnyOrder& row : rows) {

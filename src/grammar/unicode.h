@@ -42,7 +42,6 @@ void append_utf8(std::string& out, std::uint32_t code_point);
 // Reads one code point at text[at] and advances `at`. nullopt: invalid UTF-8; `at` does not change.
 std::optional<std::uint32_t> next_code_point(std::string_view text, std::size_t& at);
 
-// The offset of the first byte that is not UTF-8.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 
 }  // namespace octavo::grammar

@@ -21,7 +21,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 struct Server::State {
-  // A thread and its connections.
   struct Loop {
     explicit Loop(std::size_t number) : loop(number) {}
     http::EventLoop loop;

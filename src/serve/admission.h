@@ -57,7 +57,6 @@ class Admission {
 
     // Reserves more memory. False: the budget or the client's share is used up, and nothing is reserved.
     bool grow(std::int64_t bytes);
-    // Returns the share of one ended answer.
     void give_back_answer();
 
    private:
@@ -79,7 +78,6 @@ class Admission {
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
-  // Number of tickets in use.
   int tickets() const { return tickets_; }
 
   // Estimated seconds until a request of this price fits, in [1, 60], from the rate at which answers end.

@@ -20,7 +20,6 @@ class ApiServer {
                                                   http::ServerOptions http);
   ~ApiServer();
 
-  // Starts to serve requests.
   void open(std::shared_ptr<Service> service);
 
   std::uint16_t port() const { return server_->port(); }

@@ -48,7 +48,6 @@ class Beams {
     double sum = 0;
     std::optional<TokenId> end;  // the end token; nullopt: the answer has max_tokens
   };
-  // The best `width` answers, best first.
   std::vector<Answer> best() const;
 
  private:

@@ -246,7 +246,6 @@ void Generation::drain() {
   if (next_ < batch_.size() || !rest()) again();
 }
 
-// Takes the queued outputs.
 bool Generation::fetch() {
   std::vector<Mail>().swap(batch_);
   next_ = 0;

@@ -25,7 +25,6 @@ class LiveFeed {
   // the feed has stopped.
   bool add(std::shared_ptr<http::Exchange> exchange);
 
-  // Ends all streams.
   void stop();
 
  private:

@@ -51,7 +51,6 @@ class Metrics {
   HttpMetrics http;
 
  private:
-  // Finished answers of one engine.
   struct Answers {
     explicit Answers(int max_model_len);
 

@@ -74,7 +74,6 @@ void activate(const Service& service, Task task, bool wanted, std::span<float> v
   if (wanted) octavo::activate(own != nullptr ? own->activation : info.score_activation, vector);
 }
 
-// Number of components of the returned vectors.
 int size_of(const Service& service, Task task) {
   const std::vector<int>& returned = service.options.pooling.returned;
   return returned.empty() ? service.engine_info.size_for(task) : static_cast<int>(returned.size());
@@ -111,7 +110,6 @@ void choose(const Service& service, Task task, std::span<const TokenId> ids, std
   vectors = std::move(chosen);
 }
 
-// Number of components that the client gets.
 Result<int> kept_of(const Service& service, Task task, std::optional<int> asked, std::string_view field) {
   const int size = size_of(service, task);
   if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);

@@ -31,7 +31,6 @@ std::string adapter_of(const Service& service, std::span<const openai::ChatPromp
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 
-// Sets the positions of the parts in the prompt.
 Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<MediaPart>& parts);
 
 }  // namespace octavo

@@ -12,7 +12,6 @@
 
 namespace octavo {
 
-// Audio in prompts.
 struct PromptSound {
   media::LogMel log_mel;
   std::string token;  // text that marks an audio in a prompt

@@ -42,7 +42,6 @@ class Submission {
   // Cancels all work, also work that is added later.
   void cancel() noexcept;
   bool cancelled() const;
-  // Cancels the work of this index.
   void cancel(std::size_t index);
 
  private:

@@ -10,7 +10,6 @@ namespace {
 
 namespace json = boost::json;
 
-// Converts a string to a list with one part.
 json::array as_parts(json::value content) {
   if (content.is_array()) return std::move(content.get_array());
   return {json::object{{"type", "text"}, {"text", std::move(content)}}};

@@ -16,7 +16,6 @@ namespace {
 // the cut is searched in the last second of a window
 constexpr std::size_t kQuietSearch = media::MelConfig::kRate;
 
-// The spectrogram of a window as a MediaPart.
 MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
   const std::vector<float> mel = log_mel(samples);
   const auto bytes = std::as_bytes(std::span(mel));

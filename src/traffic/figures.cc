@@ -16,7 +16,6 @@ struct Counted {
   std::uint64_t count;
 };
 
-// Statistics of a sorted list of values.
 class Distribution {
  public:
   explicit Distribution(std::vector<Counted> ascending) : values_(std::move(ascending)) {

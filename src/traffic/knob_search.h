@@ -37,7 +37,6 @@ class KnobSearch {
   const std::vector<Knob>& knobs() const { return knobs_; }
   const Setting& best() const { return best_; }
   double best_score() const { return best_score_; }
-  // All settings of the grid.
   std::vector<Setting> grid() const;
 
  private:

@@ -20,7 +20,6 @@ const json::value* at_path(const json::value& root, std::string_view pointer) {
   return root.find_pointer(pointer, missing);
 }
 
-// Reads one streamed response.
 class Reader {
  public:
   explicit Reader(LoadAnswer& answer) : answer_(answer) {}

@@ -23,7 +23,6 @@ struct LoadOptions {
   int max_concurrency = 0;   // maximum number of requests in flight; 0 for no limit
 };
 
-// Outcome of one request.
 struct LoadAnswer {
   AnswerTimes times;
   std::vector<std::int64_t> gaps_us;  // times between chunks, after the first chunk

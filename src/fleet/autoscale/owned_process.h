@@ -18,7 +18,6 @@ class OwnedProcess {
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
   ~OwnedProcess();  // calls kill()
 
-  // False once the process has ended.
   bool running();
   // Describes how the process ended: its exit status or signal.
   std::string fate() const;

@@ -52,7 +52,6 @@ struct BalancerOptions {
   std::function<void(const Endpoint&, Availability)> availability_changed = log_availability;
 };
 
-// One reading of an endpoint's metrics page.
 struct Scrape {
   EndpointId endpoint = kNoEndpoint;
   std::string name = {};  // name of the endpoint that was read, since another endpoint may have its id by
@@ -86,7 +85,6 @@ class Balancer {
   void took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms);
   // Reports that a request failed at this endpoint, and another endpoint answered it.
   void failed(const Endpoint& endpoint);
-  // Reports that the endpoint has sent Retry-After.
   void pause(const Endpoint& endpoint, std::int64_t seconds);
   // Reports that the endpoint has no capacity for a request (429, 503). Call it before ended(). seconds: its
   // Retry-After.

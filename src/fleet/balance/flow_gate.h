@@ -57,7 +57,6 @@ class FlowGate {
   // evicts.
   void runs(std::uint64_t id, int priority, std::function<void()> evict);
   void stopped(std::uint64_t id);
-  // Reports that a dispatched request has ended.
   void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
   // Ends all waiting requests. Later requests end at once.
   void stop();
@@ -83,7 +82,6 @@ class FlowGate {
   std::condition_variable arrived_;
   FlowControl flow_;
   std::optional<Reclamation> reclamation_;
-  // functions that end running requests, by id
   std::unordered_map<std::uint64_t, std::function<void()>> running_;
   std::unordered_map<std::uint64_t, Then> waiting_;
   std::uint64_t last_id_ = 0;

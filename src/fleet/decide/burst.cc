@@ -25,7 +25,6 @@ class Placement {
         load_(endpoints.size()),
         held_(endpoints.size()) {}
 
-  // Places `requests`, which have the same prompt.
   void place(const Prompt& prompt, std::span<const std::size_t> requests, std::span<EndpointId> homes) {
     std::vector<std::size_t> given(endpoints_.size());
     std::optional<std::size_t> home = holder(prompt);  // only for the first requests

@@ -43,7 +43,6 @@ class Inflight {
   void grow(Booking& booking, std::int64_t new_tokens);  // the endpoint has sent more output tokens
   void free(Booking& booking);
 
-  // Replaces the peer's load at the endpoint.
   void peer_has(PeerId peer, EndpointId endpoint, const Load& load);
   void forget_peer(PeerId peer);
   // Drops all load of an endpoint that has left the fleet.

@@ -10,7 +10,6 @@
 
 namespace octavo::fleet {
 
-// The smallest unit in which both endpoints are.
 enum class Nearness : std::uint8_t { host, rack, zone, region, none };
 inline constexpr std::array<std::string_view, 4> kNearnessNames{"host", "rack", "zone", "region"};
 

@@ -30,7 +30,6 @@ Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& 
 // `field`.
 Result<> check_kube_name(std::string_view name, std::string_view field);
 
-// A connection to the server.
 class KubeConnection {
  public:
   static Result<KubeConnection> open(const KubeApi& api);

@@ -28,7 +28,6 @@ class LeaseElection {
   // it. wall: current time, in RFC 3339 with microseconds.
   std::optional<boost::json::object> claim(const boost::json::object* seen, std::int64_t now_us,
                                            std::string_view wall);
-  // Reports that the claimed lease was written.
   void claimed(std::int64_t now_us) { renewed_us_ = now_us; }
   void lost() { renewed_us_.reset(); }
 

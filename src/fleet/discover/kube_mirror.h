@@ -42,7 +42,6 @@ class KubeMirror {
   Result<> page(int status, std::string_view body);
   // Applies one line of the watch. Errors: the line is invalid. After 410, the mirror lists again.
   Result<> line(std::string_view text);
-  // Called when the watch request was refused.
   Result<> refused(int status, std::string_view body);
 
  private:

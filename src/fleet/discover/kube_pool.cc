@@ -14,7 +14,6 @@ namespace octavo::fleet {
 
 namespace json = boost::json;
 
-// Receives one collection of the pool.
 class KubePool::Sink : public KubeSink {
  public:
   Sink(std::mutex& mutex, std::function<void(const std::string&, const json::object&)> put,

@@ -10,7 +10,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Number of checks of an entry during a lease.
 constexpr int kChecksPerLease = 3;
 
 }  // namespace

@@ -11,14 +11,12 @@
 
 namespace octavo::fleet {
 
-// The first request of a flow.
 struct FlowHead {
   std::string_view flow;
   std::pair<std::int64_t, std::uint64_t> place;  // ordering key, then arrival number
   std::int64_t arrived_us = 0;
 };
 
-// The state of a policy for one band.
 class Fairness {
  public:
   virtual ~Fairness() = default;

@@ -71,7 +71,6 @@ class FlowControl {
   std::vector<Ended> drain();
 
   std::size_t waiting() const { return places_.size(); }
-  // Waiting requests of each band.
   struct BandLoad {
     int priority;
     std::uint64_t requests, bytes;

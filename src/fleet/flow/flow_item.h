@@ -17,7 +17,6 @@ struct FlowItem {
   std::optional<std::int64_t> ttft_slo_us = {};  // limit on the time from its arrival to its first token
 };
 
-// Final outcome of a request.
 enum class FlowOutcome : std::uint8_t {
   dispatched,
   rejected_capacity,          // the limit of bytes or waiting requests is reached

@@ -6,7 +6,6 @@
 namespace octavo::fleet {
 namespace {
 
-// The same ceiling for all bands.
 class Static : public UsageLimit {
  public:
   explicit Static(double threshold) : threshold_(threshold) {}

@@ -16,7 +16,6 @@ using PrefixKey = std::uint64_t;
 // The key before the first block. Prompts of different models or salts have no common keys.
 PrefixKey first_key(std::string_view model, std::string_view salt);
 
-// The key of a block after `parent`.
 PrefixKey next_key(PrefixKey parent, std::span<const std::uint32_t> block);
 
 // Computes the keys of all blocks. The last block may be partial; partial: whether it gets a key.

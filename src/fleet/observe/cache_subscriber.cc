@@ -36,7 +36,6 @@ zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const st
   return socket;
 }
 
-// The sockets of one endpoint.
 class Source {
  public:
   // number: unique among the sources. known: position of the events that are already known.
@@ -83,7 +82,6 @@ class Source {
   }
 
  private:
-  // Reads whether the connection was made or lost.
   void read_changes() {
     zmq::message_t event, address;
     while (changes_.recv(event, zmq::recv_flags::dontwait)) {

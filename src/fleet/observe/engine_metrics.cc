@@ -81,7 +81,6 @@ std::vector<std::string> list(std::string_view text) {
 constexpr int kCountMax = 1 << 30;
 int count(double value) { return static_cast<int>(std::clamp(value, 0.0, static_cast<double>(kCountMax))); }
 
-// Collects the samples of one page.
 class PageReader {
  public:
   explicit PageReader(EndpointState& state) : state_(state) {}

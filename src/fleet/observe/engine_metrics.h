@@ -24,7 +24,6 @@ enum class Figure : std::uint8_t {
   custom,         // an attribute of the endpoint
 };
 
-// The value that a metric reports.
 struct EngineMetric {
   Figure figure = Figure::custom;
   MetricSpec metric = {};

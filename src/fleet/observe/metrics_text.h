@@ -27,7 +27,6 @@ void write_samples(std::string& out, std::string_view name, std::string_view lab
 void write_counter(std::string& out, std::string_view name, std::string_view help, std::int64_t value);
 void write_gauge(std::string& out, std::string_view name, std::string_view help, double value);
 
-// One sample for each value of a label.
 template <class Key>
 void write_counters(std::string& out, std::string_view name, std::string_view help, std::string_view label,
                     const std::map<Key, std::int64_t>& values) {

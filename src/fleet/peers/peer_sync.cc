@@ -65,7 +65,6 @@ class Bell {
   const int fd_;
 };
 
-// One address of a peer.
 class Peer {
  public:
   // number: unique per peer.

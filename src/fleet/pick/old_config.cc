@@ -188,7 +188,6 @@ void update_plugin(json::object& plugin, json::array& added) {
              added);
 }
 
-// The first plugin of a type; null: none.
 json::object* find_type(json::array& plugins, std::string_view type) {
   for (json::value& plugin : plugins)
     if (plugin.is_object() && text_in(plugin.get_object(), "type") == type) return &plugin.get_object();

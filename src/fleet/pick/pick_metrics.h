@@ -32,7 +32,6 @@ struct PickedRequest {
   std::int64_t cached_tokens = -1;
 };
 
-// One decision for a request.
 struct Attempt {
   std::string target_model = {};
   std::string endpoint = {};       // "ip:port"; "": no endpoint was found

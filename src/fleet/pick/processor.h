@@ -63,7 +63,6 @@ struct ProcessorOptions {
                               // gateways
 };
 
-// The parts of a picker that all streams share.
 struct ProcessorContext {
   ProcessorContext(Balancer& b, ProcessorOptions o)
       : balancer(b),

@@ -73,7 +73,6 @@ void read_metric(Parameters& fields, std::string_view field, EngineMetric metric
   }
 }
 
-// Reads one item of a list.
 void read_item(const json::value& item, Parameters& parameters, const std::string& where,
                const std::function<void(Parameters&)>& read_fields) {
   if (!item.is_object()) return parameters.fail(where, "must be an object");

@@ -56,7 +56,6 @@ class Autoscaler {
   SlowDescent descent_;
   AutoscalerState state_;
 
-  // Start of the current window.
   std::int64_t window_began_us_;
   double tokens_ = 0, finished_ = 0;
   double waiting_before_ = 0;

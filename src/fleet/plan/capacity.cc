@@ -22,7 +22,6 @@ Trace set_apart(Trace trace, std::int64_t window_us) {
   return trace;
 }
 
-// Results of the requests in one window.
 struct Window {
   double load = 0;
   std::int64_t requests = 0;

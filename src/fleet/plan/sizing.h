@@ -18,7 +18,6 @@ struct Slo {
 
 bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 
-// One simulation of the traffic.
 struct Trial {
   int replicas = 0;         // number at the beginning
   int least = 0, most = 0;  // limits of the number of replicas that accepted requests at a time

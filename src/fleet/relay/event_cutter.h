@@ -37,7 +37,6 @@ class EventCutter {
     return events;
   }
 
-  // The bytes of an incomplete event.
   const std::string& rest() const { return rest_; }
   void clear() { rest_.clear(); }
 

@@ -25,7 +25,6 @@ http::Headers passed_back(const http::Headers& headers, std::string_view engine_
 // The request target as the client sent it.
 std::string target_of(const http::Request& request);
 
-// Whether the client requests a WebSocket.
 bool asks_for_websocket(const http::Request& request);
 
 bool is_event_stream(const http::Response& answer);

@@ -69,7 +69,6 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   }
   bool waits() const { return is<Sent>() && !back_.begun(); }  // the client has received nothing of an answer
 
-  // Results of the attempts so far.
   struct History {
     int sent = 0;                  // number of attempts
     int tries = 0;                 // number of attempts since the request arrived or its stream broke
@@ -106,7 +105,6 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool send_prefill_half();
   void on_prefill_half(Attempt& attempt, const Result<>& result);
 
-  // Functions of attempts.
   AttemptPointer send();
   bool send_again();
   ChoiceOptions choice_options(Role part) const;
@@ -117,7 +115,6 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void settle(Attempt& attempt, Outcome outcome);
   void drop_attempts(Outcome outcome);
 
-  // Events of attempts.
   void on_body(Attempt& attempt, std::string_view piece);
   void on_end(Attempt& attempt, const Result<>& result);
   void on_whole(Attempt& attempt);

@@ -121,7 +121,6 @@ class RouterTest : public testing::Test {
   std::unique_ptr<Router> router_;
 };
 
-// Holds requests until a test releases them.
 class Keeper {
  public:
   void operator()(std::shared_ptr<http::Exchange> exchange) {

@@ -17,7 +17,6 @@ namespace {
 
 namespace json = boost::json;
 
-// Headers that policies read.
 constexpr std::array<std::string_view, 11> kHeaders{"x-smg-target-worker",
                                                     "x-smg-routing-key",
                                                     "authorization",

@@ -62,7 +62,6 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  private:
   http::CallRequest call_request(const http::Address& address, std::shared_ptr<const std::string> body) const;
   std::weak_ptr<http::Call> gather(http::CallRequest request, Then then);
-  // One prefill request.
   struct Prefill {
     std::shared_ptr<const std::string> body;
     http::Headers more = {};
@@ -101,7 +100,6 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   int status_ = 0;  // status of the answer to the client; 0: no answer yet
   bool over_ = false;
 
-  // The response of the decode engine.
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;

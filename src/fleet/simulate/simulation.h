@@ -68,7 +68,6 @@ struct SimulationOptions {
   std::uint64_t seed = 0;                        // seed for random numbers of policies
 };
 
-// State of the fleet at one time.
 struct FleetSample {
   std::int64_t time_us = 0;
   int replicas = 0;  // number of replicas that accept requests

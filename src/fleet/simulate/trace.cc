@@ -20,7 +20,6 @@ constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 40;  // 34 years
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
 constexpr double kCopyShiftUs = 60e6;
 
-// Parses one line of the file.
 class LineReader {
  public:
   LineReader(const json::object& line, std::size_t number) : line_(line), number_(number) {}

@@ -76,7 +76,6 @@ class Generator {
     return std::max(1, static_cast<int>(std::lround(mean * within(bits_))));
   }
 
-  // State of a session.
   struct Talk {
     std::uint32_t group = 0;  // first block of the group's common blocks
     std::uint32_t own = 0;    // first block of the session's own blocks

@@ -128,7 +128,6 @@ void World::let_go(SimulatedReplica& replica, std::size_t number) {
   replica.handed.erase(handed);
 }
 
-// Records a request's next token.
 void World::token(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica) {
   traffic::AnswerTimes& answer = result_.answers[number];
   replica.scheduler->commit(planned.sequence, kAnswerToken);

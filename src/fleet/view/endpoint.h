@@ -108,7 +108,6 @@ inline bool has_restarted(const EndpointState& before, const EndpointState& now)
   return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;
 }
 
-// An endpoint in the fleet.
 struct Member {
   EndpointId id = kNoEndpoint;
   std::shared_ptr<const Endpoint> endpoint = {};

@@ -29,7 +29,6 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
 };
 // Fields of all routes with the same meaning in both APIs.
 constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
-// Fields that this file reads.
 constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",    "images",
                                      "suffix", "raw",      "stream",   "format",    "options",
                                      "think",  "context",  "template", "keep_alive"};

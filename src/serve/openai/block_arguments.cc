@@ -144,7 +144,6 @@ BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   return more ? Found::more : Found::no;
 }
 
-// Reads the block up to its value.
 BlockArguments::Found BlockArguments::read_head(std::string& text) {
   CallCursor begin(text);
   if (!begin.literal(without_quote(dialect_.parameter_begin)))

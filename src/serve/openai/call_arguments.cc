@@ -16,7 +16,6 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Arguments as a JSON object.
 class JsonArguments final : public ArgumentsReader {
  public:
   Step read(std::string& text, std::string& out) override {

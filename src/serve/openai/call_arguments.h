@@ -32,7 +32,6 @@ class ArgumentsReader {
 // Removes duplicate members from the object's text; the last one of each name stays.
 std::string without_repeats(std::string object);
 
-// Reads a JSON object.
 std::unique_ptr<ArgumentsReader> json_arguments();
 // Reads the arguments after the head of a call. Keeps references to the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,

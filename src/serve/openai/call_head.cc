@@ -101,7 +101,6 @@ bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   return true;
 }
 
-// Reads the text between a name and its arguments.
 bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
   const CallCursor start = cursor;
   std::string_view end = trimmed(dialect_.name_end);

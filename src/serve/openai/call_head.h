@@ -11,7 +11,6 @@
 
 namespace octavo::openai {
 
-// Policy that decides which calls are accepted.
 enum class CallPolicy : std::uint8_t {
   // Sends a complete call at once, and a long call in pieces. If a call breaks off before a piece was sent,
   // its text becomes content.

@@ -22,7 +22,6 @@
 
 namespace octavo::openai {
 
-// The server's rules for requests.
 struct RequestRules {
   std::vector<std::string> model_names;  // replies contain the first one
   std::shared_ptr<AdapterNames> adapters =
@@ -120,7 +119,6 @@ Result<Request> format_reported_as(Result<Request> result, std::string_view name
   return result;
 }
 
-// The 404 error for an unknown model.
 Error unknown_model(std::string_view name, const RequestRules& rules);
 
 // The adapter that the request names as its model; "": it names the base model or none. Errors: not_found.

@@ -40,7 +40,6 @@ class HarmonyReader {
 
   // Whether the token is outside the body of a message: between messages or in a header.
   bool marks(std::int32_t id) const;
-  // Processes the next token.
   void take(std::int32_t id);
 
   Place place() const { return place_; }

@@ -24,7 +24,6 @@ struct ResponsesOptions {
   bool messages = false;  // the response contains input_messages and output_messages; needs return_token_ids
 };
 
-// The response to show before the engine has started.
 boost::json::object pending_response(const boost::json::object& response, const ReplyOptions& options);
 
 std::unique_ptr<Reply> responses_reply(const Tokenizer& tokenizer, ReplyOptions options,

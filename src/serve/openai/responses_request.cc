@@ -152,7 +152,6 @@ class Conversation {
     return {};
   }
 
-  // The current assistant message.
   json::object& assistant() {
     if (!in_turn_) messages_.push_back(json::object{{"role", "assistant"}, {"content", nullptr}});
     in_turn_ = true;

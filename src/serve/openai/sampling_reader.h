@@ -28,7 +28,6 @@ bool is_generation_default(std::string_view name);
 Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
                     std::optional<double> temperature = std::nullopt);
 
-// Reads all other fields.
 Result<> read_other_sampling(Fields& fields, SamplingParams& out);
 
 boost::json::object sampling_schema(const SamplingField& field);

@@ -23,7 +23,6 @@ GrammarSource make_source(GrammarKind kind, std::string text, std::string field)
   return {.kind = kind, .text = std::move(text), .field = std::move(field)};
 }
 
-// Reports unknown members.
 void report_unread(const Fields& fields, std::vector<std::string>& unknown) {
   for (std::string& name : fields.unread()) unknown.push_back(std::move(name));
 }

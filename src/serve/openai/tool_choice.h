@@ -56,7 +56,6 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
 // Texts of all special tokens.
 std::vector<std::string> special_tokens(const Tokenizer& tokenizer);
 
-// Whether tool_choice is "none".
 bool tools_unused(Fields& fields);
 
 // Reads the list that tool_choice `required` produces: its complete calls, and the text outside of calls and

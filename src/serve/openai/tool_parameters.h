@@ -30,9 +30,7 @@ class ToolParameters {
   // The arguments as JSON, if a model wrote one object instead of the single parameters; "": the object has
   // none of the schema's parameters.
   std::string unwrapped(std::string_view written) const;
-  // Whether the schema lists the parameter.
   bool has(std::string_view name) const;
-  // Whether the schema gives the parameter a type.
   bool typed(std::string_view name) const;
 
  private:

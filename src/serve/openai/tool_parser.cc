@@ -154,7 +154,6 @@ void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
   for (const ToolDialect::Opening& other : dialect.habits.openings) add(other.mark);
 }
 
-// Finds the first mark of a call.
 ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
   for (const HeadReader& form : forms_) add_marks(form.dialect(), found);
@@ -213,7 +212,6 @@ ToolParser::Step ToolParser::read_call() {
   return Step::done;
 }
 
-// The text at the mark is not a call.
 void ToolParser::no_call() {
   if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
   arguments_.clear();

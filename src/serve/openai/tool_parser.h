@@ -82,7 +82,6 @@ class ToolParser {
   Step skip_json();
 
   const grammar::ToolDialect& own() const { return forms_.front().dialect(); }
-  // Dialect of the calls after the last mark.
   const grammar::ToolDialect& now() const { return forms_[form_].dialect(); }
   HeadReader::Found read_head(CallCursor& cursor);
   void close_arguments();

@@ -22,7 +22,6 @@ struct TranscriptionRequest {
   TranscriptFormat format = TranscriptFormat::json;
   bool translate = false;  // translate into English
 
-  // Whether the reply has timestamps.
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };
 

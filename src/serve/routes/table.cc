@@ -127,7 +127,6 @@ const openai::Route* shared_facts(const Route& route) {
   return known && known->path == route.path ? known : nullptr;
 }
 
-// The protocol of a route's errors.
 openai::Protocol protocol_of(const Route& route) {
   if (route.path.starts_with("/api/")) return openai::Protocol::ollama;
   const openai::Route* known = shared_facts(route);
