@@ -1,4 +1,4 @@
-// octavo plan: finds the number of replicas that some traffic needs.
+// octavo plan: finds the number of replicas that a given traffic needs.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>

@@ -55,8 +55,8 @@ void set_header(ext_proc::HeaderMutation& mutation, std::string_view name, std::
 }
 
 std::string random_uuid(std::uint64_t high, std::uint64_t low) {
-  high = (high & ~0xF000ULL) | 0x4000;                     // UUID version 4
-  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // UUID variant 1
+  high = (high & ~0xF000ULL) | 0x4000;                     // sets UUID version 4
+  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // sets UUID variant 1
   return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF,
                      low >> 48, low & 0xFFFFFFFFFFFF);
 }

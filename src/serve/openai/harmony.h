@@ -27,7 +27,7 @@ struct HarmonyTokens {
 class HarmonyReader {
  public:
   enum class Place : std::uint8_t {
-    header,   // header of a message
+    header,   // in a message's header
     thought,  // channel analysis, and messages to recipients that are not functions
     text,     // channel final, and channel commentary without a recipient
     call,     // arguments of a call of function()
