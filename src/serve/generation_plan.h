@@ -30,7 +30,7 @@ struct GenerationPlan {
   std::vector<std::string> echo_texts;        // with echo: the text that each answer begins with
   bool prompt_only = false;                   // output tokens are not shown
   StopSplitter stops;
-  std::optional<openai::Thinking> thinking{};       // for chats with reasoning models
+  std::optional<openai::Thinking> thinking{};  // for chats with reasoning models
   std::optional<ThinkingBudget>
       thinking_budget{};  // budget, before the prompts' thought tokens are subtracted
   std::unique_ptr<openai::Reply> reply;

@@ -46,7 +46,7 @@ CacheEvent removed(std::uint32_t prompt, std::uint32_t first) {
 struct World {
   HeldBlocks held{kBlocks};
   std::vector<std::vector<PrefixKey>> prompts;
-  double bytes_per_block = 0;                   // memory for each stored block
+  double bytes_per_block = 0;  // memory for each stored block
 
   World() {
     const auto before = mallinfo2();

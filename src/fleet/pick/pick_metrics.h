@@ -34,10 +34,10 @@ struct PickedRequest {
 
 struct Attempt {
   std::string target_model = {};
-  std::string endpoint = {};       // "ip:port"; "": no endpoint was found
+  std::string endpoint = {};  // "ip:port"; "": no endpoint was found
   std::int64_t prompt_tokens = 0;
-  std::int64_t known_tokens = 0;   // number of prompt tokens that the endpoint has cached, as far as the
-                                   // picker knows
+  std::int64_t known_tokens = 0;  // number of prompt tokens that the endpoint has cached, as far as the
+                                  // picker knows
   double seconds = 0;
 };
 
