@@ -26,8 +26,8 @@ namespace json = boost::json;
 // The parts of a flag such as "--max_model_len=4" or "-tp".
 struct Flag {
   std::string name;                  // "--max-model-len"
-  std::string path;                  // "level" of "--compilation-config.level"
-  std::optional<std::string> value;  // after '='
+  std::string path;                  // "level" for "--compilation-config.level"
+  std::optional<std::string> value;  // the text after '='
 };
 
 bool is_number(std::string_view text) {
@@ -48,7 +48,7 @@ Flag take_apart(std::string_view argument) {
   return flag;
 }
 
-// "1" and "32k" are numbers, "ngram" is a string.
+// The value as JSON: "1" and "32k" are numbers, "ngram" is a string.
 json::value json_or_text(const std::string& text) {
   boost::system::error_code not_json;
   json::value value = json::parse(text, not_json);
@@ -177,7 +177,7 @@ class Rewriter {
     return unknown(flag.name);
   }
 
-  // A flag of vLLM that has no effect here.
+  // Drops a flag of vLLM that has no effect here.
   Result<> drop(const VllmFlag& known, const Flag& flag) {
     std::vector<std::string> values;
     if (flag.value)
@@ -191,13 +191,12 @@ class Rewriter {
       }
     if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
     for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
-    // The engine's process has the same command line and need not repeat the warning.
+    // The engine's process has the same command line, but need not log the warning again.
     if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())
       log_info("{} has no effect: {}", known.name, known.reason);
     return {};
   }
 
-  // The next argument is neither a flag nor the end.
   bool value_follows() const { return at_ < arguments_.size() && !is_flag(arguments_[at_]); }
 
   Result<std::string> value_of(const Flag& flag) {

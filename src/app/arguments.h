@@ -1,4 +1,4 @@
-// Translates command lines of `vllm serve` to those of the option parser.
+// Translates command lines of `vllm serve` to arguments of the option parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,8 @@ namespace octavo {
 //   -tp 2, -O3                              --tensor-parallel-size 2, --optimization-level 3
 //   --x.a.b 1 --x.c+ d,e                    --x {"a":{"b":1},"c":["d","e"]}
 //   --config file.yaml                      the file's flags; the command line overrides them
-// Drops flags of vLLM that have no effect here, and logs them. Errors: an unsupported flag or value, and an
+//
+// Drops and logs flags of vLLM that have no effect in Octavo. Errors: an unsupported flag or value, and an
 // unknown flag, with the nearest name.
 Result<std::vector<std::string>> read_arguments(const CLI::App& command, std::vector<std::string> arguments);
 

@@ -1,4 +1,4 @@
-// Flags of an autoscaler: for `octavo plan live`, and for `octavo plan compare`, which simulates it.
+// Flags of an autoscaler, for `octavo plan live` and for `octavo plan compare`, which simulates one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,10 +20,9 @@ struct AutoscalerFlags {
   double tokens_per_second = 0;
   std::string window = "60s", interval = "5s", scale_down_delay = "300s";
   std::string predictor = "trend";
-  fleet::AutoscalerRules rules;  // flags set its numbers of replicas and its sensitivity
+  fleet::AutoscalerRules rules;  // flags set the limits on replicas and the sensitivity
 };
 
-// The parsed flags.
 struct AutoscalerSetup {
   fleet::AutoscalerRules rules;
   fleet::Slo slo;
@@ -32,7 +31,7 @@ struct AutoscalerSetup {
   std::int64_t interval_us;
 };
 
-// foresees: includes predictors that know the future load, as in a trace. `predictor` must outlive the
+// foresees: offers also predictors that know the future load (from a trace). `predictor` must outlive the
 // subcommand.
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor);
 

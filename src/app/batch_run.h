@@ -1,4 +1,4 @@
-// Batches of requests on an engine in this process, for benchmarks.
+// Runs batches of requests on an engine in this process, for benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,25 @@ namespace octavo {
 
 struct BatchRequest {
   std::vector<TokenId> prompt;
-  int output_len = 0;  // generated tokens
+  int output_len = 0;  // number of output tokens
 };
 
 struct BatchShape {
-  int input_len = 0;   // prompt tokens of a request, random so that prompts share no prefix
-  int output_len = 0;  // generated tokens
+  int input_len = 0;   // number of prompt tokens of a request; they are random, so that prompts share no
+                       // prefix
+  int output_len = 0;  // number of output tokens
   double temperature = 1.0;
 };
 
-// Runs requests at once and returns the seconds until the last has ended.
-// all_begun: called on the engine's thread once each request has its first token.
-// bar: may be null. Errors: the engine's, of the first failed request.
+// Runs all requests at the same time. Returns the seconds until the last one has ended.
+// all_begun: called on the engine's thread when each request has its first token.
+// bar: may be null. Errors: the engine's error for the first failed request.
 Result<double> run_requests(
     EngineClient& engine, std::vector<BatchRequest> requests, double temperature,
     const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr);
 
-// Runs `count` equal requests at once and returns the seconds until the last has ended.
-// number: the first request's number, increased by each; equal numbers give equal prompts.
+// Runs `count` requests of the same shape at the same time. Returns the seconds until the last one has ended.
+// number: number of the first request, increased for each request; equal numbers give equal prompts.
 // all_begun, bar, errors: as above.
 Result<double> run_batch(
     EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,

@@ -1,5 +1,5 @@
-// octavo bench latency | throughput | step: engine and sampler without HTTP; the first two with the fields of
-// vLLM's JSON.
+// octavo bench latency | throughput | step: measures engine and sampler without HTTP. The first two write the
+// fields of vLLM's JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,11 +39,11 @@ struct BenchCommand {
   RuntimeOptions runtime;
   BatchShape shape{.input_len = 32, .output_len = 128};
   int batch_size = 8;
-  std::vector<int> batch_sizes{8};  // of steps
+  std::vector<int> batch_sizes{8};  // for `step`
   int warmup_iterations = 10;
   int iterations = 30;
-  traffic::DatasetOptions dataset;  // of throughput
-  std::optional<int> output_len;    // of files, in place of their answers
+  traffic::DatasetOptions dataset;  // for `throughput`
+  std::optional<int> output_len;    // output tokens, instead of the length of the answers in a file
   int rounds = 5;
   std::string output_json;
 };
@@ -56,8 +56,8 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
-// Reports speculative decoding, including the warm-up: in the result and, if there were draft tokens, as a
-// line of text.
+// Reports speculative decoding, including the warm-up, in the result. If there were draft tokens, also prints
+// a line.
 void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -114,7 +114,6 @@ Result<> bench_latency(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
-// The requests of the dataset.
 Result<std::vector<BatchRequest>> dataset_requests(const BenchCommand& c, const Tokenizer& tokenizer) {
   traffic::DatasetOptions options = c.dataset;
   options.random_input_len = c.shape.input_len;
@@ -160,14 +159,13 @@ Result<> bench_throughput(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
-// Times of a decode batch.
 struct DecodeTimes {
   double seconds = 0;
   std::array<double, kOpNames.size()> in_operators{};  // seconds
   double steps = 0;
 };
 
-// Runs a batch; counts time from when every request has its first token.
+// Runs a batch, and measures the time after every request has its first token.
 Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, int batch_size,
                                  std::uint64_t& number, OpTimes& times) {
   std::int64_t began = 0;
@@ -182,7 +180,7 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
   return spent;
 }
 
-// Prints the share of the steps' time in each operator, and the rest.
+// Prints the fraction of the steps' time in each operator, and in other code.
 void print_parts(const DecodeTimes& all, object& result) {
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
@@ -200,9 +198,10 @@ void print_parts(const DecodeTimes& all, object& result) {
   result["parts"] = std::move(parts);
 }
 
-// Decode steps of one batch size, compared with the time to read each weight and each cached key and value
-// once, at the measured read rate (on a device: copy rate). On a processor it also reports the time per
-// operator. On a device, steps replay graphs and call no operators, so weights are counted in the warm-up.
+// Measures decode steps of one batch size. Compares them with the time to read each weight and each cached
+// key and value once, at the measured read rate (on a device: copy rate). On a processor, also reports the
+// time of each operator. On a device, steps replay graphs and do not call operators, so weights are counted
+// in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
@@ -215,7 +214,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
                    batch_size, needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  // Assumes a half-written context; ignores windows, which would need less.
+  // Assumes that half of the context is filled. Ignores sliding windows, which need less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.block_size * (c.shape.input_len + c.shape.output_len / 2.0) *
                               batch_size;
@@ -225,7 +224,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   ProgressBar bar("measuring", "rounds", 1);
   for (int round = 0; round < c.rounds; ++round) {
     bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
-    // the same prompts, which a device finds in its cache, so that one step gives all first tokens
+    // Uses the same prompts: a device finds them in its cache, so that one step gives all first tokens.
     number = 0;
     const double before = limits.bandwidth();
     TRY(DecodeTimes spent, run_decoding(engine, c.shape, batch_size, number, times));
@@ -270,7 +269,7 @@ Result<> bench_step(BenchCommand& c) {
     on_host = !backend.stream->asynchronous();
     return timed_backend(std::move(backend), times);
   }};
-  std::unique_ptr<Backend> copying;  // on a device
+  std::unique_ptr<Backend> copying;  // for a device
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
@@ -286,7 +285,7 @@ Result<> bench_step(BenchCommand& c) {
   for (const int batch_size : c.batch_sizes) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
-    // saves the results so far, in case a later one fails
+    // Saves the results so far, in case a later batch fails.
     TRY_VOID(write_json(c.output_json, {{"batches", results}}));
   }
   return {};
@@ -326,14 +325,14 @@ void add_throughput_flags(CLI::App& app, BenchCommand& c) {
       ->capture_default_str();
 }
 
-// Several ranks or engines are processes.
+// Several ranks or engines run as separate processes.
 void take_layout(BenchCommand& c, const CLI::App& command) {
   const EngineOptions& engine = c.runtime.engine;
   if (engine.rank_layout().size() * engine.data_parallel_size > 1)
     c.runtime.engine_command = engine_process_command(command);
 }
 
-// All requests wait in the engine.
+// The engine's queue must have space for all requests.
 void take_queue(BenchCommand& c) {
   int& most = c.runtime.engine.max_queued;
   if (c.dataset.num_prompts <= most) return;

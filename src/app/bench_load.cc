@@ -25,7 +25,7 @@ http::Headers headers_with_key() {
   return headers;
 }
 
-// The first model that the server lists; waits until it lists one.
+// Waits until the server lists a model, and returns the first one.
 Result<json::object> listed_model(const http::Address& server, int timeout_s) {
   const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
   for (;;) {
@@ -50,7 +50,8 @@ std::string text_of(const json::object& object, std::string_view key) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// --tokenizer, else the model's folder as the command line or the server's list names it.
+// The folder of the tokenizer: --tokenizer, or the model's folder named by the command line or the server's
+// list.
 Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& listed) {
   if (!c.tokenizer.empty()) return c.tokenizer;
   for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
@@ -74,7 +75,7 @@ Result<json::object> extra_fields(const LoadFlags& c) {
   return body;
 }
 
-// Chat requests are sent as text.
+// Converts token ids to text, which chat requests need.
 Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
   for (traffic::Prompt& prompt : prompts) {
     if (prompt.ids.empty()) continue;

@@ -1,4 +1,4 @@
-// Common parts of the commands that measure a running server: the server, the requests, one measured run.
+// Common parts of the commands that measure a running server: the server, the requests, one run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,6 @@
 
 namespace octavo {
 
-// The parsed flags.
 struct LoadFlags {
   std::string backend = "openai";
   std::string base_url;
@@ -42,25 +41,25 @@ struct LoadFlags {
 // All flags except --num-prompts.
 void add_load_flags(CLI::App& app, LoadFlags& flags);
 
-// A running server, and the form of requests to it.
+// A running server, and the format of requests to it.
 struct LoadTarget {
   traffic::LoadOptions options;
   std::string tokenizer_at;
   Tokenizer tokenizer;
 };
 
-// Waits until the server lists a model. Errors name the flag, or have the server's message.
+// Waits until the server lists a model. Errors name the flag, or contain the server's message.
 Result<LoadTarget> find_target(const LoadFlags& flags);
 
-// Prompts by `options`, in the target's form.
+// Makes prompts by `options`, in the target's format.
 Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions& options,
                                                   const LoadTarget& target);
 
-// Sends one prompt first, so that an error of all requests is reported once; then `warmups` requests. Errors:
-// invalid_argument with the server's message.
+// Sends one prompt first, so that an error of all requests is reported only once; then `warmups` requests.
+// Errors: invalid_argument with the server's message.
 Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target);
 
-// One run, with a progress bar, and its figures.
+// Runs the requests once, with a progress bar. Returns the run and its statistics.
 struct MeasuredLoad {
   traffic::LoadResult run;
   boost::json::object figures;
@@ -69,7 +68,7 @@ MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts,
                           const traffic::ArrivalOptions& arrivals, const LoadTarget& target,
                           const traffic::Goodput& goodput, std::span<const double> percentiles);
 
-// Error if requests failed: their number, and the first error.
+// Error if requests have failed: their number, and the first error.
 Result<> none_failed(const traffic::LoadResult& run);
 
 }  // namespace octavo

@@ -1,5 +1,4 @@
-// octavo bench ops: compares every operator with the machine's limits, which it measures between its own
-// runs.
+// octavo bench ops: compares every operator with the machine's limits, which are measured between the runs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,14 +32,15 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Result of one case: medians over the repeats. Shares are of the limit measured just before the run.
+// Result of one case: medians over the repeats. Fractions are relative to the limits measured just before the
+// run.
 struct Finding {
   double seconds;  // per call
   double least_seconds;
   double of_bandwidth;
   double of_peak;
 
-  // Share of the operator's bound: the time that memory or arithmetic alone would take.
+  // Fraction of the operator's limit, which is the time of memory or arithmetic alone.
   double of_limit() const { return std::max(of_bandwidth, of_peak); }
 };
 
@@ -84,7 +84,6 @@ bool contains_all(std::string_view text, const std::vector<std::string>& parts) 
   return std::ranges::all_of(parts, [&](const std::string& part) { return text.contains(part); });
 }
 
-// The measured machine and its limits.
 struct Machine {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<MachineLimits> limits;

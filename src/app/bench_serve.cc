@@ -1,4 +1,5 @@
-// octavo bench serve: load on a running server, with the flags, names and figures of vLLM's `bench serve`.
+// octavo bench serve: measures a running server under load, with the flags and output names of vLLM's `bench
+// serve`.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// octavo bench sweep: the highest request rate that a running server answers within an SLO.
+// octavo bench sweep: finds the highest request rate at which a running server meets an SLO.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// octavo simulate calibrate: measures an engine's steps here and fits the coefficients for `octavo simulate
-// --timing` and `octavo plan --timing`.
+// octavo simulate calibrate: measures an engine's steps on this machine, and fits the coefficients for
+// `octavo simulate --timing` and `octavo plan --timing`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct CalibrateCommand {
   std::string output_json;
 };
 
-// Measures the steps of requests of one shape.
+// One measurement: steps of requests with the same lengths.
 struct Cell {
   int batch;
   int context;  // prompt tokens of each request
@@ -42,8 +42,8 @@ constexpr int kAnswerTokens = 16;
 constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256};
 constexpr int kContexts[] = {16, 48, 128, 384, 1024, 3072, 8192, 32768};
 
-// The cells that fit the engine's limits at once, with at most a step's prompt tokens beyond one prompt,
-// which keeps a round short.
+// The measurements that fit the engine's limits. All prompt tokens together exceed a step by at most one
+// prompt, which keeps a run short.
 std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info) {
   std::vector<Cell> out;
   const std::int64_t room = std::int64_t{info.num_blocks} * options.block_size;
@@ -57,10 +57,10 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// The properties of a step that decide its time: (tokens, prompt tokens, cached tokens / 16).
+// The properties that decide the time of a step: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
-// The steps of one cell by kind: the median time of each, and the median work.
+// Groups the steps of one measurement by kind. Returns the median time and the median work of each kind.
 std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   std::map<StepKind, std::vector<TimedStep>> kinds;
   for (const StepRecord& r : records) {
@@ -76,14 +76,14 @@ std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   return out;
 }
 
-// The steps of `rounds` runs of a cell after number `last`, which it advances.
+// Runs a measurement `rounds` times. Returns the steps after number `last`, and advances `last`.
 Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, int rounds,
                                         std::uint64_t& number, std::int64_t& last) {
   std::vector<StepRecord> out;
   for (int round = 0; round < rounds; ++round) {
     TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
     EngineStats stats = engine.stats().front();
-    while (stats.unfinished > 0) {  // output is delivered a little before its step is reported
+    while (stats.unfinished > 0) {  // the output is delivered a little before its step is reported
       std::this_thread::yield();
       stats = engine.stats().front();
     }
@@ -120,7 +120,7 @@ Result<> run_calibrate(CalibrateCommand& c) {
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
-  // Holds out every third cell: its error is the one to expect for unmeasured cells.
+  // Every third measurement is not used for the fit: its error estimates the error for unmeasured steps.
   std::vector<TimedStep> fitted, held_out;
   ProgressBar bar("measuring", "cells", 1);
   for (std::size_t i = 0; i < cells.size(); ++i) {

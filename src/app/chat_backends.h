@@ -1,4 +1,4 @@
-// Answers `octavo chat`: the engine in this process, or a remote server.
+// Backends of `octavo chat`: an engine in this process, or a remote server.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,22 +12,22 @@
 
 namespace octavo {
 
-// One answer with its statistics.
+// One answer and its statistics.
 struct Turn {
   std::string text;
   int tokens = 0;
   int prompt_tokens = 0;
   int cached_tokens = 0;
-  double first_s = 0;  // seconds to the first piece of text
+  double first_s = 0;  // time to the first piece of text in seconds
   double all_s = 0;
 };
 
 class ChatBackend {
  public:
   virtual ~ChatBackend() = default;
-  // Name for the greeting.
+  // Name of the model, for the greeting.
   virtual std::string name() const = 0;
-  // Answers a body of /v1/chat/completions; `show` receives the text piece by piece, and returns false to
+  // Answers a body of /v1/chat/completions. `show` receives the text piece by piece, and returns false to
   // stop the answer.
   virtual Result<Turn> answer(const boost::json::object& body,
                               const std::function<bool(std::string_view)>& show) = 0;
@@ -36,7 +36,7 @@ class ChatBackend {
 // Error: the model has no chat template.
 Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime);
 
-// url: host:port, optionally with http:// before and /v1 after it. Errors: an invalid URL, no response.
+// url: host:port; http:// before it and /v1 after it are optional. Errors: an invalid URL, no response.
 Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key);
 
 }  // namespace octavo

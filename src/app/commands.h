@@ -1,4 +1,5 @@
-// The subcommands of `octavo`. Each adds itself to the program; its callback runs it and sets the exit code.
+// The subcommands of `octavo`. Each function adds a subcommand to the program; its callback runs it and sets
+// the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,11 +8,10 @@
 
 namespace octavo {
 
-// Result of a command line.
 struct Outcome {
   int exit_code = 0;
 
-  // One line on standard error; exit code 2 for the caller's mistakes, 1 for everything else.
+  // Prints a line on standard error. The exit code is 2 for the user's mistakes, otherwise 1.
   void report(const Error& error);
 };
 

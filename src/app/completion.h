@@ -1,4 +1,4 @@
-// Shell completions, from the same commands and flags that the program parses.
+// Makes shell completions from the commands and flags of the program's parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// A script for "bash", "zsh" or "fish" that completes commands, flags and flags' named values. Other values
-// complete as files.
+// A script for "bash", "zsh" or "fish" that completes commands, flags and the flags' named values. Other
+// values are completed as files.
 std::string completion_script(const CLI::App& program, std::string_view shell);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// --config file.yaml
+// Reads --config file.yaml.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace octavo {
 
-// One entry of the file: "max-model-len" and its values in the command line's form (switches: "true" or
-// "false"; nested entries: JSON).
+// One entry of the file: a name such as "max-model-len", and its values as on the command line (switches:
+// "true" or "false"; nested entries: JSON).
 struct ConfigEntry {
   std::string name;
   std::vector<std::string> values;
   bool is_switch = false;
 };
 
-// Errors: the file cannot be read (field "config"), is not YAML, or is not a table of names.
+// Errors: the file cannot be read (field "config"), is invalid YAML, or is not a map.
 Result<std::vector<ConfigEntry>> read_config_file(const std::string& path);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// octavo doctor: shows this machine, the limits that it sets, and what to change.
+// octavo doctor: shows this machine, its limits, and recommended changes.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -17,10 +17,10 @@
 namespace octavo {
 namespace {
 
-// The best instruction set, and what the next better one needs.
+// Finds the best instruction set, and the requirements of the next better one.
 void examine_processor(Machine& machine) {
   for (const CpuIsa isa : kCpuIsas) {
-    if (isa == CpuIsa::amx_modelled) continue;  // for tests
+    if (isa == CpuIsa::amx_modelled) continue;  // only for tests
     const auto backend = make_cpu_backend({.threads = 1, .isa = isa});
     if (backend) {
       machine.instructions = name(isa);
@@ -31,7 +31,7 @@ void examine_processor(Machine& machine) {
   }
 }
 
-// Free space of the file system that will hold the folder.
+// Free space of the file system that will contain the folder.
 std::uint64_t free_bytes(std::filesystem::path folder) {
   std::error_code error;
   while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();

@@ -1,4 +1,4 @@
-// The program's environment variables; nothing below src/app reads them.
+// Reads environment variables. Only src/app does this.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// The value of a variable, "" when it is not set.
+// The value of a variable; "": not set.
 inline std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";

@@ -1,4 +1,4 @@
-// The engine's flags that a command line gave, for programs that this program starts.
+// Collects the engine flags of a command line, for programs that this program starts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,11 +12,11 @@ struct GivenFlag {
   std::string value;  // "": the flag is not given
 };
 
-// Those of add_engine_flags() and add_hub_flags() except the model and the token, after the command was
-// parsed.
+// The given flags of add_engine_flags() and add_hub_flags(), except the model and the token. Call it after
+// the command was parsed.
 std::vector<GivenFlag> given_engine_flags(const CLI::App& command);
 
-// The command of an engine's process (RuntimeOptions::engine_command) for a command other than `octavo
+// The command line of an engine's process (RuntimeOptions::engine_command), for commands other than `octavo
 // serve`.
 std::vector<std::string> engine_process_command(const CLI::App& command);
 

@@ -22,7 +22,7 @@ std::size_t line_width() {
   return std::clamp<std::size_t>(size.ws_col, kColumn + 30, 120);
 }
 
-// Breaks lines between words, so that no line exceeds the width beside the names.
+// Breaks the text between words, so that lines fit beside the names.
 std::string wrapped(std::string_view text) {
   const std::size_t most = line_width() - kColumn;
   std::string lines;
@@ -44,16 +44,18 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-constexpr std::size_t kChoicesMax = 40;  // beside a flag; longer lists are in its description
+constexpr std::size_t kChoicesMax = 40;  // maximum length of values beside a flag; longer lists are in its
+                                         // description
 
-// "{a,b}" of "TEXT:{a,b}"; "": any value.
+// The values "{a,b}" in "TEXT:{a,b}"; "": any value.
 std::string choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");
   return begin == std::string::npos ? "" : type.substr(begin + 1);
 }
 
-// CLI11 joins a type with all checks: "INT:INT in [1 - 268435456]", "UINT:NONNEGATIVE", "TEXT:{a,b}".
+// The name of a flag's value. CLI11 joins a type with all checks: "INT:INT in [1 - 268435456]",
+// "UINT:NONNEGATIVE", "TEXT:{a,b}".
 std::string value_name(const CLI::Option& option) {
   const std::string all = option.get_type_name();
   const std::size_t colon = all.find(':');
@@ -77,7 +79,7 @@ std::string value_name(const CLI::Option& option) {
 
 HelpFormatter::HelpFormatter() { column_width(kColumn); }
 
-// Removes CLI11's marks of flags that switch something off: "--no-cache{false}".
+// Removes CLI11's suffix from flags that switch something off: "--no-cache{false}".
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string name = CLI::Formatter::make_option_name(option, is_positional);
   constexpr std::string_view kMark = "{false}";
@@ -87,7 +89,7 @@ std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_p
 }
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  if (option->get_type_size() == 0) return "";  // a flag
+  if (option->get_type_size() == 0) return "";  // a flag without a value
   std::string text = " " + value_name(*option);
   if (option->get_required()) text += " (required)";
   if (!option->get_default_str().empty()) text += " [" + option->get_default_str() + "]";

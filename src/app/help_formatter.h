@@ -1,4 +1,4 @@
-// Format of `--help`: wraps descriptions between words, and names values readably.
+// Formats `--help`: breaks descriptions between words, and writes the names of values readably.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,10 +17,10 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override;
 };
 
-// The help of a command with many flags: --help prints the common flags, --help-all prints all.
+// Formats the help of a command with many flags: --help prints the common flags, --help-all prints all flags.
 class ShortHelpFormatter final : public HelpFormatter {
  public:
-  // Names of flags with their dashes.
+  // common: names of flags, with their dashes.
   explicit ShortHelpFormatter(std::set<std::string> common) : common_(std::move(common)) {}
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 

@@ -1,4 +1,4 @@
-// octavo pull MODEL, octavo list, octavo rm MODEL: the cache of models of the hub.
+// octavo pull MODEL, octavo list, octavo rm MODEL: manage the cache of models from the hub.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -46,7 +46,6 @@ void list(const HubCommand& c) {
                size_text(model.bytes), day(model.last_used), model.complete ? "complete" : "incomplete");
 }
 
-// Asks for confirmation.
 bool confirmed(const std::string& question) {
   fmt::print(stderr, "{} [y/N] ", question);
   std::string answer;

@@ -1,4 +1,4 @@
-// The index of this host in a job, from the variables of the job's launcher: a Slurm step, or a group of
+// Finds the index of this host in a job from the launcher's variables. The job is a Slurm step or a group of
 // Kubernetes' LeaderWorkerSet.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace octavo {
 
-// name -> value; "": not set.
+// Returns the value of a variable; "": not set.
 using Environment = std::function<std::string(const char*)>;
 
-// The hosts of the job, if there are several; else one. Errors (invalid_argument): an invalid variable; the
-// field is its name.
+// The number of hosts in the job (1 without a job) and the index of this host. Errors (invalid_argument): an
+// invalid variable, whose name is the field.
 Result<NodeOptions> nodes_of_job(const Environment& environment);
 
 }  // namespace octavo

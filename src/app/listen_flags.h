@@ -1,4 +1,4 @@
-// The address on which a program of the fleet listens, its time to stop, and the level of its log.
+// Flags for a program of the fleet: its address, its time to stop, and its log level.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,8 +11,8 @@
 
 namespace octavo {
 
-// --host (0.0.0.0 unless given), --port, --tls-cert-path and so on; parsing fills both, which must outlive
-// the subcommand.
+// Adds --host (default 0.0.0.0), --port, --tls-cert-path and others. Parsing sets both arguments, which must
+// outlive the subcommand.
 void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdown_grace_s);
 
 Result<> set_log_level_named(const std::string& name);
@@ -21,7 +21,7 @@ Result<> take_log_level(const std::string& name, Options&) {
   return set_log_level_named(name);
 }
 
-// --log-level; parsing sets it.
+// Adds --log-level; parsing sets it.
 template <class Options>
 constexpr FlagRow<Options> log_level_flag(std::string_view environment = {}) {
   return {"--log-level",

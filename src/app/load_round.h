@@ -1,4 +1,4 @@
-// One rate of requests to a server, measured: common to `octavo bench sweep` and `octavo tune`.
+// Measures a server at one rate of requests, for `octavo bench sweep` and `octavo tune`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,7 +11,7 @@ namespace octavo {
 
 struct LoadRound {
   double rate;        // requests/s
-  double good_share;  // share of all requests
+  double good_share;  // fraction of all requests
   boost::json::object figures;
 
   double figure(const char* name) const { return figures.at(name).to_number<double>(); }
@@ -19,20 +19,19 @@ struct LoadRound {
 
 struct RoundPlan {
   double rate;
-  int seconds;  // of load, with at least 20 requests
+  int seconds;  // duration in seconds; a run has at least 20 requests
   std::size_t number;
 };
 
-// Each number has new prompts, so that no round profits from an earlier one's prefix cache. Round 0 sends one
-// request first, whose error is the result.
+// Measures a rate. Each round number has different prompts, so that no round uses an earlier one's prefix
+// cache. Round 0 first sends one request; if it fails, its error is returned.
 Result<LoadRound> measure_round(const LoadFlags& flags, const RoundPlan& plan, const traffic::Goodput& slo,
                                 const LoadTarget& target);
 
 std::string round_heading();
 std::string round_row(const LoadRound& round);
-// A picture (SVG) of the figures over the rate.
 std::string plot_rounds(const std::string& title, std::vector<LoadRound> rounds);
-// Error: io, with the flag that names the file.
+// Error: io, with the flag of the file name.
 Result<> write_file(const char* flag, const std::string& path, const std::string& text);
 
 }  // namespace octavo

@@ -23,7 +23,7 @@ std::string first_line(const fs::path& path) {
   return line;
 }
 
-// "always [madvise] never" -> "madvise"
+// The selected value: "always [madvise] never" -> "madvise".
 std::string chosen(const std::string& choices) {
   const std::size_t begin = choices.find('['), end = choices.find(']');
   return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";

@@ -13,7 +13,7 @@
 
 namespace {
 
-// The last of repeated flags counts, as in vLLM.
+// If a flag is repeated, the last value is used, as in vLLM.
 void take_last(CLI::App& app) {
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -43,7 +43,7 @@ octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, i
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,
-              SIG_IGN);  // a reader that has gone is a write error, not the end of the program
+              SIG_IGN);  // writing to a closed pipe is an error and does not end the program
   octavo::Outcome outcome;
   CLI::App program("Octavo: LLM inference and serving in one binary.", "octavo");
   program.set_version_flag("--version", std::string(octavo::kVersion));
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   try {
     program.parse(std::move(*arguments));
   } catch (const CLI::ParseError& error) {
-    const bool asked = error.get_exit_code() == 0;  // --help, --version
+    const bool asked = error.get_exit_code() == 0;  // --help or --version
     const int code = program.exit(error);
     return asked ? code : 2;
   }

@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// A row for each "# HELP name text" and the "# TYPE name type" after it.
+// A table row for each "# HELP name text" line and the "# TYPE name type" line after it.
 std::string table(std::string_view page) {
   std::string out = "| name | type | |\n|---|---|---|\n";
   std::string_view name, help;

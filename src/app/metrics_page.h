@@ -1,4 +1,4 @@
-// docs/reference/metrics.md, from the pages that the programs write.
+// Makes docs/reference/metrics.md from the metrics pages of the programs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// octavo pick
+// octavo pick: the endpoint picker of an Envoy gateway.
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -24,7 +24,7 @@ namespace {
 
 struct ConfigFlags {
   std::string file, text;
-  bool experimental = false;  // plugins that llm-d calls alpha are allowed
+  bool experimental = false;  // allows plugins whose level in llm-d is alpha
 };
 
 struct ClusterFlags {
@@ -187,7 +187,7 @@ Result<> read_cluster(PickCommand& c) {
   return {};
 }
 
-// "10MiB", "25MB", "1000000".
+// Parses sizes such as "10MiB", "25MB", "1000000".
 Result<> read_message_size(PickCommand& c) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
   std::string_view text = c.grpc_message_bytes;

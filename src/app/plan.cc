@@ -1,4 +1,4 @@
-// octavo plan
+// octavo plan: finds the number of replicas that a given traffic needs.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
@@ -41,7 +41,6 @@ Result<fleet::Slo> read_slo(const PlanCommand& c) {
   return fleet::Slo{*limits, c.share};
 }
 
-// A progress bar for each simulation.
 class Bars {
  public:
   explicit Bars(std::string what) : what_(std::move(what)) {}
@@ -179,7 +178,7 @@ void add_plan(CLI::App& program, Outcome& outcome) {
   add_plan_pools(*command, outcome);
   add_plan_compare(*command, outcome);
   command->callback([options, command, &outcome] {
-    if (!command->get_subcommands().empty()) return;  // it has done its work
+    if (!command->get_subcommands().empty()) return;  // the subcommand has already run
     if (const auto done = run_plan(*options); !done) outcome.report(done.error());
   });
 }

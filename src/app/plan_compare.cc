@@ -1,4 +1,4 @@
-// octavo plan compare: compares autoscalers under the same traffic.
+// octavo plan compare: compares autoscalers with the same traffic.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
@@ -22,7 +22,6 @@ struct PlanCompareCommand : SimulationFlags {
   std::string output_json;
 };
 
-// A progress bar for each simulation.
 class ComparisonBars {
  public:
   void show(const std::string& who, std::size_t done, std::size_t all) {

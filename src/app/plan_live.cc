@@ -35,7 +35,7 @@ struct PlanLiveCommand {
   int drain_timeout_s = 1800;
 };
 
-// "8100-8199".
+// Parses a range of ports such as "8100-8199".
 Result<> read_ports(const std::string& text, fleet::ProcessOptions& o) {
   const char* const end = text.data() + text.size();
   const auto [dash, first_error] = std::from_chars(text.data(), end, o.first_port);

@@ -1,4 +1,4 @@
-// octavo plan pools: finds where separate prefill replicas pay off.
+// octavo plan pools: finds where separate prefill replicas help.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
@@ -27,7 +27,7 @@ Result<> run_plan_pools(PlanPoolsCommand& c) {
   auto limits = traffic::Goodput::parse(c.slo);
   if (!limits) return invalid("slo", "{}", limits.error().message);
   const fleet::Slo slo{*limits, c.share};
-  c.options.prefill.replicas = 1;  // so that they are described too
+  c.options.prefill.replicas = 1;  // so that prefill replicas are described, too
   TRY_VOID(describe_replica(c));
   ProgressBar bar("pools", "cells", 1);
   TRY(const std::vector<fleet::PoolCell> cells,

@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-// A replica of this kind; an error if the model does not fit.
+// Describes a replica of this kind. Error: the model does not fit.
 Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std::string& device, int devices,
                                                int batch, bool pools) {
   flags.device = device;
@@ -23,7 +23,6 @@ Result<fleet::SimulationOptions> describe_kind(SimulationFlags flags, const std:
   return flags.options;
 }
 
-// A progress bar for each kind of replica.
 class SearchBars {
  public:
   void show(const std::string& kind, std::size_t done, std::size_t all) {

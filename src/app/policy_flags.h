@@ -1,4 +1,4 @@
-// The router's policies on the command line.
+// Flags of the router's policies.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,11 +9,11 @@
 
 namespace octavo {
 
-// Values of --policy, and its help.
+// The values of --policy, and its help text.
 std::vector<std::string> policy_names();
 std::string policies_text();
 
-// Adds --cache-threshold and others; parsing fills `options`, which must outlive the subcommand.
+// Adds --cache-threshold and others; parsing sets `options`, which must outlive the subcommand.
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options);
 
 }  // namespace octavo

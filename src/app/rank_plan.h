@@ -1,4 +1,4 @@
-// Memory and step times of an engine's ranks, computed before they run: `octavo model inspect --plan`.
+// Predicts memory and step times of an engine's ranks: `octavo model inspect --plan`.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace octavo {
 struct RankPlanOptions {
   RankLayout layout;
   bool whole_experts = false;
-  std::string device;  // device of each rank, one of known_devices(); empty: no times
+  std::string device;  // device of each rank, one of known_devices(); empty: step times are not predicted
 };
 
-// A line for each stage, whose ranks are equal: layers, weights and KV cache of a rank, in the checkpoint's
-// format and in bf16, and the roofline time of a decode step on the device. Errors: those of check_shard and
-// divide_layers, which name what cannot be split; invalid_argument for an unknown device.
+// Text with a line for each stage, whose ranks are equal. It has layers, weights and KV cache of a rank, in
+// the checkpoint's format and in bf16, and the roofline time of a decode step on the device. Errors: as for
+// check_shard and divide_layers, which name what cannot be divided; invalid_argument for an unknown device.
 Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& options);
 
 }  // namespace octavo

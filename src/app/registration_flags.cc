@@ -48,7 +48,7 @@ fleet::Role role_of(const std::string& name, const KvTransferOptions& transfer) 
   return transfer.produces ? fleet::Role::prefill : fleet::Role::decode;
 }
 
-// A bound endpoint as subscribers connect to it, the host as "*"; "" if they cannot.
+// The address at which subscribers reach a bound endpoint, with the host "*"; "": it is not reachable.
 std::string subscribed(const std::string& endpoint, int rank) {
   constexpr std::string_view kTcp = "tcp://";
   if (endpoint.empty()) return "";

@@ -1,4 +1,4 @@
-// The flags of `octavo serve` that enter it in the lists of routers and pickers.
+// Flags of `octavo serve` that register it with routers and pickers.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,11 +27,11 @@ void add_registration_flags(CLI::App& command, RegistrationFlags& flags);
 
 struct RegistrationPlan {
   fleet::RegistrationOptions options = {};
-  fleet::Endpoint worker = {};  // without what is known when the server is ready; of its URL the scheme only
+  fleet::Endpoint worker = {};  // description of the server so far; of its URL only the scheme is set
   KvEventOptions events = {};
 };
 
-// nullopt if the flags name no list. Errors name the flag.
+// nullopt: the flags name no list. Errors name the flag.
 Result<std::optional<RegistrationPlan>> plan_registration(const ServeCommand& command);
 
 std::unique_ptr<fleet::Registration> start_registration(RegistrationPlan plan, const Serving& serving);

@@ -1,4 +1,4 @@
-// octavo route
+// octavo route: the router.
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -73,7 +73,8 @@ constexpr RouterFlag kPolicyFlag[] = {
     {"--policy", flag::to<&RouterOptions::policy>, policies_text, OneOfList{policy_names}},
 };
 
-// The URLs of prefill workers: SGLang's command line has a bootstrap port, or "none", after each of them.
+// Reads the URLs of prefill workers. In SGLang's command line, each is followed by a bootstrap port or
+// "none".
 Result<> take_prefill_urls(const std::vector<std::string>& words, RouterOptions& o) {
   for (const std::string& word : words) {
     int port = 0;

@@ -1,4 +1,4 @@
-// Sampling parameters on the command line, as fields of a request body.
+// Sampling parameters as flags, which become fields of a request body.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 namespace octavo {
 
 // Adds --max-tokens and the flags of request/sampling_fields.h. A flag sets the field in `body`, which must
-// outlive the subcommand; the request's reader checks the value.
+// outlive the subcommand. The request's parser checks the value.
 void add_sampling_flags(CLI::App& command, boost::json::object& body);
 
 }  // namespace octavo

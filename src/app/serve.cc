@@ -1,4 +1,4 @@
-// octavo serve
+// octavo serve: serves a model over HTTP.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's lora_filesystem_resolver, which is among its plugins unless VLLM_PLUGINS names others.
+// Applies vLLM's lora_filesystem_resolver, unless VLLM_PLUGINS is set and does not contain it.
 void take_adapter_folder(RuntimeOptions& options) {
   const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
   const std::string plugins = environment("VLLM_PLUGINS");
@@ -44,8 +44,7 @@ void take_adapter_folder(RuntimeOptions& options) {
   options.lora_folder = folder;
 }
 
-// The variables of Open MPI, of MPICH and of Slurm: of this process among those that mpirun has started
-// together.
+// Reads this process's rank from the variables of mpirun (Open MPI, MPICH or Slurm).
 Result<> take_mpi(EngineOptions& options) {
   if (options.rank_layout().size() == 1 || options.nodes.count > 1) return {};
   const auto number = [](std::initializer_list<const char*> names) -> std::optional<int> {
@@ -68,7 +67,7 @@ Result<> take_mpi(EngineOptions& options) {
   return {};
 }
 
-// Ranks of a job of several hosts, where no flag says which host this is.
+// Sets the hosts of a job, if no flag sets the index of this host.
 Result<> take_job_nodes(EngineOptions& options) {
   if (options.rank_layout().size() == 1 || options.nodes.count > 1 || options.mpi) return {};
   TRY(const NodeOptions nodes, nodes_of_job(environment));
@@ -80,8 +79,8 @@ Result<> take_job_nodes(EngineOptions& options) {
   return {};
 }
 
-// --stand-ins: servers without weights, each with an engine in this process. Their engines count up, and with
-// them the ports of their KV events.
+// --stand-ins: starts servers without weights, each with an engine in this process. Engine indices count up,
+// and with them the ports of KV events.
 Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
   const EngineOptions& engine = c.runtime.engine;
   if (!engine.executor.starts_with("simulated"))
@@ -116,7 +115,8 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
-  // Engines that belong to a server on another host. Without the number of its first engine this host has ranks.
+  // Whether this host has engines of another host's server. Without the index of its first engine, this host
+  // has ranks.
   const bool has_engines_of_another =
       c.headless && (c.data_parallel.start_rank || c.data_parallel.size_local);
   if (c.runtime.engines.elsewhere == 0 && !has_engines_of_another) {

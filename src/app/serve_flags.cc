@@ -19,7 +19,7 @@
 namespace octavo {
 namespace {
 
-// Flags in `octavo serve --help`.
+// Flags that `octavo serve --help` shows.
 const std::set<std::string> kCommonFlags = {
     "--help",
     "--help-all",
@@ -56,7 +56,7 @@ Result<> take_log_format(const std::string& name, ServeCommand&) {
   return {};
 }
 
-// Batches yield to other requests by their priority.
+// Enables batches. They yield to other requests by priority.
 Result<> take_batch_dir(const std::string& folder, ServeCommand& c) {
   if (folder.empty()) return invalid("--batch-dir", "must be the path of a folder");
   c.batch_dir = folder;

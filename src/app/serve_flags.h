@@ -1,4 +1,4 @@
-// The command-line flags of `octavo serve` beyond those of the engine. Names follow `vllm serve`.
+// Flags of `octavo serve` in addition to those of the engine. Names are those of `vllm serve`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// system_fingerprint.
+// The reply field system_fingerprint.
 struct Fingerprint {
   std::string mode = "full";
   std::string value;
@@ -28,7 +28,7 @@ struct LogStats {
   double interval_s = 10;
 };
 
-// What to print in place of serving.
+// Lists to print instead of serving.
 struct Lists {
   bool flags = false;
   bool routes = false;
@@ -38,7 +38,7 @@ struct Lists {
 
 struct ServeCommand : RuntimeCommand {
   http::ServerOptions http;
-  http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins may do nothing
+  http::CorsOptions cors{.origins = {}};  // no origin: browsers of other origins have no access
   Fingerprint fingerprint;
   bool auto_tool_choice = true;
   bool engine_process = true;
@@ -47,18 +47,18 @@ struct ServeCommand : RuntimeCommand {
   ChildProcess child;
   bool headless = false;
   int shutdown_timeout_s = 30;
-  std::string batch_dir;  // "": no files and batches
+  std::string batch_dir;  // "": files and batches are off
   LogStats log_stats;
   RegistrationFlags registration;
   Lists lists;
 };
 
-// Adds the flags to a subcommand; parsing fills `command`, which must outlive the subcommand.
+// Adds the flags to a subcommand; parsing sets `command`, which must outlive the subcommand.
 void add_serve_flags(CLI::App& app, ServeCommand& command);
 
-// docs/reference/flags.md: every flag of `vllm serve` and what becomes of it, and the flags that only Octavo has.
+// docs/reference/flags.md: the support of each flag of `vllm serve`, and the flags that only Octavo has.
 std::string flags_page(const CLI::App& serve);
-// docs/reference/environment.md: environment variables, and what becomes of vLLM's.
+// docs/reference/environment.md: environment variables, and the support of vLLM's.
 std::string environment_page();
 
 }  // namespace octavo

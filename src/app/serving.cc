@@ -20,7 +20,7 @@
 namespace octavo {
 namespace {
 
-// --fingerprint-mode: hashes the settings that outputs depend on, so that clients see a change.
+// --fingerprint-mode: hashes the settings that change outputs, so that clients notice a change.
 std::string fingerprint(const ServeCommand& c) {
   if (c.fingerprint.mode == "none") return "";
   if (c.fingerprint.mode == "custom") return c.fingerprint.value;
@@ -59,7 +59,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     TRY(serving.server, ApiServer::start(api_keys, c.http));
     return {};
   };
-  // Next to another server on the port, requests arrive from the first moment.
+  // If another server has the same port, requests must not arrive before the model is loaded.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());

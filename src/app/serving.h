@@ -1,4 +1,4 @@
-// A model behind the HTTP API in this process: common to `octavo serve` and `octavo run-batch`.
+// Serves a model over the HTTP API in this process, for `octavo serve` and `octavo run-batch`.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 namespace octavo {
 
 struct Serving {
-  std::unique_ptr<Runtime> runtime;  // outlives the server
+  std::unique_ptr<Runtime> runtime;  // must outlive the server
   std::unique_ptr<ApiServer> server;
   std::unique_ptr<StatsLog> stats_log;                // null: not requested
-  std::unique_ptr<fleet::Registration> registration;  // null: in no list
+  std::unique_ptr<fleet::Registration> registration;  // null: the server is not registered
 };
 
-// Listens at once and answers 503 until the model is loaded; returns after that.
+// Listens at once and answers 503 while the model loads. Returns when the model is loaded.
 Result<Serving> start_serving(ServeCommand& c);
 
 }  // namespace octavo

@@ -15,7 +15,7 @@ enum class Takes : std::uint8_t { nothing, one, several };
 struct SglangFlag {
   std::string_view name;
   Takes takes;
-  std::string_view instead;  // what does the same here, or why nothing has to
+  std::string_view instead;  // the replacement in Octavo, or the reason why none is needed
 };
 
 constexpr std::string_view kNoGrpc = "workers are reached over HTTP, and parse their own answers";

@@ -1,11 +1,11 @@
-// Flags of SGLang's launch_router that change nothing here.
+// Flags of SGLang's launch_router that have no effect in Octavo.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace octavo {
 
-// Each takes its values, and a line of the log says what does the same here.
+// Adds the flags. Each accepts its values, and logs the replacement in Octavo.
 void add_sglang_flags(CLI::App& command);
 
 }  // namespace octavo

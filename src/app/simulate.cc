@@ -1,4 +1,4 @@
-// octavo simulate
+// octavo simulate: simulates a fleet.
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
@@ -36,10 +36,10 @@ struct SimulateCommand : SimulationFlags {
 
 struct NamedPolicy {
   std::string name;
-  std::optional<fleet::PipelineConfig> pipeline = {};  // from a picker's configuration
+  std::optional<fleet::PipelineConfig> pipeline = {};  // set if the policy is from a picker's configuration
 };
 
-// The router's policies, then the picker's, each under its file's name.
+// The router's policies, then those of picker configurations, which are named by their files.
 Result<std::vector<NamedPolicy>> read_policies(const SimulateCommand& c) {
   std::vector<NamedPolicy> policies;
   for (const std::string& name : c.policies) policies.push_back({name});
@@ -149,7 +149,7 @@ void add_simulate(CLI::App& program, Outcome& outcome) {
   add_result_flags(*command, *options);
   add_calibrate(*command, outcome);
   command->callback([options, command, &outcome] {
-    if (!command->get_subcommands().empty()) return;  // a subcommand has run
+    if (!command->get_subcommands().empty()) return;  // the subcommand has already run
     if (const auto done = run_simulate(*options); !done) outcome.report(done.error());
   });
 }

@@ -20,23 +20,23 @@ struct SimulationFlags {
   std::string model = "qwen3-32b";
   std::string device = "h100";
   int tensor_parallel_size = 2;
-  int prefill_tensor_parallel_size = 0;  // 0: like decode replicas
+  int prefill_tensor_parallel_size = 0;  // 0: as for decode replicas
   double memory_share = 0.9;
   int max_queued = 4096;
 };
 
-// Parsing fills `flags`, which must outlive the subcommand.
+// Adds the flags; parsing sets `flags`, which must outlive the subcommand.
 void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
 void add_replica_flags(CLI::App& command, SimulationFlags& flags);
-// Flags of separate prefill replicas, except their number.
+// Adds the flags of separate prefill replicas, except their number.
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& flags);
 
-// Computes timing and cache size, if not given, from the figures of model and device; also for separate
-// prefill replicas.
+// If timing and cache size are not given, computes them from the data of model and device. Does the same for
+// separate prefill replicas.
 Result<> describe_replica(SimulationFlags& flags);
 Result<fleet::Trace> read_traffic(SimulationFlags& flags);
 
-// Writes nothing if the path is empty. Errors name the field.
+// Does nothing if the path is empty. Errors name the field.
 Result<> write_result(std::string_view field, const std::string& path, const std::string& text);
 
 }  // namespace octavo

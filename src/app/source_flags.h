@@ -1,4 +1,4 @@
-// The flags of `octavo route` and `octavo pick` that name changing lists of endpoints.
+// Flags of `octavo route` and `octavo pick` for lists of endpoints that change.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ struct SourceFlags {
 };
 
 void add_source_flags(CLI::App& command, SourceFlags& flags);
-// Flags of `octavo route`; the picker reads the same values from its configuration.
+// Adds flags of `octavo route`; the picker reads these values from its configuration.
 void add_event_flags(CLI::App& command, SourceFlags& flags);
 
 // Errors name the flag.

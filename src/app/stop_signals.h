@@ -1,4 +1,4 @@
-// The signals of a server: SIGINT and SIGTERM stop it, SIGUSR1 asks for its state.
+// The signals of a server: SIGINT and SIGTERM stop it, SIGUSR1 requests its state.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,10 @@
 
 namespace octavo {
 
-// Handles SIGINT and SIGTERM. While the model loads, the first signal ends the program; later the second
-// does. Create it before any other thread, so that no other thread receives the signals.
+// Handles SIGINT and SIGTERM. While the model loads, the first signal ends the program; later, the second
+// signal does. Create it before any other thread, so that no other thread receives the signals.
 class StopSignals {
  public:
-  // Call it before any other thread starts.
   StopSignals();
 
   // Returns when the program should stop. Until then, calls `on_usr1` on another thread for each SIGUSR1.

@@ -11,12 +11,13 @@ namespace octavo {
 
 struct TopRow {
   std::string name;                            // server name
-  std::optional<fleet::ServerLoad> load = {};  // load in the last interval; nullopt: no answer
-  std::string problem = {};                    // the reason if it did not answer
+  std::optional<fleet::ServerLoad> load = {};  // load in the last interval; nullopt: the server did not
+                                               // answer
+  std::string problem = {};                    // reason why the server did not answer
 };
 
-// seconds: length of the interval. With several servers, the last row is their sum. Lines end with a line
-// feed.
+// seconds: length of the interval. With several servers, the last row is their sum. Each line ends with a
+// line feed.
 std::string top_frame(const std::vector<TopRow>& rows, double seconds);
 
 }  // namespace octavo

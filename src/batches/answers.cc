@@ -22,7 +22,7 @@ class AnswerReader {
  public:
   AnswerReader(Store& store, std::string batch) : store_(store), batch_(std::move(batch)) {}
 
-  // Lines must ascend.
+  // The answer to this line. Lines must be requested in ascending order.
   Result<std::optional<LineAnswer>> of_line(std::int64_t line) {
     if (next_ == answers_.size()) {
       TRY(answers_, store_.answers_after(batch_, line - 1, kAnswersAtOnce));
@@ -47,7 +47,7 @@ std::string unanswered(std::string_view status) {
                                        : "the batch was cancelled before this request ran"}});
 }
 
-// Anthropic's: {"custom_id", "result"}.
+// A line in Anthropic's format: {"custom_id", "result"}.
 std::string message_line(const LineAnswer& answer, std::string_view status) {
   json::object result;
   if (answer.status == 200) {
@@ -75,7 +75,7 @@ struct OutputFile {
   DurableFile content;
 };
 
-// Adds the file's record, unless the file is empty. Returns its id, or "".
+// Adds the file's record, unless the file is empty. Returns the id of the file; "": it is empty.
 Result<std::string> keep(OutputFile& file, const Batch& batch, std::vector<StoredFile>& files) {
   if (file.empty()) return "";
   TRY_VOID(file.content.commit());

@@ -1,4 +1,4 @@
-// The end of a batch: its answers as output files.
+// Ends a batch and writes its answers to output files.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,12 @@
 
 namespace octavo::batches {
 
-// Ends a batch of which no line runs: writes its answers in the order of the lines, and sets `status`, or
-// `cancelled` if a client has cancelled it. Lines without an answer are reported as cancelled or expired.
+// Ends a batch that has no running lines: writes its answers in the order of the lines, and sets `status`, or
+// `cancelled` if a client has cancelled the batch. Lines without an answer are reported as cancelled or
+// expired.
 Result<> finish_batch(Store& store, const std::string& batch_id, std::string_view status);
 
-// Ends a batch whose input is wrong. errors: JSON array of {"code", "line", "message", "param"}.
+// Ends a batch whose input file is invalid. errors: JSON array of {"code", "line", "message", "param"}.
 Result<> fail_batch(Store& store, const std::string& batch_id, const std::string& errors);
 
 }  // namespace octavo::batches

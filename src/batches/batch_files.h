@@ -1,4 +1,4 @@
-// Writes a file so that it is complete or absent, also after a crash.
+// Writes a file that is either complete or absent, also after a crash.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace octavo::batches {
 
 class DurableFile {
  public:
-  // Nothing exists at `path` before commit().
+  // The file at `path` appears only with commit().
   explicit DurableFile(std::string path);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
@@ -19,7 +19,7 @@ class DurableFile {
 
   void write(std::string_view bytes);
   std::int64_t bytes() const { return bytes_; }
-  // Errors: io, of any call so far.
+  // Errors: io, from this or any earlier call.
   Result<> commit();
 
  private:
@@ -28,7 +28,7 @@ class DurableFile {
 
   const std::string path_, partial_;
   int file_;
-  int error_ = 0;  // errno of the first failed call
+  int error_ = 0;  // errno of the first failed call; 0: none failed
   std::int64_t bytes_ = 0;
   std::string buffer_;
 };

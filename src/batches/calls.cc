@@ -33,7 +33,7 @@ constexpr Action kActions[] = {
     {"GET", "/v1/messages/batches/{id}/results", message_batch_results},
 };
 
-// The id in a path of this form; "" if the form has none; nullopt: another path.
+// Matches a path with a form. Returns the id in the path; "": the form has no id; nullopt: no match.
 std::optional<std::string> match(std::string_view form, std::string_view path) {
   constexpr std::string_view kId = "{id}";
   const std::size_t at = form.find(kId);
@@ -47,7 +47,7 @@ std::optional<std::string> match(std::string_view form, std::string_view path) {
   return std::string(id);
 }
 
-// Clients see the files and batches of their tenant. Addresses do not tell tenants apart, since they change.
+// The owner of a client's files and batches: its tenant. Addresses are not used, because they change.
 std::string owner_of(const Service& service, const http::Request& request) {
   const AccessOptions& access = service.options.access;
   if (access.api_keys.empty() && access.client_header.empty()) return "";

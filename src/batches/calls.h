@@ -1,4 +1,4 @@
-// Requests to the routes of files and batches: one table of methods and paths.
+// Requests to the routes of files and batches: a table of methods and paths.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -22,15 +22,15 @@ struct Call {
   const std::shared_ptr<Service>& service;
   const std::shared_ptr<http::Exchange>& exchange;
   std::string owner;
-  std::string id;  // in the path; "": none
+  std::string id;  // id in the path; "": the path has no id
 };
 
-// Answers the request, or returns the error for its answer.
+// Answers the request. A returned error becomes the answer.
 using Act = Result<> (*)(Call&);
 
 struct Action {
   std::string_view method;
-  std::string_view path;  // "{id}" in it is Call::id
+  std::string_view path;  // "{id}" stands for Call::id
   Act act;
 };
 
@@ -53,19 +53,19 @@ Result<> delete_message_batch(Call&);
 Result<> cancel_message_batch(Call&);
 Result<> message_batch_results(Call&);
 
-// Answers the exchange by the action of its method and path.
+// Selects the action by method and path, and runs it.
 void handle(Store& store, Worker& worker, const std::shared_ptr<Service>& service,
             const std::shared_ptr<http::Exchange>& exchange);
 
-// --- What the actions share ---
+// --- Functions that several actions use ---
 
 void respond(const Call& call, const boost::json::object& body);
-// The parameter of the query; `fallback` if it has none. Errors: not an integer in [1, max].
+// An integer parameter of the query; `fallback` if it is missing. Errors: not an integer in [1, max].
 Result<std::int64_t> limit_of(const Call& call, std::int64_t fallback, std::int64_t max);
-std::string query_of(const Call& call, std::string_view name);  // "": none
-// A batch that its counts are up to date in.
+std::string query_of(const Call& call, std::string_view name);  // "" if the parameter is missing
+// The batch with current counts.
 Result<Batch> counted(Store& store, Batch batch);
-// Asks the worker to end the batch. Errors: invalid_argument if it has ended.
+// Tells the worker to end the batch. Errors: invalid_argument if the batch has already ended.
 Result<Batch> cancel(Call& call, std::string_view protocol, std::string_view field);
 
 }  // namespace octavo::batches

@@ -13,7 +13,7 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
   FileStream(std::shared_ptr<Service> service, std::shared_ptr<http::Exchange> exchange, std::ifstream file)
       : service_(std::move(service)), exchange_(std::move(exchange)), file_(std::move(file)) {}
 
-  // On a worker's thread; at most one at a time.
+  // Runs on a worker's thread, at most once at a time.
   void send() {
     std::string piece(kPieceBytes, '\0');
     while (!exchange_->wait_writable(
@@ -21,7 +21,7 @@ class FileStream : public std::enable_shared_from_this<FileStream> {
       file_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
       const auto count = static_cast<std::size_t>(file_.gcount());
       if (count > 0 && !exchange_->write(std::string_view(piece).substr(0, count)))
-        return;  // the client has left
+        return;  // the client has disconnected
       if (file_.eof()) return exchange_->finish();
       if (!file_) return exchange_->cut();
     }

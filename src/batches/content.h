@@ -1,4 +1,4 @@
-// Contents of stored files as responses.
+// Sends the contents of stored files as responses.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace octavo::batches {
 
-// Sends the file piece by piece, as fast as the client reads. Errors: io if it cannot be opened; nothing is
-// sent then.
+// Sends the file piece by piece, as fast as the client reads. Errors: io if the file cannot be opened; then
+// nothing is sent.
 Result<> send_file(const std::shared_ptr<Service>& service, const std::shared_ptr<http::Exchange>& exchange,
                    const std::string& path, std::string content_type);
 

@@ -19,32 +19,31 @@ struct Line {
   std::shared_ptr<const std::string> body;  // JSON object
 };
 
-// custom_id: set as soon as it is known, also for a line that is refused. Errors (invalid_argument) name the
+// custom_id: set as soon as it is known, also if the line is refused. Errors (invalid_argument) name the
 // field.
 Result<Line> read_line(const std::string& text, std::string& custom_id);
 
-// A line of the output file, in vLLM's shape. status 0: there was no response; `body` is the error.
+// A line of the output file, in vLLM's format. status 0: there was no response, and `body` is the error.
 std::string output_line(const std::string& custom_id, std::int64_t status, const std::string& body);
 
 // 32 random hexadecimal digits.
 std::string random_hex();
 
-// A text as JSON; a text that is no JSON becomes a string.
+// Parses a text as JSON. If it is not JSON, returns it as a string.
 boost::json::value json_or_text(const std::string& text);
 
 struct NumberedText {
-  std::int64_t number;  // of the line, from 1
+  std::int64_t number;  // line number in the file, from 1
   std::string text;
 };
 
-// The lines of a file that are not blank.
 class LineReader {
  public:
   explicit LineReader(const std::string& path) : file_(path) {}
 
   bool is_open() const { return file_.is_open(); }
   std::optional<NumberedText> next();
-  // After the last line: whether it was the end of the file, and no error.
+  // After the last line. True: the file was read to its end, without an error.
   bool complete() const { return file_.eof(); }
 
  private:

@@ -30,7 +30,7 @@ bool is_own_timeout(const std::string& body) {
 http::Request request_of(const Line& line, const std::string& client, http::Request::Origin origin) {
   http::Request request;
   request.method = "POST";
-  const http::Target target = http::parse_target(line.url).value();  // read_line has checked it
+  const http::Target target = http::parse_target(line.url).value();  // read_line() has checked the URL
   request.path = target.path;
   request.encoded_path = target.encoded;
   request.query = target.query;

@@ -1,4 +1,4 @@
-// Runs lines of batches as requests of this process. Used by the server's batches and by `octavo run-batch`.
+// Runs lines of batches as requests of this process. The server's batches and `octavo run-batch` use it.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace octavo::batches {
 
-// One thread calls it; wake() is for any thread.
+// Used by one thread, except wake(), which any thread may call.
 class LineRunner {
  public:
   struct Job {
@@ -36,9 +36,10 @@ class LineRunner {
   ~LineRunner();
 
   void start(Job job, std::string client);
-  // Returns the lines that have ended: at once if there are some, else after the next one, a wake(), or `ms`.
+  // Returns the lines that have ended. Otherwise waits for the first of: an end of a line, wake(),
+  // `ms` milliseconds.
   std::vector<Ended> wait(int ms);
-  // Ends the running lines of a batch, or all; they are not reported.
+  // Ends the running lines of one batch, or of all batches; they are not reported.
   void close(const std::string& batch);
   void close_all();
   void wake();
@@ -46,7 +47,7 @@ class LineRunner {
   int open() const { return static_cast<int>(open_.size()); }
 
  private:
-  // Outlives the runner in the callbacks of requests.
+  // Ended lines. Callbacks of requests may use it after the runner is destroyed.
   struct Arrivals {
     std::mutex mutex;
     std::condition_variable changed;
@@ -56,7 +57,7 @@ class LineRunner {
   struct Open {
     Job job;
     std::string client;
-    std::shared_ptr<http::LocalExchange> exchange;  // null: waits for its next try
+    std::shared_ptr<http::LocalExchange> exchange;  // null: the line waits for its next try
     std::int64_t next_try_us = 0;
     int unavailable = 0;  // answers 503 so far
   };
@@ -70,8 +71,8 @@ class LineRunner {
   const std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();
   std::map<std::uint64_t, Open> open_;
   std::uint64_t last_id_ = 0;
-  int retrying_ = 0;     // lines of open_ that wait for their next try
-  int tries_alone_ = 0;  // since a line has ended
+  int retrying_ = 0;     // number of lines in open_ that wait for their next try
+  int tries_alone_ = 0;  // number of tries since a line has ended
 };
 
 }  // namespace octavo::batches

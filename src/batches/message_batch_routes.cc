@@ -46,7 +46,7 @@ json::object message_batch_json(const Batch& batch) {
                    {"cancel_initiated_at", date_json(batch.cancelling_at)},
                    {"archived_at", nullptr},
                    {"results_url", nullptr}};
-  // Relative to the client's base URL: gateways change the server's own.
+  // The URL is relative to the client's base URL, because gateways change the server's address.
   if (batch.ended()) out["results_url"] = fmt::format("/v1/messages/batches/{}/results", batch.id);
   return out;
 }
@@ -58,7 +58,7 @@ bool is_custom_id(std::string_view id) {
   return !id.empty() && id.size() <= kIdMax && std::ranges::all_of(id, allowed);
 }
 
-// The batch's requests as lines of an input file.
+// Converts the batch's requests to lines of an input file.
 Result<std::string> input_of(const json::array& requests) {
   std::string input;
   std::unordered_set<std::string> ids;

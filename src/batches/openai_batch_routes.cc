@@ -54,7 +54,7 @@ json::object batch_json(const Batch& batch) {
   return out;
 }
 
-// Routes that take one JSON request and answer with one JSON reply.
+// Accepts routes that take one JSON request and return one JSON reply.
 Result<> check_endpoint(const std::string& endpoint) {
   std::string known;
   for (const openai::Route& route : openai::routes()) {

@@ -1,4 +1,4 @@
-// What the store keeps. The fields are the columns of tables, in order (store.cc).
+// Records of the store. Their fields are the columns of the tables, in order (store.cc).
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace octavo::batches {
 
-// Times are seconds since 1970; 0: not yet, or never.
+// Times are in seconds since 1970; 0: not yet, or never.
 struct StoredFile {
-  std::int64_t number = 0;  // order of creation
+  std::int64_t number = 0;  // index in the order of creation
   std::string id{};
-  std::string owner{};  // hash of the client; "": the server does not tell clients apart
+  std::string owner{};  // hash of the client; "": the server does not distinguish clients
   std::string filename{};
   std::string purpose{};
   std::int64_t bytes = 0;
@@ -19,16 +19,14 @@ struct StoredFile {
   std::int64_t expires_at = 0;
 };
 
-// Purposes of files.
 inline constexpr std::string_view kInput = "batch";
 inline constexpr std::string_view kOutput = "batch_output";
 inline constexpr std::string_view kMessages = "message_batch";  // hidden from /v1/files
 
-// Protocols of batches.
 inline constexpr std::string_view kOpenai = "openai";
 inline constexpr std::string_view kAnthropic = "anthropic";
 
-// Statuses of batches: OpenAI's.
+// Statuses of batches, as in OpenAI's API.
 inline constexpr std::string_view kValidating = "validating";
 inline constexpr std::string_view kInProgress = "in_progress";
 inline constexpr std::string_view kCancelling = "cancelling";
@@ -38,28 +36,28 @@ inline constexpr std::string_view kCancelled = "cancelled";
 inline constexpr std::string_view kExpired = "expired";
 inline constexpr std::string_view kFailed = "failed";
 
-// Time from the creation of a batch to its end at the latest.
+// Maximum time from the creation of a batch to its end.
 inline constexpr std::int64_t kWindowS = 24 * 3'600;
 
 struct Batch {
-  std::int64_t number = 0;  // order of creation
+  std::int64_t number = 0;  // index in the order of creation
   std::string id{};
   std::string owner{};
   std::string protocol{};
   std::string status{};
   std::string endpoint{};
   std::string input_file{};
-  std::string output_file{};       // "": none
-  std::string error_file{};        // "": none
-  std::string metadata{};          // JSON object; "": none
-  std::string errors{};            // JSON array; "": none
-  std::int64_t output_keep_s = 0;  // lifetime of its output files; 0: no limit
+  std::string output_file{};
+  std::string error_file{};
+  std::string metadata{};          // JSON object; "": not given
+  std::string errors{};            // JSON array; "": no errors
+  std::int64_t output_keep_s = 0;  // lifetime of the output files in seconds; 0: no limit
   std::int64_t created_at = 0;
   std::int64_t in_progress_at = 0;
   std::int64_t cancelling_at = 0;
   std::int64_t finalizing_at = 0;
-  std::int64_t ended_at = 0;  // when it got its last status
-  std::int64_t total = 0;     // lines
+  std::int64_t ended_at = 0;  // time of the last change to a final status
+  std::int64_t total = 0;     // number of lines
   std::int64_t completed = 0;
   std::int64_t failed = 0;
 
@@ -69,12 +67,12 @@ struct Batch {
   }
 };
 
-// The answer to a line. Each line of a batch has at most one.
+// The answer to a line. A line has at most one answer.
 struct LineAnswer {
   std::string batch{};
-  std::int64_t line = 0;  // in the input file, from 1
+  std::int64_t line = 0;  // line number in the input file, from 1
   std::string custom_id{};
-  std::int64_t status = 0;  // HTTP status; 0: the line is no request, and `body` says why
+  std::int64_t status = 0;  // HTTP status; 0: the line is not a valid request, and `body` is the error
   std::string body{};       // JSON
 };
 

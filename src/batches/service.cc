@@ -16,7 +16,7 @@ class Batches final : public BatchApi {
         worker_(store_, service_, service->options.admission.max_num_seqs) {}
 
   void handle(const std::shared_ptr<http::Exchange>& exchange) override {
-    // The service owns this object, and its threads call.
+    // A weak pointer, because the service owns this object.
     if (const auto service = service_.lock()) batches::handle(*store_, worker_, service, exchange);
   }
   void stop() override { worker_.stop(); }

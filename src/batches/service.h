@@ -1,4 +1,4 @@
-// Files and batches of a server.
+// Adds files and batches to a server.
 #pragma once
 
 #include <memory>

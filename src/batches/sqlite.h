@@ -1,4 +1,4 @@
-// SQLite's interface as values and errors. Structs of texts and integers are rows: their fields are the
+// SQLite's interface as values and errors. A struct of texts and integers is a row: its fields are the
 // table's columns, in order.
 #pragma once
 
@@ -27,7 +27,7 @@ class Statement {
   // index: from 1. Texts are copied.
   void bind(int index, std::int64_t value);
   void bind(int index, std::string_view value);
-  // True: there is a row. Errors: io.
+  // Moves to the next row; false: no more rows. Errors: io.
   Result<bool> step();
   // column: from 0.
   void read(int column, std::int64_t& out) const;
@@ -41,7 +41,7 @@ class Statement {
 // One thread at a time.
 class Sqlite {
  public:
-  // Opens or creates the file for this process alone. Errors: io, also if another process has it.
+  // Opens or creates the file with an exclusive lock. Errors: io, also if another process has the lock.
   static Result<Sqlite> open(const std::string& path);
   ~Sqlite();
   Sqlite(Sqlite&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
@@ -65,7 +65,7 @@ class Sqlite {
     return {};
   }
 
-  // The first column of the first row; 0: there is none.
+  // The first column of the first row; 0: the result has no rows.
   template <class... Values>
   Result<std::int64_t> number(const std::string& sql, const Values&... values) {
     TRY(Statement statement, prepare(sql, values...));
@@ -102,7 +102,7 @@ class Sqlite {
     return {};
   }
 
-  // Runs `work`; its changes are made together, or not at all if it fails.
+  // Runs `work` in a transaction, which is rolled back if `work` fails.
   template <class Work>
   Result<> together(Work&& work) {
     TRY_VOID(script("BEGIN IMMEDIATE"));

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Columns in the order of the structs' fields. A file with another user_version is refused.
+// Version of the tables, whose columns have the order of the structs' fields. A file with another
+// user_version is refused.
 constexpr int kSchema = 1;
 constexpr const char* kTables = R"(
   CREATE TABLE IF NOT EXISTS files (number INTEGER PRIMARY KEY, id TEXT UNIQUE, owner TEXT, filename TEXT, purpose TEXT,
@@ -66,7 +67,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& folder) {
   return store;
 }
 
-// Contents that a killed server left without a record.
+// Deletes contents without a record, which a killed server has left.
 Result<> Store::remove_leftovers() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(files_, error)) {
@@ -107,7 +108,7 @@ Result<Page<Record>> Store::page(const std::string& table, const std::string& co
                                  const std::string& owner, const std::string& kind, const PageOf& page) {
   const bool back = !page.before.empty();
   const std::string& anchor = back ? page.before : page.after;
-  const bool ascending = page.oldest_first != back;  // a page before another is read backwards
+  const bool ascending = page.oldest_first != back;  // the page before a record is read backwards
   std::string rest = table + " WHERE owner = ? AND " + condition;
   std::int64_t number = 0;
   if (!anchor.empty()) {

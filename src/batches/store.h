@@ -16,13 +16,12 @@
 namespace octavo::batches {
 
 inline constexpr std::int64_t kFilesMax = 10'000;
-inline constexpr std::int64_t kLinesMax = 50'000;      // of a batch
-inline constexpr std::int64_t kUnfinishedMax = 1'000;  // batches
+inline constexpr std::int64_t kLinesMax = 50'000;      // maximum lines of a batch
+inline constexpr std::int64_t kUnfinishedMax = 1'000;  // maximum number of unfinished batches
 
-// One page of a list.
 struct PageOf {
   std::string after{};   // id of the last record before the page; "": from the start
-  std::string before{};  // id of the first record after the page, in place of `after`
+  std::string before{};  // id of the first record after the page; used instead of `after`
   std::int64_t limit = 20;
   bool oldest_first = false;
 };
@@ -38,7 +37,7 @@ struct AnswerCounts {
 
 std::int64_t unix_time();
 
-// Any thread. Errors, besides those named: io.
+// Safe from any thread. All functions can also return the error io.
 class Store {
  public:
   // Creates the folder. Errors: io, also if another server uses the folder (field "batch-dir").
@@ -48,33 +47,34 @@ class Store {
 
   // Errors: resource_exhausted if there are kFilesMax files.
   Result<StoredFile> add_file(StoredFile file, std::string_view content);
-  // Errors of these: not_found.
+  // Errors of the next functions: not_found.
   Result<StoredFile> file(const std::string& owner, const std::string& id);
-  // Errors: also invalid_argument while an unfinished batch reads it.
+  // Errors: also invalid_argument while an unfinished batch uses the file.
   Result<> remove_file(const std::string& owner, const std::string& id);
   // A file that no batch reads, hidden ones too.
   Result<> discard_file(const std::string& id);
   // Without the hidden ones. purpose "": all.
   Result<Page<StoredFile>> files(const std::string& owner, const std::string& purpose, const PageOf& page);
 
-  // Sets its number. Errors: resource_exhausted if kUnfinishedMax batches are unfinished.
+  // Adds the batch and sets its number. Errors: resource_exhausted if kUnfinishedMax batches are unfinished.
   Result<Batch> add_batch(Batch batch);
   Result<Batch> batch(const std::string& owner, std::string_view protocol, const std::string& id);
   Result<Page<Batch>> batches(const std::string& owner, std::string_view protocol, const PageOf& page);
-  // The oldest first.
+  // Unfinished batches, oldest first.
   Result<std::vector<Batch>> unfinished();
-  // Changes a batch in one transaction, unless `change` fails; returns it as it is then.
+  // Changes a batch in one transaction, and returns the new record. Nothing changes if `change` fails.
   Result<Batch> change(const std::string& id, const std::function<Result<>(Batch&)>& change);
-  // Adds the files, whose contents are in place, and ends the batch: its answers are in the files now.
+  // Adds the records of the output files and ends the batch, whose answers are deleted: the files contain
+  // them.
   Result<> finish(const Batch& batch, std::span<const StoredFile> files);
-  // An ended batch and its files. Errors: invalid_argument while it is unfinished.
+  // Removes an ended batch and its files. Errors: invalid_argument if the batch is unfinished.
   Result<> remove_batch(const Batch& batch);
 
-  // An answer to a line that has one is ignored.
+  // Adds answers. Ignores an answer to a line that already has one.
   Result<> add_answers(std::span<const LineAnswer> answers);
   Result<std::set<std::int64_t>> answered(const std::string& batch);
   Result<AnswerCounts> counts(const std::string& batch);
-  // The next answers after a line, in order.
+  // At most `limit` answers to lines after `line`, in order.
   Result<std::vector<LineAnswer>> answers_after(const std::string& batch, std::int64_t line, int limit);
 
  private:
@@ -90,7 +90,7 @@ class Store {
 
   std::mutex mutex_;  // guards the database
   Sqlite database_;
-  const std::string files_;  // folder of contents
+  const std::string files_;  // folder of the files' contents
 };
 
 }  // namespace octavo::batches

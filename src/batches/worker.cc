@@ -17,14 +17,13 @@ namespace json = boost::json;
 namespace {
 
 constexpr int kIdleMs = 60'000;
-constexpr int kBusyMs = 100;             // until it looks for room again
-constexpr std::size_t kErrorsMax = 100;  // in a batch's `errors`
+constexpr int kBusyMs = 100;             // time between two checks for free capacity
+constexpr std::size_t kErrorsMax = 100;  // maximum number of entries in a batch's `errors`
 
-// The input of a batch, checked.
 struct Checked {
   std::int64_t total = 0;
-  std::vector<LineAnswer> refused{};  // answers of lines that are no requests
-  json::array errors{};               // the first of them, as the batch shows them
+  std::vector<LineAnswer> refused{};  // answers to lines that are not valid requests
+  json::array errors{};               // first errors, in the format of the batch's `errors`
 
   void refuse(std::int64_t number, const std::string& custom_id, std::string_view code, const Error& error) {
     const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;
@@ -92,7 +91,7 @@ void Worker::run() {
   runner_.close_all();
 }
 
-// Takes over new batches and cancellations.
+// Reads new batches and cancellations from the store.
 Result<> Worker::refresh() {
   TRY(const std::vector<Batch> unfinished, store_->unfinished());
   for (const Batch& batch : unfinished) {
@@ -138,7 +137,7 @@ void Worker::end_early(Active& active, std::string_view status) {
   active.end = status;
 }
 
-// Lines that are no requests get their answer now. A batch without requests fails.
+// Stores the answers to lines that are not valid requests. A batch without valid requests fails.
 Result<> Worker::validate(Active& active) {
   const std::string& id = active.batch.id;
   const auto fail = [&](const std::string& errors) {
@@ -212,7 +211,7 @@ void Worker::take(std::vector<LineRunner::Ended> ended) {
   save_answers();
 }
 
-// No line starts and no batch ends while answers cannot be stored.
+// While answers cannot be stored, no line starts and no batch ends.
 void Worker::save_answers() {
   if (unsaved_.empty()) return;
   const auto saved = store_->add_answers(unsaved_);

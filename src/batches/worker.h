@@ -16,17 +16,17 @@
 
 namespace octavo::batches {
 
-// Batches start in the order of their creation; the lines of the next one fill the room that the last lines
-// of the one before leave. Lines run while running answers, those of clients included, fill less than three
+// Batches start in the order of their creation. When a batch has no more lines to start, lines of the next
+// batch start. A line starts only while running answers, including those of clients, use less than three
 // quarters of the engine's sequences; one line may always run.
 class Worker {
  public:
   Worker(std::shared_ptr<Store> store, std::weak_ptr<Service> service, int max_num_seqs);
   ~Worker() { stop(); }
 
-  // A batch is new, or was cancelled. Any thread.
+  // Call it after a batch was added or cancelled. Any thread.
   void wake();
-  // Ends the running lines, which the next start runs again. Any thread.
+  // Ends the running lines; they run again after the next start. Any thread.
   void stop();
 
  private:
@@ -34,9 +34,9 @@ class Worker {
     Batch batch;
     std::optional<LineReader> lines{};  // while lines may start: each is an open file
     std::set<std::int64_t> answered{};
-    int open = 0;                       // running lines
-    bool exhausted = false;             // no line starts any more
-    std::string_view end = kCompleted;  // its status then
+    int open = 0;                       // number of running lines
+    bool exhausted = false;             // no more lines start
+    std::string_view end = kCompleted;  // status of the batch after its last line
   };
 
   void run();
@@ -52,10 +52,10 @@ class Worker {
 
   const std::shared_ptr<Store> store_;
   const std::weak_ptr<Service> service_;
-  const int most_;  // running answers
+  const int most_;  // maximum number of running answers
   LineRunner runner_;
   std::list<Active> active_;
-  std::vector<LineAnswer> unsaved_;  // answers that the database does not have yet
+  std::vector<LineAnswer> unsaved_;  // answers that are not in the database yet
   std::atomic<bool> news_ = true;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// Members of objects, and listed values under uniqueItems, in any order.
+// Tests members of objects, and listed values under uniqueItems, in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::uint32_t random_index(std::uint64_t& seed, std::size_t n) {
   return static_cast<std::uint32_t>((seed >> 33) % n);
 }
 
-// Every order of every choice of members, against what the keywords say.
+// Compares every order of every selection of members with the meaning of the keywords.
 TEST(AnyOrder, EveryOrderOfMembers) {
   const std::vector<std::string> names{"ab", "a", "abc", "zz"};  // the last one is not listed
   for (unsigned required = 0; required < 8; ++required)
@@ -81,7 +81,7 @@ TEST(AnyOrder, TheSchemasOrderOnRequest) {
   EXPECT_FALSE(accepts(grammar, R"({"b":1,"a":2})"));
 }
 
-// As many as are said to come in any order, and one more, which come in the schema's order.
+// The maximum number of members in any order; then one more, so they have the schema's order.
 TEST(AnyOrder, ManyMembers) {
   for (const std::size_t count : {kAnyOrderMax, kAnyOrderMax + 1}) {
     std::string properties, required, reversed;
@@ -126,7 +126,7 @@ TEST(AnyOrder, MembersOfConstants) {
   EXPECT_FALSE(accepts(grammar, R"({"a":1,"b":[{"c":2,"d":3}]})"));
 }
 
-// Tokens that end one member and begin others; each text that has begun can end.
+// Some tokens end one member and begin another. Each text that has begun can end.
 TEST(AnyOrder, MasksAreWhatAcceptTakes) {
   const auto vocabulary =
       testing::byte_vocabulary({"{\"", "\"a\":", "a\":", "ab\":1", "\":1,\"", "1,\"b", ",\"", ", \"ab", "1}",
@@ -157,7 +157,7 @@ TEST(AnyOrder, MasksAreWhatAcceptTakes) {
   }
 }
 
-// What is left when all members but one are written is forced.
+// If only one member is missing, its text is forced.
 TEST(AnyOrder, TheLastMemberIsForced) {
   JsonOptions compact;
   compact.whitespace = JsonOptions::Whitespace::none;
@@ -168,7 +168,7 @@ TEST(AnyOrder, TheLastMemberIsForced) {
   EXPECT_EQ(matcher.jump_forward(), R"(":2,"a":1})");
 }
 
-// A required member that no text matches, members that are too many, and too few.
+// A required member that no text matches, too many members, and too few members.
 TEST(AnyOrder, ObjectsThatCannotBe) {
   for (const std::string_view schema :
        {R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{}},"required":["a"]})",

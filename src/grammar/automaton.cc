@@ -135,7 +135,7 @@ bool matches(const Automaton& automaton, std::string_view text) {
 
 namespace {
 
-// Incremental construction from sorted words: only the path of the last word is not yet in the register.
+// Builds the automaton from sorted words. Only the states of the last word are not in the register yet.
 class WordAutomaton {
  public:
   WordAutomaton() { states_.push_back({}); }
@@ -161,7 +161,7 @@ class WordAutomaton {
   }
 
  private:
-  // Replaces the path's states below `depth` by equal ones of the register.
+  // Replaces the states of the last word below `depth` with equal states of the register.
   void close(std::size_t depth) {
     while (path_.size() - 1 > depth) {
       const StateId state = path_.back();
@@ -181,8 +181,8 @@ class WordAutomaton {
   std::vector<State> states_;
   std::vector<StateId> path_{0};
   std::string last_;
-  KeyTable register_;                // signature of a state
-  std::vector<StateId> registered_;  // the state of each number
+  KeyTable register_;                // signatures of registered states
+  std::vector<StateId> registered_;  // state of each signature's number
   std::vector<std::uint32_t> key_;
 };
 

@@ -1,5 +1,5 @@
-// Finite automata whose edges read bytes, call rules or take whole tokens. Without calls and tokens an
-// automaton is a regular language, and the set operations at the end of this file apply.
+// Finite automata whose edges read bytes, call rules or take whole tokens. An automaton without calls and
+// tokens describes a regular language, and the set operations at the end of this file apply.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ enum class Symbol : std::uint8_t { bytes, call, token };
 
 struct Edge {
   Symbol symbol = Symbol::bytes;
-  std::uint8_t low = 0;  // bytes low..high, both included
+  std::uint8_t low = 0;  // bytes low..high, inclusive
   std::uint8_t high = 0;
-  std::uint32_t ref = 0;  // the rule called, or the index of the token atom
+  std::uint32_t ref = 0;  // the called rule, or the index of the token atom
   StateId target = 0;
   auto operator<=>(const Edge&) const = default;
 };
@@ -36,14 +36,14 @@ struct State {
   Edges edges;
 };
 
-// State 0 is the start. Every automaton here is free of epsilon edges; `deterministic` says whether byte
-// ranges of one state are disjoint and no symbol occurs twice.
+// State 0 is the start. No edge is an epsilon edge. deterministic: the byte ranges of a state are disjoint,
+// and no symbol occurs twice.
 struct Automaton {
   std::vector<State> states;
   bool deterministic = true;
 };
 
-// A nondeterministic automaton under construction: fragments are joined with epsilon edges.
+// A nondeterministic automaton under construction. Epsilon edges join its fragments.
 struct Nfa {
   struct Node {
     boost::container::small_vector<Edge, 1> edges;
@@ -56,19 +56,19 @@ struct Nfa {
   void bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to);
 };
 
-// The same language without epsilon edges: deterministic and minimal, unless that exceeds states_max states
-// or the work; then the nondeterministic automaton. `work` is the allowance in visited nodes, and receives
-// the remainder; nullopt if it does not suffice for the nondeterministic one either.
+// Removes epsilon edges. The result is deterministic and minimal, unless this needs more than states_max
+// states or too much work; then it is nondeterministic. work: allowed number of visited nodes. It is reduced
+// by the number used. nullopt: the work does not suffice for a nondeterministic automaton either.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 
-// Merges states with the same continuations; the automaton must be deterministic.
+// Merges states with the same continuations. The automaton must be deterministic.
 Automaton minimize(const Automaton& automaton);
 
 // Drops states that cannot be reached or from which no accepting state can be reached. The start state stays.
 Automaton trim(const Automaton& automaton);
 
-// The edges that lead to each state, out of those for which wanted(from, edge). The states must outlive it.
+// For each state, the edges that lead to it, if wanted(from, edge). The states must outlive it.
 class Incoming {
  public:
   struct Source {
@@ -94,26 +94,26 @@ class Incoming {
   }
 
  private:
-  std::vector<std::size_t> begin_;  // index in sources_; one more entry than states
+  std::vector<std::size_t> begin_;  // index in sources_; has one more entry than there are states
   std::vector<Source> sources_;
 };
 
-// States in an order where every edge leads backwards, or empty when there is a cycle.
+// Orders the states so that every edge leads to an earlier state. Empty: the automaton has a cycle.
 std::vector<StateId> reverse_topological(const Automaton& automaton);
 
-// --- regular languages: deterministic, bytes only ---
+// --- Regular languages: deterministic automata that read only bytes ---
 
 enum class Combine : std::uint8_t { intersection, difference };
-// nullopt when the product has more than states_max states.
+// nullopt: the product has more than states_max states.
 std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine how, std::size_t states_max);
 
 bool is_empty(const Automaton& automaton);
 bool matches(const Automaton& automaton, std::string_view text);
 
-// Sorts the strings and returns the bytes of their trie: what building their automaton costs.
+// Sorts the strings and returns the number of bytes in their trie, which is the cost of automaton_of().
 std::size_t trie_bytes(std::vector<std::string>& strings);
 
-// The automaton of a finite set of strings, minimal from the start (Daciuk et al. 2000). Sorts the strings.
+// The minimal automaton of a finite set of strings (Daciuk et al. 2000). Sorts the strings.
 Automaton automaton_of(std::vector<std::string> strings);
 
 }  // namespace octavo::grammar

@@ -33,8 +33,8 @@ std::vector<std::string> texts(std::size_t length) {
   return all;
 }
 
-// Number of states that some text distinguishes, compared pairwise. States from which no text is accepted are
-// one state, which does not count.
+// Number of states that some text distinguishes, by comparing all pairs. States that accept no text count as
+// one state, which is not included.
 std::size_t distinct_states(const Automaton& automaton) {
   const std::size_t n = automaton.states.size(), dead = n;
   const auto next = [&](std::size_t state, char letter) -> std::size_t {
@@ -77,7 +77,7 @@ TEST(Automaton, MinimizedIsSmallestAndTheSame) {
   }
 }
 
-// A chain that ends in a cycle: one round of refinement for each state would take minutes.
+// A chain that ends in a cycle. With one round of refinement for each state, it would take minutes.
 TEST(Automaton, LongChainsBehindACycleAreMinimized) {
   constexpr StateId kStates = 60'000;
   Automaton chain;
@@ -105,7 +105,7 @@ TEST(Automaton, LengthsAreThoseAskedFor) {
 }
 
 TEST(Automaton, CharactersOfSeveralBytesCountOnce) {
-  // "é" and "a", as often as one likes.
+  // "é" and "a", any number of times.
   Automaton whole;
   whole.states = {{true, {{Symbol::bytes, 'a', 'a', 0, 0}, {Symbol::bytes, 0xC3, 0xC3, 0, 1}}},
                   {false, {{Symbol::bytes, 0xA9, 0xA9, 0, 0}}}};

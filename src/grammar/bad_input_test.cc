@@ -1,4 +1,4 @@
-// Inputs that are deep, huge or contradictory: an error or a grammar within bounds, on a small stack.
+// Deep, huge or contradictory inputs must give an error, or a grammar within the limits, on a small stack.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -135,7 +135,7 @@ TEST(BadInput, Repetitions) {
   });
 }
 
-// Exponential blow-ups end at a limit instead.
+// Inputs whose size would grow exponentially stop at a limit.
 TEST(BadInput, Explosions) {
   on_small_stack([] {
     EXPECT_TRUE(compile(GrammarKind::regex, "(a|b)*a(a|b){30}"));  // followed as sets of states
@@ -152,7 +152,7 @@ TEST(BadInput, Explosions) {
           R"("d{}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/d{}"}},"y":{{"$ref":"#/$defs/d{}"}}}}}},)",
           i, (i * 7 + 1) % 60, (i * 11 + 3) % 60);
     EXPECT_TRUE(compile(GrammarKind::json_schema, mutual + R"("z":{}},"$ref":"#/$defs/d0"})"));
-    // Merging two recursive schemas meets every pair once.
+    // Merging two recursive schemas visits every pair once.
     EXPECT_TRUE(compile(GrammarKind::json_schema,
                         R"({"$defs":{"a":{"type":"object","properties":{"x":{"$ref":"#/$defs/b"}}},
       "b":{"type":"object","properties":{"x":{"$ref":"#/$defs/c"}}},"c":{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}}},
@@ -161,7 +161,7 @@ TEST(BadInput, Explosions) {
   });
 }
 
-// Each part would do; together they take too long to read or to build.
+// Each part alone is accepted; together they take too long to read or to build.
 TEST(BadInput, ManyHardParts) {
   on_small_stack([] {
     const auto refused = [](GrammarKind kind, std::string text, std::string_view why) {
@@ -227,7 +227,7 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(GrammarKind::ebnf, rules, "at rule ");
 }
 
-// Schemas of real users: many similar properties, or many with a pattern and a length.
+// Realistic schemas with many similar properties, or with many patterns and lengths, are within the limits.
 TEST(BadInput, HonestSchemasFitTheBudgets) {
   const auto fits = [](const std::string& schema) {
     const auto grammar = compile(GrammarKind::json_schema, schema);
@@ -270,7 +270,7 @@ TEST(BadInput, HonestSchemasFitTheBudgets) {
   fits(object(100, same(fmt::format(R"({{"allOf":[{{"enum":[{}]}},{{"pattern":"1"}}]}})", words))));
 }
 
-// An ambiguous grammar over a long text: bounded, and never more permissive.
+// An ambiguous grammar with a long text: the work is limited, and no wrong token is allowed.
 TEST(BadInput, Ambiguity) {
   on_small_stack([] {
     const auto grammar = compile(GrammarKind::ebnf, "root ::= root root root | \"a\" | \"\"");
@@ -282,7 +282,7 @@ TEST(BadInput, Ambiguity) {
   });
 }
 
-// Beyond the work that a mask may take there is an error, and rolling back leads out of it again.
+// Above the limit of work for a mask there is an error; after a rollback masks work again.
 TEST(BadInput, TooManyReadings) {
   on_small_stack([] {
     const auto grammar =
@@ -307,9 +307,10 @@ TEST(BadInput, TooManyReadings) {
   });
 }
 
-// Stored tables with the right hash, whose numbers lead astray.
+// Stored tables with a valid hash but invalid indices.
 TEST(BadInput, StoredTablesThatNoGrammarHas) {
-  constexpr std::size_t kHash = 32, kTables = 48;  // the header's last field, and the bytes that it is of
+  constexpr std::size_t kHash = 32, kTables = 48;  // sizes of the header's last field, and of the bytes that
+                                                   // are hashed
   const auto vocabulary = testing::byte_vocabulary();
   const auto grammar = json_schema_grammar(R"({"type":"array","items":{"type":"object"}})");
   ASSERT_TRUE(grammar);

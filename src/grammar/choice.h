@@ -1,4 +1,4 @@
-// One out of a list of texts.
+// Grammar of a choice: one text of a list.
 #pragma once
 
 #include <string>

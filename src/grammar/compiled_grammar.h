@@ -1,4 +1,5 @@
-// A grammar made ready for one vocabulary; immutable to its users and shared by all requests that ask for it.
+// A grammar prepared for one vocabulary. It is immutable for its users, and all requests with this grammar
+// share it.
 #pragma once
 
 #include <atomic>
@@ -18,13 +19,14 @@ namespace octavo::grammar {
 
 class CompiledGrammar {
  public:
-  // parser_bytes_max bounds what the grammar's matchers together remember of the parser's configurations and
-  // masks. Beyond it the memory is cleared, and each matcher finds its way back by reading its tokens again.
+  // parser_bytes_max: limit on the parser's configurations and masks that the grammar keeps for all its
+  // matchers. Beyond it they are deleted, and each matcher reads its tokens again.
   static Result<std::shared_ptr<const CompiledGrammar>> compile(Grammar grammar,
                                                                 std::shared_ptr<const Vocabulary> vocabulary,
                                                                 std::size_t parser_bytes_max = 32u << 20);
 
-  // The grammar as bytes, and back, for an equal vocabulary and the same release. Bytes of others are errors.
+  // Converts the grammar to bytes and back. Vocabulary and release must be the same, otherwise reading is an
+  // error.
   std::string to_bytes() const;
   static Result<std::shared_ptr<const CompiledGrammar>> from_bytes(
       std::string_view bytes, std::shared_ptr<const Vocabulary> vocabulary,
@@ -32,8 +34,8 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   std::size_t state_count() const { return tables_.states.size(); }
-  // Size of the tables and of what its matchers have learned so far; the latter stays below parser_bytes_max.
-  // Never waits.
+  // Size of the tables and of the configurations and masks made so far. The latter part is at most
+  // parser_bytes_max. Never waits.
   std::size_t byte_size() const;
 
  private:
@@ -50,16 +52,16 @@ class CompiledGrammar {
                                                               std::shared_ptr<const Vocabulary> vocabulary,
                                                               std::size_t parser_bytes_max);
 
-  // Memory of the parser before it is cleared. Objects whose members come in any order make states as texts
-  // need them, so the longest text since the last clearing counts. Under the mutex.
+  // Maximum memory of the parser. For objects whose members come in any order, states are made as texts reach
+  // them, so the limit depends on the longest text since memory was last cleared. Call it with mutex_ locked.
   std::size_t parser_bytes_allowed(std::size_t text_tokens) const;
 
-  // Lazily filled, under the mutex. Configuration ids hold within one epoch.
+  // Filled on demand, with mutex_ locked. Configuration ids are valid within one epoch.
   mutable std::mutex mutex_;
   mutable std::unique_ptr<MaskTable> table_;
   mutable std::uint64_t epoch_ = 0;
-  mutable std::size_t longest_text_ = 0;                // in tokens, of the matchers in this epoch
-  mutable std::atomic<std::size_t> learned_bytes_ = 0;  // of table_, when a matcher last looked
+  mutable std::size_t longest_text_ = 0;                // number of tokens of the longest text in this epoch
+  mutable std::atomic<std::size_t> learned_bytes_ = 0;  // size of table_ after its last use by a matcher
 };
 
 }  // namespace octavo::grammar

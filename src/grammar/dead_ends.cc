@@ -5,8 +5,8 @@
 
 namespace octavo::grammar {
 
-// Rules are written before those that they call: one pass from the last to the first decides all but rules
-// that call each other in a circle.
+// Rules come before those that they call. So one pass from the last to the first decides all rules, except
+// those that call one another in a cycle.
 DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     : g_(grammar), rule_lives_(grammar.rules.size(), false), expr_lives_(grammar.exprs.size(), false) {
   for (RuleId rule = 0; rule < first; ++rule) rule_lives_[rule] = true;
@@ -21,10 +21,10 @@ DeadEnds::DeadEnds(const Grammar& grammar, RuleId first)
     }
     if (!changed || !dead) return;
   }
-  rule_lives_.assign(rule_lives_.size(), true);  // not decided
+  rule_lives_.assign(rule_lives_.size(), true);  // not decided yet
 }
 
-// Children first, without recursion: expressions may be deep.
+// Visits children first, without recursion, because expressions may be deep.
 void DeadEnds::look_at(RuleId rule) {
   std::vector<std::pair<ExprId, bool>> work{{g_.rules[rule].body, false}};
   while (!work.empty()) {
@@ -57,7 +57,7 @@ bool DeadEnds::lives(const Expr& expr) const {
 
 namespace {
 
-// The nodes that are reached from these over arcs (source, target).
+// The nodes that can be reached from the marked ones over the arcs (source, target).
 std::vector<bool> spread(std::uint32_t nodes,
                          const std::vector<std::pair<std::uint32_t, std::uint32_t>>& arcs,
                          std::vector<std::uint32_t> work) {
@@ -93,7 +93,7 @@ std::vector<bool> DeadEnds::to_accepting(const Graph& graph) const {
   return spread(graph.nodes, arcs, graph.accepting);
 }
 
-// The dead arc that alone is in the way, or else the first one.
+// The only dead arc that blocks the graph, or else the first dead arc.
 std::optional<ExprId> DeadEnds::dead_arc(const Graph& graph) const {
   const std::vector<bool> before = from_start(graph), after = to_accepting(graph);
   std::optional<ExprId> first;

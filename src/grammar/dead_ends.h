@@ -1,4 +1,4 @@
-// Rules of a grammar that no text matches, and the rule that is the cause.
+// Finds rules that match no text, and the rule that causes this.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@ namespace octavo::grammar {
 
 class DeadEnds {
  public:
-  // Looks at the rules from `first` on.
+  // Checks the rules from `first` on.
   DeadEnds(const Grammar& grammar, RuleId first);
 
   bool is_dead(RuleId rule) const { return !rule_lives_[rule]; }
 
-  // The dead rules from this one to the cause: each calls the next one, and cannot do without it.
-  // endless: the last one calls one of the others, so that a text would never end.
+  // The dead rules from this one to the cause; each requires the next one. endless: the last rule requires an
+  // earlier one, so that a text would never end.
   struct Chain {
     std::vector<RuleId> rules;
     bool endless = false;
@@ -28,11 +28,11 @@ class DeadEnds {
   bool lives(const Expr& expr) const;
   bool lives(const Graph& graph) const;
   bool lives(const AnyOrder& parts) const;
-  // The nodes from which, or to which, living arcs lead.
+  // Whether a node can be reached over living arcs, or can reach an accepting node.
   std::vector<bool> to_accepting(const Graph& graph) const;
   std::vector<bool> from_start(const Graph& graph) const;
   std::optional<ExprId> dead_arc(const Graph& graph) const;
-  // The part without which a dead expression cannot do; nullopt: it is the cause itself.
+  // The dead part that makes a required part of the expression; nullopt: the expression itself is the cause.
   std::optional<ExprId> dead_part(const Expr& expr) const;
 
   const Grammar& g_;

@@ -1,4 +1,4 @@
-// Decimal numbers of any size, exact: JSON numbers are these, not floating point.
+// Exact decimal numbers of any size. JSON numbers are decimal, not floating point.
 #pragma once
 
 #include <compare>
@@ -10,19 +10,19 @@
 namespace octavo::grammar {
 
 struct Decimal {
-  bool negative = false;  // never for zero
+  bool negative = false;  // false for zero
   std::string integer;    // digits without leading zeros; "" for 0
   std::string fraction;   // digits without trailing zeros
 
-  // nullopt when it takes more than kNumberDigitsMax digits to write out.
+  // nullopt: the number has more than kNumberDigitsMax digits when written out.
   static std::optional<Decimal> parse(std::string_view json_number);
 
   bool is_integer() const { return fraction.empty(); }
   bool is_zero() const { return integer.empty() && fraction.empty(); }
   Decimal negated() const;
-  // Non-negative whole numbers up to 10^9, larger ones saturate at that; nullopt for others.
+  // The value if it is a non-negative integer; values above 10^9 become 10^9. nullopt: another number.
   std::optional<std::uint32_t> count() const;
-  // The digits of value * 10^scale, nullopt when that is no integer.
+  // The digits of value * 10^scale; nullopt if that is not an integer.
   std::optional<std::string> scaled(std::size_t scale) const;
 
   std::strong_ordering operator<=>(const Decimal& other) const;

@@ -64,8 +64,8 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // Thresholds for the 96 bytes of text: those below 128 except control characters. The first letters of many
-  // names are most letters, and soon after them the two states are the same.
+  // Thresholds for the 96 bytes of text (below 128, without control characters). If many names are excluded,
+  // their first letters are most letters; a few bytes later the two states are equal.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
@@ -115,7 +115,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct Place {
-    std::uint32_t node, here, there;  // the states after it from this state and from the other
+    std::uint32_t node, here, there;  // trie node, and the states after it from both start states
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);
@@ -133,7 +133,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::uint32_t n = nodes[i];
-      // No path below a node is longer than it has nodes below.
+      // Skips subtrees that have too few nodes for a long enough path.
       if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
@@ -159,13 +159,14 @@ std::optional<StateMask> DenseRule::repeated(const Tables& tables, const Vocabul
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();
   struct Place {
-    std::uint32_t state, repeats;  // complete ones
-    bool complete;                 // the last one ends here
+    std::uint32_t state, repeats;  // state, and number of complete repetitions
+    bool complete;                 // the last repetition ends here
   };
   StateMask out;
   out.may_end = true;
   std::vector<std::uint32_t> open, open_repeats;
-  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // with the repetitions that were begun
+  std::vector<std::pair<std::uint32_t, TokenId>> accepted;  // tokens with the number of repetitions they
+                                                            // begin
   std::vector<std::pair<std::uint32_t, Place>> scratch;
   out.visited = walk_trie(
       vocabulary, scratch, 0, Place{start - first_, 0, false}, most,

@@ -1,4 +1,4 @@
-// Masks derived from those of other states, compared with masks from a full walk.
+// Compares masks that are derived from other states' masks with masks from a full walk.
 #include "grammar/dense_rule.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ namespace octavo::grammar {
 namespace {
 
 constexpr std::string_view kLetters = "abc";
-constexpr std::size_t kAll = 1u << 20;  // more nodes than there are
+constexpr std::size_t kAll = 1u << 20;  // more nodes than the trie has
 
-// A random pattern over the letters with a length, as automata of patterns with a length are made.
+// The automaton of a random pattern over the letters with a length.
 Automaton random_pattern(std::mt19937& random) {
   for (;;) {
     Automaton pattern;
@@ -33,7 +33,7 @@ Automaton random_pattern(std::mt19937& random) {
   }
 }
 
-// The automaton as the only rule of a grammar.
+// Tables of a grammar with the automaton as its only rule.
 Tables tables_of(const Automaton& automaton) {
   Tables tables;
   for (const State& state : automaton.states) {
@@ -108,7 +108,7 @@ TEST(DenseRule, MasksNearOthersAreThoseWalkedInFull) {
   EXPECT_GT(wholly, 0u);
 }
 
-// The longest length up to which no text is read from one state and not from the other, or ends at one only.
+// The largest length up to which both states accept the same continuations and ends, by trying all texts.
 std::size_t alike_by_trying(const Automaton& automaton, StateId a, StateId b, std::size_t bytes_max) {
   const auto next = [&](StateId state, char letter) {
     if (state != kNoState)

@@ -1,4 +1,4 @@
-// From nondeterministic automata to deterministic ones.
+// Converts nondeterministic automata to deterministic ones.
 #include <algorithm>
 #include <utility>
 
@@ -18,13 +18,13 @@ void Nfa::bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to) {
 
 namespace {
 
-// Follows epsilon edges from the ids in `set`; the result is sorted and holds only nodes with edges, and
+// Follows epsilon edges from a set of nodes. The result is sorted and contains only nodes with edges, and
 // `accept`.
 class Closure {
  public:
   Closure(const Nfa& nfa, StateId accept) : nfa_(nfa), accept_(accept), seen_(nfa.nodes.size(), 0) {}
 
-  // Valid until the next call.
+  // The result is valid until the next call.
   std::span<const StateId> of(std::span<const StateId> from) {
     ++round_;
     stack_.assign(from.begin(), from.end());
@@ -41,7 +41,7 @@ class Closure {
     return found_;
   }
 
-  std::size_t visited = 0;  // nodes, in all calls
+  std::size_t visited = 0;  // number of nodes visited in all calls
 
  private:
   const Nfa& nfa_;
@@ -51,7 +51,7 @@ class Closure {
   std::uint32_t round_ = 0;
 };
 
-// The symbols (or runs of bytes) that lead out of a set of nodes, and the nodes that each leads to.
+// The symbols (or byte ranges) of the edges that leave a set of nodes, and the targets for each.
 class Moves {
  public:
   explicit Moves(const Nfa& nfa) : nfa_(nfa) {}
@@ -80,7 +80,7 @@ class Moves {
     }
   }
 
-  // Calls visit(symbol, targets) for each; the bytes first, in rising order.
+  // Calls visit(symbol, targets) for each symbol; bytes come first, in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const Move& move : moves_)
@@ -90,7 +90,7 @@ class Moves {
  private:
   struct Move {
     Edge symbol;
-    std::size_t begin, end;  // in targets_
+    std::size_t begin, end;  // range in targets_
   };
 
   void find_overlapping() {
@@ -111,7 +111,7 @@ class Moves {
     }
   }
 
-  // The bytes low..high, which all of these edges read.
+  // Adds the range low..high, which all of these edges read.
   void add_run(unsigned low, unsigned high, std::span<const Edge> edges) {
     const auto begin = static_cast<std::ptrdiff_t>(targets_.size());
     for (const Edge& edge : edges) targets_.push_back(edge.target);
@@ -200,7 +200,7 @@ std::optional<Automaton> without_epsilon(const Nfa& nfa, StateId start, StateId 
 
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work) {
-  // A part is kept for the nondeterministic automaton.
+  // Keeps half of the work for the nondeterministic automaton.
   std::size_t subsets = work / 2;
   work -= subsets;
   auto automaton = subset_construction(nfa, start, accept, states_max, subsets);

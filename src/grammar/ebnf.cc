@@ -52,7 +52,7 @@ class EbnfParser : NotationReader {
     while (is_name(peek())) ++at_;
     return text_.substr(start, at_ - start);
   }
-  // Whether a name and ::= come next: the definition under way has ended.
+  // Whether a name and ::= follow, so that the current definition has ended.
   bool at_definition() {
     const std::size_t start = at_;
     const bool yes = !name().empty() && (skip(), text_.substr(at_).starts_with("::="));

@@ -13,7 +13,8 @@
 
 namespace octavo::grammar {
 
-// Adds the rules of an EBNF text to a grammar; returns that of `root`. Errors name `field`, line and column.
+// Adds the rules of an EBNF text to a grammar, and returns the rule `root`. Errors name `field`, line and
+// column.
 Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_view field);
 
 Result<Grammar> ebnf_grammar(std::string_view text);

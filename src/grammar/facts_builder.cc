@@ -43,7 +43,7 @@ void FactsBuilder::tighten(std::optional<NumberLimits::Bound>& bound, Decimal va
 
 Result<std::vector<Facts>> FactsBuilder::build(const Goals& goals) {
   TRY_VOID(find_whole(goals));
-  // The list is worked off from its end.
+  // The list is processed from its end.
   open_.push_back({{}, Goals(goals.rbegin(), goals.rend()), {}});
   std::vector<Facts> out;
   while (!open_.empty()) {
@@ -238,7 +238,7 @@ Result<void> FactsBuilder::combinator_holds(Branch& branch, const Json& schema, 
     TRY(const Json* target, reader_.resolve(&schema, keyword));
     branch.todo.push_back({target});
   } else if (keyword == "allOf") {
-    // Properties of the first part come first.
+    // Reversed, so that properties of the first part come first.
     for (const Json& part : std::views::reverse(value.items)) branch.todo.push_back({&part});
   } else if (keyword == "not") {
     after_others(branch, {&value, Kind::fails});
@@ -285,7 +285,7 @@ Result<void> FactsBuilder::choice_holds(Branch& branch, const Json& schema, std:
   return choose(branch, schema, keyword, std::move(choices));
 }
 
-// Exactly one: branch i and none of the others, except those that i rules out by itself.
+// oneOf: branch i holds and all others fail. Branches that cannot hold together with i are skipped.
 Result<void> FactsBuilder::one_of(Branch& branch, const Json& schema, const Json& value) {
   const std::size_t n = value.items.size();
   if (n > kAlternativesMax)
@@ -327,7 +327,7 @@ Result<void> FactsBuilder::choose(Branch& branch, const Json& schema, std::strin
   return {};
 }
 
-// --- values of keywords ---
+// --- Values of keywords ---
 
 Result<std::uint32_t> FactsBuilder::count(const Json& schema, std::string_view keyword) const {
   const Json& value = *schema.find(keyword);
@@ -359,7 +359,7 @@ Result<unsigned> FactsBuilder::types(const Json& schema) const {
     bits |= bit;
     return bit != 0;
   };
-  const Json* nullable = schema.find("nullable");  // of OpenAPI 3.0
+  const Json* nullable = schema.find("nullable");  // from OpenAPI 3.0
   if (nullable && nullable->boolean) bits |= kNull;
   bool ok = !value.is(Json::Kind::array) ? add(value) : !value.items.empty();
   for (const Json& name : value.items) ok = ok && add(name);

@@ -1,4 +1,4 @@
-// Works off a list of goals, branching where a keyword leaves a choice.
+// Resolves a list of goals to facts. A keyword that leaves a choice creates branches.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ class FactsBuilder {
 
   Result<std::vector<Facts>> build(const Goals& goals);
 
-  // The goal that the first branch without values could not meet.
+  // The goal that failed in the first branch without values.
   const std::optional<Goal>& death() const { return death_; }
 
  private:
@@ -24,20 +24,21 @@ class FactsBuilder {
     Facts facts;
     Goals todo, done;
     bool dead = false;
-    bool doubly_negated = false;  // some goals hold because their negation must fail
+    bool doubly_negated = false;  // some goals are double negations: they hold because their negation must
+                                  // fail
   };
 
-  // Follows references from the only goal to the schema that they name.
+  // Follows references from the only goal to the schema they refer to.
   Result<void> find_whole(const Goals& goals);
   Result<void> finish_unevaluated(Branch& branch);
-  // Notes who says something, for error messages.
+  // Records the schemas that contribute facts, for error messages.
   static void speaks(Facts& facts, const Json& schema);
-  // Goals that must fail come last: the goals that hold show how these can fail.
+  // Sorts goals that must fail after all others: the others show how these can fail.
   static void after_others(Branch& branch, const Goal& goal);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
   Result<void> keyword_holds(Branch& branch, const Json& schema, std::string_view keyword, const Json& value);
-  // False: another kind of keyword.
+  // Handles keywords of scalars. False: the keyword is of another kind.
   Result<bool> scalar_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
   Result<bool> array_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
   Result<bool> object_holds(Facts& facts, const Json& schema, std::string_view keyword, const Json& value);
@@ -55,23 +56,23 @@ class FactsBuilder {
                                 std::size_t index);
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
 
-  // The branch continues with one of these lists of goals; a copy of it with each other one.
+  // Continues the branch with the first list of goals, and a copy of it with each other list.
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
                       std::vector<Goals> choices);
 
-  // Whether `minimum` or `maximum` is made exclusive by a boolean beside it, as in draft-04.
+  // Whether a boolean makes `minimum` or `maximum` exclusive, as in draft-04.
   static bool is_exclusive(const Json& schema, std::string_view keyword);
   static void tighten(std::optional<NumberLimits::Bound>& bound, Decimal value, bool exclusive, bool lower);
 
   Result<std::uint32_t> count(const Json& schema, std::string_view keyword) const;
-  Result<Decimal> divisor(const Json& schema) const;  // its multipleOf
+  Result<Decimal> divisor(const Json& schema) const;  // value of multipleOf
   Result<Decimal> number(const Json& schema, std::string_view keyword) const;
   Result<unsigned> types(const Json& schema) const;
 
   SchemaReader& reader_;
   std::optional<Goal> death_;
   std::vector<Branch> open_;
-  std::vector<const Json*> whole_;  // the schemas of which all others here are parts
+  std::vector<const Json*> whole_;  // schemas that contain all other schemas of the goals
   std::size_t branches_ = 1;
 };
 

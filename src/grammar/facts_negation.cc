@@ -1,4 +1,4 @@
-// Facts that follow when a schema, or a keyword of it, must not hold.
+// Facts for a schema, or for one of its keywords, that must fail.
 #include <algorithm>
 #include <iterator>
 
@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// The keywords whose failing can be written, and the types of the values that fail them.
+// Keywords whose failure can be expressed as facts, and the types of values that can fail them.
 struct Negatable {
   std::string_view keyword;
   unsigned types = kAnyType;
@@ -44,7 +44,7 @@ constexpr Negatable kNegatable[] = {{"type"},
                                     {"properties", kObject}};
 
 bool is_negatable(const Json& schema, std::string_view keyword) {
-  // Items of a list, or behind one, are not all of the array.
+  // If `items` is a list or follows one, it does not apply to all items.
   if (keyword == "items" && (schema.find("items")->is(Json::Kind::array) || schema.find("prefixItems")))
     return false;
   if (keyword == "contains" && (schema.find("minContains") || schema.find("maxContains"))) return false;
@@ -59,7 +59,7 @@ std::size_t parts_of(const Json& value, std::string_view keyword) {
 
 }  // namespace
 
-// Whether a value of which the facts hold may fail (this part of) the keyword; it is not looked far.
+// Whether a value with these facts may fail the keyword (or its part). The check is shallow.
 Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std::string_view keyword,
                                     std::size_t index) const {
   const unsigned failing = std::ranges::find(kNegatable, keyword, &Negatable::keyword)->types;
@@ -81,8 +81,8 @@ Result<bool> FactsBuilder::can_fail(const Facts& facts, const Json& schema, std:
   });
 }
 
-// One of the keywords fails. Those whose failing cannot be written are left out where there are others: fewer
-// values then fail, and none that does not.
+// One of the keywords must fail. If the failure of a keyword cannot be expressed, the keyword is skipped if
+// there are others. This omits values, but never adds wrong ones.
 Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   TRY_VOID(reader_.check(&schema));
   speaks(branch.facts, schema);
@@ -110,7 +110,7 @@ Result<void> FactsBuilder::fails(Branch& branch, const Json& schema) {
   }
   if (left_out && !negatable)
     return reader_.refuse(&schema, *left_out, "cannot be negated (by 'not', 'oneOf' or 'if')");
-  // A missing member says most with least: where there are too many ways to fail, it is enough.
+  // If there are too many ways to fail, uses only the missing member, which needs the fewest facts.
   if (branches_ + choices.size() > kAlternativesMax / 2 && choices.size() > 1) {
     const auto missing =
         std::ranges::find_if(choices, [](const Goals& goals) { return goals[0].keyword == "required"; });
@@ -204,7 +204,7 @@ Result<void> FactsBuilder::combinator_fails(Branch& branch, const Json& schema, 
   if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
-    // Two schemas of a oneOf may hold as well: such values are omitted.
+    // Two schemas of a oneOf may also hold together; such values are omitted.
     reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {

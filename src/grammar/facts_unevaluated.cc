@@ -1,4 +1,4 @@
-// unevaluatedProperties and unevaluatedItems.
+// Facts of unevaluatedProperties and unevaluatedItems.
 #include <algorithm>
 
 #include "grammar/facts_builder.h"
@@ -18,9 +18,9 @@ Result<void> FactsBuilder::find_whole(const Goals& goals) {
   }
 }
 
-// Writes the remaining values as a separate schema. The schemas that hold in this branch evaluate some
-// values. Another branch of an anyOf, or `contains`, may also hold and evaluate more: such values are
-// omitted. Schemas under a negation evaluate nothing.
+// Generates a schema for the unevaluated values. The schemas that hold in this branch evaluate some values.
+// Another branch of an anyOf, or `contains`, may also hold and evaluate more; such values are omitted.
+// Schemas in a negation evaluate nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
   for (const auto& [schema, keyword] : {std::pair(facts.unevaluated_properties, "unevaluatedProperties"),
@@ -55,7 +55,7 @@ Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
     facts.objects.push_back(reader_.made(std::move(rest)));
     reader_.narrowed_ = reader_.narrowed_ || any_of;
   }
-  // A list of `items`, as up to 2019-09, leaves the items after it to additionalItems.
+  // If `items` is a list (up to 2019-09), additionalItems applies to the items after it.
   const bool all_items = std::ranges::any_of(facts.arrays, [](const Json* s) {
     const Json* items = s->find("items");
     return items && (!items->is(Json::Kind::array) || s->find("additionalItems"));

@@ -1,4 +1,4 @@
-// Common parts of this room's fuzzers.
+// Functions that this module's fuzzers share.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles a front end's result for the fuzzer's input, and drives a matcher with the remaining bytes as
-// operations. Aborts when a mask differs from trying every token, when a rollback differs from reading again,
-// or when forced bytes are not forced.
+// Compiles the grammar from the fuzzer's input, and runs the remaining bytes as operations on a matcher.
+// Aborts if a mask differs from testing every token, a rollback differs from reading the text again, or
+// forced bytes are not forced.
 inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12",
                                                   "\\n", "\xC3\xA9", "\xA9\"", "}}", "[]", "true,", "a\":1"},
@@ -63,7 +63,7 @@ inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   }
 }
 
-// The input up to its last record separator (0x1E) is the source, what follows are operations.
+// Splits the input at its last record separator (0x1E): source before it, operations after it.
 inline std::pair<std::string_view, std::string_view> split(const std::uint8_t* data, std::size_t size) {
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const auto end = all.rfind('\x1e');

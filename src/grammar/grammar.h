@@ -1,5 +1,5 @@
 // A grammar: named rules whose bodies are expressions over bytes. Front ends (regex, EBNF, JSON Schema, ...)
-// write it, passes/ rewrite it, CompiledGrammar turns it into automata.
+// create it, passes/ rewrites it, and CompiledGrammar converts it to automata.
 //
 //   Grammar -> CompiledGrammar (with a Vocabulary) -> Matcher -> token mask
 #pragma once
@@ -22,7 +22,6 @@ using ExprId = std::uint32_t;
 using RuleId = std::uint32_t;
 inline constexpr std::uint32_t kUnbounded = UINT32_MAX;
 
-// A set of byte values.
 struct ByteSet {
   std::uint64_t words[4] = {};
 
@@ -44,7 +43,7 @@ struct ByteSet {
     for (const std::uint64_t word : words) n += static_cast<std::size_t>(std::popcount(word));
     return n;
   }
-  // Calls visit(byte) for each, in rising order.
+  // Calls visit(byte) for each byte in ascending order.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (unsigned i = 0; i < 4; ++i)
@@ -53,7 +52,8 @@ struct ByteSet {
   }
 };
 
-// An atomic token outside the byte text, such as <|eot_id|>: by its text in the vocabulary, or by its number.
+// A token that is not part of the byte text, such as <|eot_id|>. It is given by its text in the vocabulary or
+// by its id.
 struct TokenAtom {
   std::string text;
   std::int32_t id = -1;
@@ -67,7 +67,7 @@ struct Sequence {
   std::vector<ExprId> parts;
 };
 struct Choice {
-  std::vector<ExprId> branches;  // if empty, no string matches
+  std::vector<ExprId> branches;  // empty: no text matches
 };
 struct Repeat {
   ExprId body;
@@ -80,10 +80,10 @@ struct Token {
   TokenAtom atom;
 };
 struct Leaf {
-  std::shared_ptr<const Automaton> automaton;  // bytes only
+  std::shared_ptr<const Automaton> automaton;  // automaton that reads only bytes
 };
-// An automaton whose edges are expressions: node 0 is the start. For shapes that sequences and choices would
-// have to write out many times over, such as the members of an object of which some are optional.
+// An automaton whose edges are expressions; node 0 is the start. It is smaller than sequences and choices,
+// for example for the members of an object if some are optional.
 struct Graph {
   struct Arc {
     std::uint32_t from, to;
@@ -94,28 +94,28 @@ struct Graph {
   std::uint32_t nodes = 1;
 };
 
-// Parts with separators between them: each at most once, in any order, and `others` as often as there is
-// room. Only as the whole body of a rule: the parser keeps the set of parts that are read. All expressions
-// are calls, and no part is empty.
+// Parts with separators between them, in any order: each part at most once, and `others` any number of times
+// up to the maximum. It must be the whole body of a rule: the parser keeps the set of parts that were read.
+// All expressions are calls, and no part is empty.
 struct AnyOrder {
   std::vector<ExprId> parts;
-  std::vector<bool> required;  // of each part
+  std::vector<bool> required;  // whether each part is required
   std::optional<ExprId> others;
   ExprId separator;
-  std::uint32_t min, max;  // of all parts; min >= 1, max may be kUnbounded
+  std::uint32_t min, max;  // limits on the number of all parts; min >= 1, max may be kUnbounded
 };
 
 struct Expr {
   std::variant<Literal, ByteSet, Sequence, Choice, Repeat, Call, Token, Leaf, Graph, AnyOrder> node;
-  int depth = 1;  // levels of this expression tree
+  int depth = 1;  // number of levels of the expression tree
 };
 
-// A rule is its body, repeated min to max times.
+// A rule: its body, repeated min to max times.
 struct Rule {
-  std::string name;  // its place in the source, for messages; empty: that of its callers
+  std::string name;  // position in the source, for messages; empty: use the names of its callers
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;
-  bool unique_items = false;  // an array of JSON whose items differ (unique_items.h)
+  bool unique_items = false;  // the rule is a JSON array whose items must differ (unique_items.h)
   bool counted() const { return min != 1 || max != 1; }
 };
 
@@ -137,19 +137,18 @@ struct Grammar {
   ExprId token(TokenAtom atom);
   ExprId leaf(Automaton automaton);
   ExprId graph(Graph graph);
-  // A call of the rule of these parts.
+  // A call of a rule that reads these parts.
   ExprId any_order(AnyOrder parts);
   ExprId empty() { return literal(""); }
   ExprId nothing() { return choice({}); }
 
-  // Unicode code points low..high as UTF-8 (surrogates are left out); low <= high <= 0x10FFFF.
+  // Unicode code points low..high as UTF-8, without surrogates; low <= high <= 0x10FFFF.
   ExprId code_points(std::uint32_t low, std::uint32_t high);
 
  private:
   ExprId add(Expr expr);
 };
 
-// Calls visit(child) for every direct subexpression.
 template <class Visit>
 void for_children(const Expr& expr, Visit&& visit) {
   if (const auto* s = std::get_if<Sequence>(&expr.node)) {
@@ -168,17 +167,18 @@ void for_children(const Expr& expr, Visit&& visit) {
   }
 }
 
-// Within the limits of limits.h: expressions, rules, depth. Front ends call it last.
+// Checks the limits of limits.h: expressions, rules, depth. Front ends call it last.
 Result<Grammar> within_limits(Grammar grammar);
 
-// Appends to an NFA what reads an expression between two of its nodes.
+// Adds edges and states to an NFA that read an expression between two nodes.
 struct NfaBuilder {
   const Grammar& grammar;
   Nfa nfa;
   std::size_t states_max;
-  std::vector<TokenAtom>* tokens = nullptr;  // the token atoms found so far; nullptr: regular languages only
+  std::vector<TokenAtom>* tokens = nullptr;  // token atoms found so far; nullptr: only regular languages are
+                                             // allowed
 
-  // False: too large, or (without `tokens`) not regular.
+  // False: the expression is too large, or (without `tokens`) not regular.
   bool build(ExprId expr, StateId from, StateId to);
 
  private:
@@ -186,8 +186,8 @@ struct NfaBuilder {
   void build_leaf(const Automaton& automaton, StateId from, StateId to);
 };
 
-// The deterministic automaton of a regular expression tree (no calls, no tokens); nullopt beyond the limits.
-// Adds what it cost, in nodes visited, to `cost`.
+// The deterministic automaton of a regular expression tree (no calls, no tokens). nullopt: a limit is
+// exceeded. Adds the number of visited nodes to `cost`.
 std::optional<Automaton> regular_automaton(const Grammar& grammar, ExprId expr, std::size_t states_max,
                                            std::size_t* cost = nullptr);
 

@@ -70,7 +70,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCache::compile(const Gramm
     ++stats_.misses;
     under_way_.insert(key);
   }
-  // Also where memory runs out, others that want the same need not wait any more.
+  // The destructor ends the wait of others for the same source, also if memory runs out.
   struct UnderWay {
     GrammarCache& cache;
     const std::string& key;
@@ -121,7 +121,7 @@ void GrammarCache::warm_up() {
     Matcher matcher(*compiled);
     for (TokenId id = 0; id < vocabulary_->size(); ++id)
       if (vocabulary_->bytes(id) == "\"" && matcher.accept(id)) break;
-    // Only what is computed on the way is wanted, and a vocabulary without quotes has none of it.
+    // Only the cached masks are needed. A vocabulary without quotes has none.
     (void)matcher.fill_mask(mask);
   }
 }

@@ -1,4 +1,4 @@
-// Cache of compiled grammars by their source, bounded in bytes and shared by all requests.
+// Cache of compiled grammars, keyed by source. It is limited in bytes and shared by all requests.
 #pragma once
 
 #include <condition_variable>
@@ -18,14 +18,13 @@
 
 namespace octavo::grammar {
 
-// Parses the source by its kind.
 Result<Grammar> make_grammar(const GrammarSource& source);
 
-// Thread-safe. Two threads that ask for the same source compile it once.
+// Thread-safe. If two threads request the same source, it is compiled once.
 class GrammarCache {
  public:
-  // bytes_max holds whenever a grammar is added; what grammars in use learn in between is bounded for each by
-  // parser_bytes_max.
+  // bytes_max is enforced whenever a grammar is added. In between, grammars in use can grow; each of them by
+  // at most parser_bytes_max.
   GrammarCache(std::shared_ptr<const Vocabulary> vocabulary, std::size_t bytes_max,
                std::size_t parser_bytes_max = 8u << 20);
 
@@ -34,7 +33,7 @@ class GrammarCache {
   // The compiled grammar; null if it is not in the cache.
   std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
 
-  // Computes the masks of JSON strings, which every schema shares, before the first request needs them.
+  // Computes the masks of JSON strings, which all schemas share, before the first request.
   void warm_up();
 
   struct Stats {
@@ -44,8 +43,8 @@ class GrammarCache {
   Stats stats() const;
 
  private:
-  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // under the mutex
-  // Sums up what the grammars occupy by now, and drops the least recently used beyond the limit.
+  std::shared_ptr<const CompiledGrammar> find(const std::string& key);  // Call it with the mutex locked.
+  // Sums the current sizes of the grammars. Drops the least recently used ones if the limit is exceeded.
   void evict();
 
   using Compiled = Result<std::shared_ptr<const CompiledGrammar>>;

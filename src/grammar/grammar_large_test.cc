@@ -1,5 +1,4 @@
-// Tests that are too long for every run: a hundred thousand schemas through one cache, and hostile texts at
-// full size.
+// Tests that are too long for every run: 100,000 schemas in one cache, and hostile texts of full size.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,7 +39,7 @@ TEST(GrammarLarge, DistinctSchemasStayWithinTheCache) {
     if (i == 20'000) settled = resident_bytes();
   }
   EXPECT_GT(cache.stats().evictions, 90'000u);
-  // Full long before, the cache grows no more, and nothing grows beside it.
+  // The cache was full long before, so memory does not grow any more.
   EXPECT_LT(resident_bytes(), settled + kLimit);
 }
 
@@ -50,7 +49,7 @@ std::string repeated(std::string_view text, std::size_t count) {
   return out;
 }
 
-// Each text is refused, or compiled and asked for masks; what each takes is printed.
+// Each text is refused, or compiled and used for masks. Prints the times.
 TEST(GrammarLarge, HostileTexts) {
   std::vector<std::pair<std::string, GrammarSource>> all;
   const auto add = [&](std::string name, GrammarKind kind, std::string text) {

@@ -1,4 +1,4 @@
-// A grammar as somebody wrote it: plain data, to be compiled for a vocabulary (grammar_cache.h).
+// The source of a grammar as plain data, which grammar_cache.h compiles for a vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@ namespace octavo::grammar {
 
 struct JsonOptions {
   enum class Whitespace : std::uint8_t {
-    none,     // compact: no space anywhere
-    bounded,  // a space after ':', and a space or a line break with indentation around parts: what writers
-              // use
+    none,     // compact: no white space
+    bounded,  // like common writers: a space after ':', and a space or an indented line break around parts
   };
   Whitespace whitespace = Whitespace::bounded;
 
-  // Objects that list `properties` and say nothing of others have no others.
+  // Objects with `properties` but without other keywords for members have no other members.
   bool strict = true;
-  // Members may come in any order, in objects of at most kAnyOrderMax; otherwise in the schema's order.
+  // Members of objects with at most kAnyOrderMax members may come in any order; otherwise in the schema's
+  // order.
   bool any_order = true;
-  // Keywords and formats that are not known are errors; otherwise they are annotations, as the specification
-  // has it, and named in the log once.
+  // Unknown keywords and formats are errors. If false, they are annotations, as in the specification, and
+  // each is logged once.
   bool refuse_unknown = false;
-  // `uniqueItems` is an error where the grammar alone cannot enforce it.
+  // `uniqueItems` is an error if the grammar alone cannot enforce it.
   bool refuse_unique = false;
 };
 
@@ -29,9 +29,9 @@ enum class GrammarKind : std::uint8_t { json_schema, json_object, regex, ebnf, c
 
 struct GrammarSource {
   GrammarKind kind = GrammarKind::json_object;
-  std::string text{};      // for choice: a JSON array of strings; for json_object: unused
-  JsonOptions options{};   // for the kinds that hold JSON
-  std::string field = {};  // the caller's name of it, for errors
+  std::string text{};      // choice: a JSON array of strings; json_object: unused
+  JsonOptions options{};   // for kinds that contain JSON
+  std::string field = {};  // the caller's field name for errors
 };
 
 }  // namespace octavo::grammar

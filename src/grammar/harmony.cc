@@ -15,7 +15,6 @@ std::string text(std::string_view value) {
 }
 std::string token(std::string_view value) { return fmt::format(R"({{"type":"token","token":"{}"}})", value); }
 
-// The format that the source names.
 Result<std::string> format_of(const GrammarSource& source) {
   switch (source.kind) {
     case GrammarKind::json_schema:

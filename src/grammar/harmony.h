@@ -1,5 +1,5 @@
-// Grammars of gpt-oss' answers, which are messages in channels (serve/openai/harmony.h): thoughts are free,
-// the last message is not.
+// Grammars of gpt-oss' answers, which consist of messages in channels (serve/openai/harmony.h). Thoughts are
+// not constrained, the last message is.
 #pragma once
 
 #include <span>
@@ -11,15 +11,14 @@
 
 namespace octavo::grammar {
 
-// The formats (of structural tags, as JSON) of a final message with this format, and of a call.
+// Formats for structural tags, as JSON: of a final message whose content has this format, and of a call.
 std::string harmony_final(std::string_view format);
 std::string harmony_call(std::string_view function, std::string_view schema);
 // The structural tag of answers that end with one of these messages. preambles: text for the user may come
-// before it, as thoughts may.
+// before it, in addition to thoughts.
 std::string harmony_tag(std::span<const std::string> last_messages, bool preambles);
 
-// The grammar of answers whose final message is what `source` says. Errors: a structural tag of the legacy
-// form.
+// The grammar of answers whose final message follows `source`. Errors: a structural tag of the legacy form.
 Result<GrammarSource> in_final_message(GrammarSource source);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// A set of ids, looked up by the hash of their values: the open-addressing half of hash-consing.
+// A hash set of ids, with open addressing. Equal values get the same id (hash-consing).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class InternTable {
     count_ = 0;
   }
 
-  // The id with this hash for which same(id), or make() entered under it.
+  // Returns the id with this hash for which same(id) is true. Otherwise adds and returns make().
   template <class Same, class Make>
   std::uint32_t find_or_add(std::uint64_t hash, Same&& same, Make&& make) {
     if (count_ * 2 >= slots_.size()) grow();
@@ -35,7 +35,7 @@ class InternTable {
 
  private:
   struct Slot {
-    std::uint32_t tag = 0;  // 0: free
+    std::uint32_t tag = 0;  // 0: the entry is unused
     std::uint32_t id = 0;
     std::uint64_t hash = 0;
   };

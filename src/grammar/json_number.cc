@@ -9,23 +9,23 @@ namespace octavo::grammar {
 
 namespace {
 
-// Builds languages of unsigned decimal texts int[.fraction] that compare with a bound.
+// Builds languages of unsigned decimal texts int[.fraction] by comparison with a bound.
 class NumberTexts {
   static constexpr std::uint32_t kFractionMax = 20;
 
  public:
   static constexpr std::uint32_t kZerosMax = 8;
-  // bounded: fractions have a limit, so that a number cannot continue with zeros or a repeating period up to
-  // max_tokens.
+  // bounded: fractions have a maximum length, so that a number cannot continue with zeros or a repeating
+  // period up to max_tokens.
   NumberTexts(Grammar& grammar, bool fractions, bool bounded)
       : g_(grammar), fractions_(fractions), fraction_max_(bounded ? kFractionMax : kUnbounded) {}
 
   ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
   ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
-  // Where no other digit can follow, or none counts.
+  // Zeros at a position where no other digit is possible or relevant.
   ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
   ExprId fraction_digits() { return g_.repeat(digit(), 0, fraction_max_); }
-  // Digits between the point and a digit that is not 0. A run of zeros ends.
+  // Digits between the point and a digit other than 0. The number of zeros is limited.
   ExprId fraction_before_digit() {
     return g_.sequence({zeros(), g_.repeat(g_.sequence({digit(1), zeros()}), 0, kUnbounded)});
   }
@@ -35,7 +35,7 @@ class NumberTexts {
   ExprId any_integer() { return g_.choice({g_.literal("0"), g_.sequence({digit(1), digits()})}); }
   ExprId any() { return g_.sequence({any_integer(), any_fraction()}); }
 
-  // All texts of values below the bound, or equal to it unless exclusive.
+  // Texts of all values below the bound, or equal to it unless exclusive.
   ExprId at_most(const Decimal& bound, bool exclusive) {
     const std::string whole = bound.integer.empty() ? "0" : bound.integer;
     std::vector<ExprId> out;
@@ -73,7 +73,7 @@ class NumberTexts {
     return g_.repeat(digit(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
   }
 
-  // The fractions that may follow the bound's own integer part.
+  // Fractions that may follow the integer part of the bound.
   ExprId fraction_at_most(const std::string& bound, bool exclusive) {
     std::vector<ExprId> out;
     if (!bound.empty() || !exclusive) out.push_back(g_.empty());
@@ -108,7 +108,7 @@ class NumberTexts {
   const std::uint32_t fraction_max_;
 };
 
-// The powers of ten, "e-07", that say alone that a number lies between the bounds.
+// The powers of ten, such as "e-07", for which every number lies between the bounds.
 std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>& least,
                                         const std::optional<NumberLimits::Bound>& most) {
   constexpr int kPowerMax = 99;
@@ -134,8 +134,8 @@ std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>
   return powers;
 }
 
-// Unsigned texts like 1.5e-07, which programs write for small and large numbers. plain: the texts without an
-// exponent that may precede it; null allows all.
+// Unsigned texts such as 1.5e-07, which programs write for small and large numbers. plain: texts without
+// exponent that may precede the exponent; null: all.
 std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
   Grammar scratch;
@@ -147,7 +147,7 @@ std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers
 }
 
 // Unsigned decimal texts whose value is a multiple of divisor / 10^scale. all: with any number of zeros at
-// the end, for texts that are excluded.
+// the end, for texts to exclude.
 Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions, bool all) {
   Automaton out;
   const auto add_block = [&] {
@@ -159,17 +159,18 @@ Automaton multiples_of(std::uint32_t divisor, std::size_t scale, bool fractions,
     out.states[from].edges.push_back(
         {Symbol::bytes, static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), 0, to});
   };
-  // Whether remainder r is divisible once the digits missing from the scale are filled up with zeros.
+  // Whether remainder r is divisible after the missing digits of the scale are filled with zeros.
   const auto divides = [&](std::uint32_t r, std::size_t missing) {
     for (; missing > 0; --missing) r = r * 10 % divisor;
     return r == 0;
   };
-  out.states.resize(2);  // the start, and a leading zero
+  out.states.resize(2);  // the start state, and the state after a leading zero
   const StateId zero = 1, whole = add_block();
-  std::vector<StateId> after_digits;  // blocks: the point and this many digits have been read
+  std::vector<StateId> after_digits;  // first states of the blocks after the point, by number of digits read
   if (fractions)
     for (std::size_t j = 0; j <= scale; ++j) after_digits.push_back(add_block());
-  const auto zeros = static_cast<StateId>(out.states.size());  // further zeros, which change nothing
+  // for additional zeros, which do not change the value
+  const auto zeros = static_cast<StateId>(out.states.size());
   out.states.resize(zeros + (fractions ? NumberTexts::kZerosMax : 0));
   for (StateId z = zeros; z < out.states.size(); ++z) {
     out.states[z].accepting = true;
@@ -204,8 +205,9 @@ std::optional<std::uint64_t> small(const std::string& digits) {
   return value;
 }
 
-// The largest text of multiples that appended zeros may never reach: of 7, but not of 25. "" if zeros always
-// reach one. Large divisors get fewer digits: the automaton has a state for each remainder at each digit.
+// The largest text of multiples, for divisors such as 7 (but not 25) for which appended zeros may never give
+// a multiple. "": zeros always do. Large divisors get fewer digits: the automaton has a state for each
+// remainder at each digit.
 std::string largest_multiple(const std::vector<Decimal>& multiples) {
   constexpr std::uint64_t kLargeDivisor = 500;
   std::string largest;
@@ -220,7 +222,7 @@ std::string largest_multiple(const std::vector<Decimal>& multiples) {
   return largest;
 }
 
-// The unsigned texts between two bounds on the absolute value.
+// Unsigned texts whose value lies between the two bounds.
 std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
                                                    const std::optional<NumberLimits::Bound>& least,
                                                    const std::optional<NumberLimits::Bound>& most) {
@@ -232,7 +234,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
   if (most) {
     factors.push_back(texts.at_most(most->value, most->exclusive));
   } else if (const std::string largest = largest_multiple(limits.multiples); !largest.empty()) {
-    // A minimum near the largest text, or above it, leaves no room: then there is no largest one.
+    // If a minimum is near or above the largest text, there is no largest text.
     if (!least || least->value < *Decimal::parse(largest.substr(1)))
       factors.push_back(texts.at_most(*Decimal::parse(largest), false));
   }
@@ -304,7 +306,7 @@ bool within(const NumberLimits& limits, const Decimal& value) {
   if (limits.max && (value > limits.max->value || (limits.max->exclusive && value == limits.max->value)))
     return false;
   if (value.is_integer() ? !limits.integers : !limits.fractions) return false;
-  // nullopt: the divisor is beyond kMultipleOfMax.
+  // nullopt: the divisor exceeds kMultipleOfMax.
   const auto is_multiple = [&](const Decimal& multiple) -> std::optional<bool> {
     const std::size_t scale = std::max(value.fraction.size(), multiple.fraction.size());
     const auto divisor = small(*multiple.scaled(scale));

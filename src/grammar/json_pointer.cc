@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kPointerBytesMax = 400;
 
-// Shortens it for a message, without cutting a character.
+// Shortens the pointer for a message, without splitting a character.
 void shorten(std::string& pointer) {
   if (pointer.size() <= kPointerBytesMax) return;
   std::size_t end = kPointerBytesMax;
@@ -33,7 +33,7 @@ void shorten(std::string& pointer) {
 }  // namespace
 
 std::string pointer_to(const Json& document, const Json& value) {
-  // Values are in the order of their offsets, each after its parent.
+  // Values are sorted by offset, and each comes after its parent.
   std::string pointer = "#";
   for (const Json* node = &document; node->offset != value.offset && pointer.size() <= kPointerBytesMax;) {
     const auto item = std::ranges::upper_bound(node->items, value.offset, {}, &Json::offset);

@@ -1,6 +1,6 @@
 // Converts JSON Schema (drafts 4 to 2020-12, by `$schema`) to a grammar of valid JSON texts.
 //
-// Sound, not complete: every text of the grammar is valid, but the grammar omits some valid texts (properties
+// Sound, but not complete: every text of the grammar is valid, but some valid texts are missing (properties
 // come in schema order, numbers within limits have no exponent, ...). A keyword that cannot be enforced is an
 // error, with its JSON pointer. docs/reference/json-schema.md lists the keywords.
 #pragma once
@@ -18,7 +18,7 @@ Result<Grammar> json_schema_grammar(std::string_view schema, const JsonOptions& 
 // Any JSON object (response_format json_object).
 Result<Grammar> json_object_grammar(const JsonOptions& options = {});
 
-// Adds the rule of a schema's values to a grammar that has others.
+// Adds the rule of a schema's values to an existing grammar.
 Result<RuleId> add_json_schema(Grammar& grammar, std::string_view schema, const JsonOptions& options,
                                std::string_view field);
 

@@ -28,7 +28,7 @@ TEST(JsonSchema, Combinators) {
        {R"({"k":"a","x":1})", R"({"k":"b","y":"q"})"},
        {R"({"k":"a","y":"q"})", R"({"k":"c"})"}},
       {R"({"type":["integer","null"],"not":{"const":3}})", {"2", "null", "33"}, {"3"}},
-      // Numbers of any spelling: no exponents are left, so that 1 is not written as 10e-1.
+      // Without exponents, so that 1 is not written as 10e-1.
       {R"({"type":"number","not":{"const":1}})",
        {"2", "1.5", "10", "0.1", "-1"},
        {"1", "1.0", "1.00", "10e-1", "1e0"}},
@@ -48,7 +48,7 @@ TEST(JsonSchema, Combinators) {
       {R"({"oneOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":{"type":"integer"}}]})",
        {R"(["a"])", "[1,2]"},
        {"[]", R"(["a",1])"}},
-      // That a format fails is not among what is written, that the other's property is missing is.
+      // The failure of a format cannot be expressed, but a missing property can.
       {R"({"oneOf":[{"properties":{"u":{"type":"string","format":"uri"},"a":{}},"required":["u","a"]},
                     {"properties":{"u":{"type":"string"},"a":{"type":"null"},"b":{}},"required":["u","b"]}],
            "type":"object"})",
@@ -125,7 +125,7 @@ TEST(JsonSchema, Unevaluated) {
   check(cases);
 }
 
-// A long pattern and a large length together are more than an automaton holds: the shorter texts are left.
+// A long pattern with a large length exceeds an automaton's limit; only the shorter texts are accepted.
 TEST(JsonSchema, LengthsBesideAPatternAreNarrowed) {
   const std::string pattern = R"(^arn:[a-z]{0,20}:[a-z0-9]{0,20}:[^:]*:[a-z]+/[^/]*$)",
                     start = "\"arn:a:b:c:d/";

@@ -1,4 +1,4 @@
-// Schemas with shared parts, and with counted instead of repeated parts, accept the same texts as before.
+// Schemas with shared parts, and with counted repetitions, accept the same texts as without.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -16,9 +16,9 @@ std::shared_ptr<const CompiledGrammar> compile(std::string_view schema) {
   return testing::compiled(json_schema_grammar(schema), schema);
 }
 
-// Every ordered choice of members, against what the keywords say.
+// Compares every ordered selection of members with the meaning of the keywords.
 TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
-  // Names that share beginnings, one of them the beginning of another.
+  // Names with common beginnings; one is the beginning of another.
   const std::vector<std::string> names{"ab", "a", "abc", "b", "a\\\"c", "é"};
   for (unsigned required = 0; required < 64; required += 7)
     for (const auto& [min, max] : {std::pair(0, 9), {1, 9}, {3, 9}, {0, 2}, {2, 4}, {3, 3}, {6, 6}, {0, 0}})
@@ -51,11 +51,11 @@ TEST(JsonSchemaSharing, CountsAndOrderOfMembers) {
       }
 }
 
-// Lengths beside a pattern, counted or written out: texts of all lengths around the bounds.
+// Lengths together with a pattern, counted or unrolled: tests texts of all lengths near the bounds.
 TEST(JsonSchemaSharing, LengthsBesidePatterns) {
   struct Pattern {
     std::string_view pattern, begin, unit,
-        end;  // matches begin unit* end, of which the unit is one character
+        end;  // matches begin unit* end; a unit is one character
     int units_min;
   };
   const Pattern patterns[] = {{"^[a-z]*$", "", "q", "", 0},
@@ -125,7 +125,7 @@ TEST(JsonSchemaSharing, EqualSubschemas) {
       {R"({"properties":{"a":{"type":"string","title":"A"},"b":{"type":"string","title":"B"}}})",
        {R"({"a":"x","b":"y"})"},
        {R"({"a":1})", R"({"b":1})"}},
-      // Names of properties that are names of annotations.
+      // Properties that have the names of annotations.
       {R"({"properties":{"a":{"properties":{"title":{"const":1}}},"b":{"properties":{"title":{"const":2}}}}})",
        {R"({"a":{"title":1},"b":{"title":2}})"},
        {R"({"a":{"title":2}})", R"({"b":{"title":1}})"}},

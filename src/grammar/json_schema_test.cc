@@ -165,7 +165,7 @@ TEST(JsonSchema, Strings) {
        {R"("joe")", R"("a@@b")", R"(".a@b.c")"}},
       {R"({"type":"string","not":{"enum":["a","b"]}})", {R"("c")", R"("ab")", R"("")"}, {R"("a")", R"("b")"}},
       {R"({"type":"string","not":{"pattern":"^a"}})", {R"("ba")"}, {R"("ab")"}},
-      // Lookaheads at the beginning, of which automata can be combined.
+      // Lookaheads at the beginning, whose automata can be combined.
       {R"_({"type":"string","pattern":"^(?!aws:)[a-z:]+$"})_",
        {R"("a:b")", R"("aw")"},
        {R"("aws:")", R"("aws:x")", R"("")"}},
@@ -379,7 +379,7 @@ TEST(JsonSchema, RefusesWhatItCannotEnforce) {
   }
 }
 
-// As descriptions of APIs have them: branches of many properties, most of which say the same.
+// As in API descriptions: branches with many properties, most of which are equal.
 TEST(JsonSchema, BranchesThatShareMostProperties) {
   std::string shared;
   for (int i = 0; i < 60; ++i)
@@ -440,7 +440,7 @@ TEST(JsonSchema, MaskIsWhatAcceptTakes) {
        R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{"type":"string","maxLength":5}},"additionalProperties":{"type":"null"}})",
        R"_({"type":"array","items":{"anyOf":[{"type":"number","minimum":-12.5},{"type":"string","pattern":"^(ab|x)+$"},{"$ref":"#"}]},"maxItems":3})_",
        R"({"enum":["ab","abc",12,[1,null],{"a":true}]})",
-       // Masks that are stored as differences from the mask of any other text.
+       // Masks that are stored as differences from the mask of arbitrary text.
        R"({"type":"object","properties":{"a":{},"ab":{"type":"null"}},"patternProperties":{"b$":{"type":"integer"}},"additionalProperties":true})",
        R"_({"type":"array","items":{"anyOf":[{"pattern":"\\S","type":"string"},{"type":"string","not":{"enum":["ab","q","\\"]}},{"type":"null"}]}})_",
        R"({"type":"array","items":{"type":"string","minLength":2,"maxLength":60}})"}) {

@@ -27,7 +27,7 @@ ExprId byte_of(Grammar& g, std::string_view bytes) {
   return g.bytes(set);
 }
 
-// Whether a repetition is in it that should not be written out.
+// Whether the expression contains a repetition that is too large to unroll.
 bool has_large_repeat(const Grammar& grammar, const std::vector<std::size_t>& sizes, ExprId id) {
   if (sizes[id] <= kUnrollStatesMax) return false;
   if (std::holds_alternative<Repeat>(grammar.exprs[id].node)) return true;
@@ -67,7 +67,7 @@ ExprId content_character(Grammar& g) {
 
 namespace {
 
-// Turns an automaton of contents into one of spellings, whose first states have the same numbers.
+// Converts an automaton of contents to an automaton of spellings; its first states have the same numbers.
 class Spelling {
  public:
   explicit Spelling(const Automaton& contents) : contents_(contents) {
@@ -98,7 +98,7 @@ class Spelling {
   }
 
  private:
-  // States after characters that must be escaped.
+  // States after characters that need an escape.
   struct Escaped {
     StateId quote = kNoState, backslash = kNoState;
     std::array<StateId, 0x20> control = [] {
@@ -118,7 +118,7 @@ class Spelling {
         {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
   }
 
-  // The state that reads the rest of an escape: one for all states from which escapes lead to the same.
+  // The state that reads the rest of an escape. States whose escapes lead to the same states share it.
   StateId behind_backslash(const Escaped& escaped) {
     const auto [known, fresh] = escapes_.try_emplace(escaped);
     if (!fresh) return known->second;

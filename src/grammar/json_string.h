@@ -7,19 +7,18 @@
 
 namespace octavo::grammar {
 
-// One character of a string in any of its spellings: itself, \n, \u000a, a surrogate pair.
+// One character of a string in any spelling: unescaped, \n, \u000a, a surrogate pair.
 ExprId string_character(Grammar& grammar);
-// One character of a string's content: any code point, not escaped.
+// One character of a string's content: any code point, unescaped.
 ExprId content_character(Grammar& grammar);
 
-// Converts a language of contents to the language of their spellings between the quotes: characters that need
-// no escape are unchanged, the others may have every spelling that JSON allows. nullopt beyond the state
-// limit.
+// Converts a language of contents to the language of their JSON spellings, without quotes. Characters that
+// need no escape are unchanged; the others may have every spelling that JSON allows. nullopt: too many
+// states.
 std::optional<Automaton> spelled(const Automaton& contents);
 
-// Spellings with the quotes around them.
 Automaton between_quotes(const Automaton& spellings);
-// The same as spelled() for an expression of `contents`, whose large repetitions stay what they are.
+// As spelled() above, for an expression of `contents`. Large repetitions remain repetitions.
 std::optional<ExprId> spelled(Grammar& grammar, const Grammar& contents, ExprId expr);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// JSON as text means it: members in order, numbers as written, the place of everything.
+// JSON values as they are written: members in order, numbers as text, the position of each value.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Json {
   enum class Kind : std::uint8_t { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   bool boolean = false;
-  std::string text;  // a string's content, a number as written
+  std::string text;  // content of a string, or a number as written
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
   std::size_t offset = 0;  // position in the source
@@ -32,13 +32,13 @@ struct Json {
   const Json* find(std::string_view key) const;
 };
 
-// Refuses duplicate keys, nesting beyond kJsonDepthMax, invalid UTF-8 and lone surrogates; errors name
-// `field` and the offset.
+// Parses JSON. Errors: duplicate keys, more than kJsonDepthMax levels, invalid UTF-8, lone surrogates. They
+// name `field` and the offset.
 Result<Json> parse_json(std::string_view text, std::string_view field);
 
-// The text inside the quotes, with only those characters escaped that must be.
+// Text for use inside quotes; escapes only the characters that need it.
 std::string json_escape(std::string_view content);
-// Compact JSON; numbers as they were written.
+// Compact JSON. Numbers are unchanged.
 std::string to_text(const Json& value);
 
 }  // namespace octavo::grammar

@@ -32,7 +32,7 @@ class LarkParser : NotationReader {
 
   Result<RuleId> parse() {
     TRY_VOID(readable());
-    // This rule is called before each terminal of a rule; its body is known at the end.
+    // This rule is called before each terminal of a rule. Its body is known at the end.
     if (text_.contains("%ignore")) ignored_rule_ = g_.rule("%ignore");
     for (skip(true); !done(); skip(true)) TRY_VOID(statement());
     for (const auto& [name, entry] : names_)
@@ -51,10 +51,10 @@ class LarkParser : NotationReader {
     RuleId id;
     bool defined;
     std::size_t first_use;
-    std::vector<std::string> uses;  // for a terminal: the terminals in it
+    std::vector<std::string> uses;  // for a terminal: names of the terminals it contains
   };
 
-  // Over spaces and comments; over line ends, too, when they mean nothing.
+  // Skips spaces and comments. lines: also line ends.
   void skip(bool lines) {
     for (; !done(); ++at_) {
       if (peek() == '#' || text_.substr(at_).starts_with("//"))
@@ -67,7 +67,7 @@ class LarkParser : NotationReader {
   }
   void skip() { skip(depth_ > 0); }
 
-  // A dash belongs to a name unless it begins an arrow.
+  // Reads a name. It may contain '-', unless that begins an arrow.
   std::string_view name() {
     const std::size_t start = at_;
     if (is_letter(peek()))
@@ -133,7 +133,7 @@ class LarkParser : NotationReader {
     return end_of_statement();
   }
 
-  // %import common.WS, %import common.WS -> SPACE, %import common (WS, INT)
+  // Reads %import common.WS, %import common.WS -> SPACE, %import common (WS, INT).
   Result<void> import() {
     skip();
     const std::size_t position = at_;
@@ -171,7 +171,8 @@ class LarkParser : NotationReader {
     return {};
   }
 
-  // Up to the end of the line, or of the group; a next line that begins with a bar continues it.
+  // Reads alternatives up to the end of the line or group. If the next line begins with a bar, it continues
+  // them.
   Result<ExprId> alternatives() {
     std::vector<ExprId> branches;
     do {
@@ -198,7 +199,7 @@ class LarkParser : NotationReader {
     return parts.empty() ? g_.empty() : g_.sequence(std::move(parts));
   }
 
-  // A terminal in a rule, after ignored ones.
+  // A terminal in a rule, with ignored terminals before it.
   ExprId terminal(ExprId text) {
     if (!ignored_rule_ || in_terminal_ || ignoring_) return text;
     return g_.sequence({g_.call(*ignored_rule_), text});
@@ -293,7 +294,7 @@ class LarkParser : NotationReader {
     return terminal(*body);
   }
 
-  // %json {...}, as in llguidance.
+  // Reads %json {...}, as in llguidance.
   Result<ExprId> json(std::size_t position) {
     if (!take("%json")) return error("an unexpected character");
     skip(true);
@@ -314,7 +315,7 @@ class LarkParser : NotationReader {
     return terminal(g_.call(*rule));
   }
 
-  // ? * + ~n ~n..m, and llguidance's {n,m}.
+  // Reads ? * + ~n ~n..m, and llguidance's {n,m}.
   Result<ExprId> quantified(ExprId part) {
     skip();
     std::optional<std::uint32_t> min, max;
@@ -339,7 +340,7 @@ class LarkParser : NotationReader {
     return repeated(part, min, max);
   }
 
-  // Terminals are regular: none may be made of itself (Kahn 1962).
+  // Terminals are regular, so none may contain itself (sorted by Kahn 1962).
   Result<void> terminals_end() {
     std::map<std::string_view, std::vector<std::string_view>> users;
     std::map<std::string_view, std::size_t> open;
@@ -363,9 +364,9 @@ class LarkParser : NotationReader {
   std::map<std::string, Named, std::less<>> names_;
   std::optional<RuleId> ignored_rule_, first_rule_;
   std::vector<ExprId> ignored_;
-  Named* in_terminal_ = nullptr;  // the terminal under definition
-  bool ignoring_ = false;         // inside the argument of %ignore
-  int depth_ = 0;                 // groups around this place
+  Named* in_terminal_ = nullptr;  // the terminal that is being defined
+  bool ignoring_ = false;         // inside of the argument of %ignore
+  int depth_ = 0;                 // number of open groups
 };
 
 }  // namespace
@@ -375,7 +376,7 @@ bool is_lark(std::string_view text) {
     const bool comment = text[at] == '#' || text.substr(at).starts_with("//");
     if (comment) at = std::min(text.find('\n', at), text.size() - 1);
     if (comment || std::string_view(" \t\r\n").contains(text[at])) continue;
-    // The character after the name of the first definition.
+    // The character after the first definition's name.
     const std::size_t colon = text.find_first_of(":\"'/|", at);
     return colon == std::string_view::npos || !text.substr(colon).starts_with("::=");
   }

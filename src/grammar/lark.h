@@ -8,12 +8,12 @@
 //   value: /[0-9]+/ | NAME | <|special|> | %json {"type": "array"}
 //   NAME: ("a".."z" | "_")+
 //
-// Rules have lower-case names, terminals upper-case ones. The language is what Lark's default (Earley,
-// dynamic) parser reads: any division of the text into terminals counts, so priorities, which rank readings,
-// change nothing and are ignored, as are aliases and the modifiers ? ! of rules. Ignored terminals may
-// precede each terminal of a rule and at the end. Refused with line and column: templates, attributes,
-// %declare, %extend, %override, imports from elsewhere than `common`, recursive terminals, and what regular
-// expressions refuse.
+// Names of rules are lower-case, names of terminals upper-case. The language is that of Lark's default parser
+// (Earley, dynamic): a text may be divided into terminals in any way. Priorities only rank these ways, so
+// they are ignored. Aliases and the modifiers ? and ! of rules are ignored, too. Ignored terminals may come
+// before each terminal of a rule and at the end. Errors, with line and column: templates, attributes,
+// %declare, %extend, %override, imports except from `common`, recursive terminals, and unsupported parts of
+// regular expressions.
 #pragma once
 
 #include <string_view>
@@ -26,11 +26,11 @@ namespace octavo::grammar {
 // Whether a text is Lark rather than GBNF: its first definition has no ::=.
 bool is_lark(std::string_view text);
 
-// Adds the rules of a Lark text to a grammar; returns the rule `start`, or the first rule if there is no
+// Adds the rules of a Lark text to a grammar. Returns the rule `start`, or the first rule if there is no
 // `start`.
 Result<RuleId> add_lark(Grammar& grammar, std::string_view text, std::string_view field);
 
-// Either notation, by is_lark().
+// Reads EBNF or Lark; is_lark() decides.
 Result<RuleId> add_ebnf_or_lark(Grammar& grammar, std::string_view text, std::string_view field);
 Result<Grammar> ebnf_or_lark_grammar(std::string_view text);
 

@@ -6,7 +6,7 @@
 
 namespace octavo::grammar {
 
-// The regular expression of a terminal by its name; nullopt for names that the library does not have.
+// The regular expression of a terminal; nullopt: the library has no terminal of this name.
 std::optional<std::string_view> lark_common(std::string_view name);
 
 }  // namespace octavo::grammar

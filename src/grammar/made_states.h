@@ -1,5 +1,5 @@
-// Parser states that no automaton has, made when a text reaches them: how often a counted rule may still
-// repeat, and which parts of a rule in any order are read. Equal states have equal numbers.
+// Parser states that belong to no automaton. They are made when a text reaches them, for counted rules
+// (remaining repetitions) and rules in any order (parts read so far). Equal states have equal numbers.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +14,20 @@ namespace octavo::grammar {
 
 class MadeStates {
  public:
-  // Body repetitions of a counted rule that are still needed and still allowed.
+  // Number of repetitions of a counted rule that are still required and still allowed.
   struct Counter {
     RuleId rule;
     std::uint32_t min, max;
     auto operator<=>(const Counter&) const = default;
   };
-  // What is read of a rule in any order.
+  // Progress in a rule in any order.
   struct Parts {
     RuleId rule;
-    std::uint32_t count;  // of all parts, as far as it matters
-    bool separated;       // a separator is read: a part must follow
+    std::uint32_t count;  // number of parts read, up to the largest number that makes a difference
+    bool separated;       // a separator was read, so a part must follow
     PartSet read;
   };
 
-  // States are numbered from `first` on.
   MadeStates(const Tables& tables, StateId first) : tables_(tables), first_(first) {}
 
   StateId start(RuleId rule);
@@ -40,15 +39,13 @@ class MadeStates {
     return {words[0], words[1], words[2]};
   }
   Parts parts(StateId state) const;
-  // Equal for equal states only.
+  // The key of a state; only equal states have equal keys.
   KeyTable::Key key(StateId state) const { return keys_[state - first_]; }
   RuleId rule(StateId state) const { return key(state)[0]; }
 
-  // Whether the rule may end here.
   bool may_end(const Parts& parts) const;
-  // Whether it must.
   bool must_end(StateId state) const { return must_end_[state - first_]; }
-  // Calls visit(rule, state after it) for each part that may come next, or for the separator.
+  // Calls visit(rule, state after it) for each part that can come next, or for the separator.
   template <class Visit>
   void for_next(const Parts& parts, Visit&& visit);
 
@@ -57,7 +54,6 @@ class MadeStates {
  private:
   static constexpr std::size_t kCounterWords = 3;  // keys of parts are longer
 
-  // Number of required parts that are missing.
   std::uint32_t missing(const Parts& parts) const;
   bool continues(const Parts& parts) const;
   StateId numbered(KeyTable::Key key, bool must_end) {
@@ -65,7 +61,7 @@ class MadeStates {
     if (number == must_end_.size()) must_end_.push_back(must_end);
     return first_ + number;
   }
-  // Whether there is room for one part more, beside the required ones that are missing.
+  // Whether one more part is allowed besides the missing required parts.
   bool has_room(const Parts& parts, std::uint32_t missing) const {
     const Tables::AnyOrder& row = tables_.any_order(parts.rule);
     return row.max == kUnbounded || parts.count + missing < row.max;
@@ -74,7 +70,7 @@ class MadeStates {
   const Tables& tables_;
   const StateId first_;
   KeyTable keys_;
-  std::vector<bool> must_end_;  // by state
+  std::vector<bool> must_end_;  // indexed by state
 };
 
 template <class Visit>

@@ -10,7 +10,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Masks cheaper than this many trie nodes are not worth a place in the shared cache.
+// Masks that cost fewer trie nodes are not stored in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
 constexpr std::size_t kOpenAtATime = 64;
@@ -21,7 +21,7 @@ bool is_plain(const Tables& tables, StateId state) {
   if (edges.empty() || tables.states[state].accepting) return false;
   if (!tables.call_edges(state).empty() || !tables.token_edges(state).empty()) return false;
   for (std::size_t i = 1; i < edges.size(); ++i)
-    if (edges[i].low <= edges[i - 1].high) return false;  // they are sorted
+    if (edges[i].low <= edges[i - 1].high) return false;  // edges are sorted
   return true;
 }
 
@@ -169,7 +169,7 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // A grammar may name a token by id that is also text: both readings continue.
+  // A grammar may name a token by id although it is also text; then both readings continue.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));
@@ -215,7 +215,7 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
           return entered != kDeadConfig && !states_.exhausted();
         },
         [&](std::uint32_t open) {
-          // Each counts as two nodes, in one batch: a share of one node would round to nothing.
+          // Each token counts as two nodes, in one batch, because the work for one node would round to 0.
           if (states_.exhausted()) return;
           if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
           take(open);
@@ -238,7 +238,7 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
   return config_masks_[config].get();
 }
 
-// A token of n bytes repeats at most n times, so bounds further away than that look alike.
+// A token of n bytes repeats at most n times, so larger bounds have the same effect.
 MadeStates::Counter MaskTable::near_bounds(StateId counted) {
   MadeStates::Counter counter = states_.made().counter(counted);
   const auto far = static_cast<std::uint32_t>(vocabulary_.token_bytes_max()) + 1;
@@ -378,7 +378,6 @@ std::size_t MaskTable::follow(StateId state) {
     for (std::uint32_t t = 0; t < trie[i].token_count; ++t)
       accepted_.push_back(sorted[trie[i].first_token + t]);
   };
-  // Whether the walk continues below.
   const auto reach = [&](std::uint32_t i, ConfigId config) {
     if (trie[i].end == i + 1) return false;
     if (states_.escapes(config)) open_.push_back(i);
@@ -399,13 +398,13 @@ std::size_t MaskTable::follow(StateId state) {
   return looked_at + below;
 }
 
-// --- names of states across grammars ---
+// --- Names of states that are valid in all grammars ---
 
 const MaskTable::RuleKey& MaskTable::rule_key(RuleId root) {
   const auto [it, fresh] = rule_keys_.try_emplace(root);
   RuleKey& key = it->second;
   if (!fresh) return key;
-  // All that can be reached from the rule, numbered in order of discovery and written out.
+  // All states that can be reached from the rule, numbered in the order of discovery, as bytes.
   std::vector<RuleId> rules;
   std::vector<StateId> states;
   const auto number = [](std::vector<std::uint32_t>& numbers, auto& found, std::uint32_t id) {

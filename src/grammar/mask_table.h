@@ -1,4 +1,4 @@
-// Token masks of parser configurations, computed when first asked for and kept.
+// Computes token masks of parser configurations on demand, and keeps them.
 #pragma once
 
 #include <cstdint>
@@ -24,90 +24,90 @@ class MaskTable {
 
   ParseStates& states() { return states_; }
 
-  // Sets the bits of all tokens that may follow, the end-of-text tokens among them when the text may end
-  // here. `mask` has vocabulary.mask_words() words; bit i % 32 of word i / 32 is token i. Whether there are
-  // any; nullopt when states().exhausted().
+  // Sets the bits of all tokens that can follow, including end-of-text tokens if the text may end here.
+  // `mask` has vocabulary.mask_words() words; bit i % 32 of word i / 32 is token i. Returns whether any token
+  // can follow; nullopt if states().exhausted().
   std::optional<bool> fill(ConfigId config, std::span<std::int32_t> mask);
 
-  // Finds the masks of literal text before they are asked for, as far as kAheadWork goes.
+  // Computes masks of literal text in advance, with at most kAheadWork work.
   void look_ahead();
 
-  // The configuration after one token; kDeadConfig when the token may not follow, or states().exhausted().
+  // The configuration after one token; kDeadConfig if the token cannot follow, or if states().exhausted().
   ConfigId step_token(ConfigId config, TokenId token);
 
   std::size_t byte_size() const { return byte_size_ + states_.byte_size(); }
 
  private:
-  // A configuration's mask: the union of the shared masks of its states, and of the tokens that only this
-  // stack allows.
+  // The mask of a configuration: the union of its states' shared masks, and the tokens that are allowed only
+  // with this stack.
   struct ConfigMask {
     std::vector<std::shared_ptr<const StateMask>> shared;
     TokenSet own;
   };
-  // The only tokens that may follow a state inside a literal: few_tokens_[first, first + count). Most states
-  // of a schema are such, so they have no StateMask.
+  // For states inside a literal: the few tokens that can follow, few_tokens_[first, first + count). They have
+  // no StateMask. Most states of a schema are of this kind.
   struct Few {
     static constexpr std::uint32_t kUnknown = UINT32_MAX,
-                                   kMany = UINT32_MAX - 1;  // kMany: it has a StateMask
+                                   kMany = UINT32_MAX - 1;  // kMany: the state has a StateMask
     std::uint32_t first = 0, count = kUnknown;
   };
-  // How to name a rule's states across grammars.
+  // Identifies the states of a rule in all grammars.
   struct RuleKey {
-    std::optional<Hash128> hash;         // nullopt: the rule reaches too many states
-    std::vector<std::uint32_t> numbers;  // numbers of its own states, from the first one on
+    std::optional<Hash128> hash;         // nullopt: too many states can be reached from the rule
+    std::vector<std::uint32_t> numbers;  // numbers of the rule's states, from its first state on
   };
 
-  // walk_trie by the parser. Below a step that leads nowhere because work ran out nothing is visited.
+  // walk_trie with the parser's states. If the work runs out, skips all nodes below.
   template <class Visit>
   std::size_t walk(std::uint32_t node, ConfigId config, Visit&& visit);
-  const ConfigMask* mask_of(ConfigId config);  // nullptr when exhausted
-  // Fills the mask of a configuration of one state below which nothing on the stack counts: whether there are
-  // any tokens. nullopt for other configurations.
+  const ConfigMask* mask_of(ConfigId config);  // nullptr if the work is exhausted
+  // Fills the mask of a configuration that has one state and does not depend on its stack. Returns whether
+  // any token can follow. nullopt: another configuration.
   std::optional<bool> fill_lone(ConfigId config, std::span<std::int32_t> mask);
   std::optional<std::span<const TokenId>> few(StateId state);  // nullopt: the state has a StateMask
   std::shared_ptr<const StateMask> state_mask(StateId state);
   MadeStates::Counter near_bounds(StateId counted);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
-  // The mask of a state without a hub, in a rule that calls nothing. Stored as the difference from an earlier
-  // mask that is alike for some bytes (the states of a pattern with a length differ only in the length), or
-  // from nothing.
+  // The mask of a state without a hub, in a rule without calls. It is stored as the difference from an
+  // earlier mask that is equal for the first bytes (states of a pattern with a length differ only in the
+  // length), or completely.
   StateMask compute_dense(const DenseRule& table, StateId state);
-  // Keeps a state as a base for later masks, if its mask has no base and its walk was long.
+  // Keeps the state as a base for later masks, if its mask has no base and took a long walk.
   void add_model(StateId state, const StateMask& mask);
-  // The mask of a rule that calls nothing, whose nodes are counted; given up: it has taken all that was left.
+  // Adds the work for the mask of a rule without calls. nullopt: the mask took all the remaining work.
   StateMask spent(std::optional<StateMask> mask);
-  // Finds what every token does from the state on its own: fills accepted_ and open_, returns the nodes
-  // looked at.
+  // Examines all tokens from the state alone: fills accepted_ and open_. Returns the number of examined
+  // nodes.
   std::size_t follow(StateId state);
-  // Follows all paths below a trie node from a plain state of a rule, by its edges; reach(node, state) sees
-  // the nodes where another state begins. Returns how many nodes were looked at.
+  // From a plain state of a rule, follows all paths below a trie node by the state's edges. Calls reach(node,
+  // state) for nodes where another state begins. Returns the number of examined nodes.
   template <class Take, class Reach>
   std::size_t walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach);
   std::optional<Hash128> key_of(StateId state);
-  // For a state of a rule that calls nothing: the key of the automaton that begins at it, which other rules
-  // may share.
+  // For a state of a rule without calls: the key of the automaton from this state on. Other rules can have
+  // the same automaton.
   std::optional<Hash128> key_of_what_follows(StateId root);
   const RuleKey& rule_key(RuleId rule);
-  const DenseRule* dense(RuleId rule);  // nullptr without one, or if states().exhausted()
-  // Whether the mask is so small that it is sooner computed than found in the shared cache.
+  const DenseRule* dense(RuleId rule);  // null if the rule has no table, or states().exhausted()
+  // Whether computing the mask is faster than a look-up in the shared cache.
   bool is_small(StateId state);
 
   const Tables& tables_;
   const Vocabulary& vocabulary_;
   ParseStates states_;
   std::vector<RuleId> rule_of_state_;
-  std::vector<StateId> rule_end_;  // one beyond the last state of each rule
-  std::vector<bool> rule_calls_;   // whether it calls others or asks for special tokens
-  std::vector<bool> plain_;  // states that read bytes and nothing else, in one way, and do not end the rule
+  std::vector<StateId> rule_end_;  // index after the last state of each rule
+  std::vector<bool> rule_calls_;   // whether the rule calls others or contains special tokens
+  std::vector<bool> plain_;        // states that read only bytes, are deterministic, and do not end the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
   std::unordered_map<RuleId, std::vector<StateId>> models_;  // states that are bases of other masks
-  std::vector<Few> few_;                                     // by state
+  std::vector<Few> few_;                                     // indexed by state
   std::vector<TokenId> few_tokens_;
-  std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
-  std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration
-  // Scratch.
+  std::vector<std::shared_ptr<const StateMask>> state_masks_;    // indexed by state
+  std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // indexed by configuration
+  // Temporary data.
   static constexpr std::uint32_t kNoNumber = UINT32_MAX;
   std::vector<std::uint32_t> rule_numbers_, state_numbers_;
   std::vector<std::pair<std::uint32_t, ConfigId>> walk_;

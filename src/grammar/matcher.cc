@@ -11,7 +11,7 @@ namespace octavo::grammar {
 namespace {
 constexpr std::size_t kJumpBytesMax = 4096;
 
-// For work that must not wait: nullopt also if memory runs out.
+// Runs work that must not wait; nullopt also if memory runs out.
 template <class Work>
 auto at_once(Work&& work) -> decltype(work()) {
   try {
@@ -23,14 +23,14 @@ auto at_once(Work&& work) -> decltype(work()) {
 
 }  // namespace
 
-// The first configuration of a table has the same number in all epochs.
+// The first configuration of a table has the same id in all epochs.
 Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
     : grammar_(std::move(grammar)), configs_(1, ParseStates::kStartConfig) {}
 
 Result<Matcher::Access> Matcher::enter() {
   const CompiledGrammar& g = *grammar_;
   Access access(g, Lock(g.mutex_));
-  // Reading the text again would end in the same way, and take as long.
+  // Reading the text again would fail again, and take as long.
   if (too_large_) return too_ambiguous();
   if (!g.table_ || g.table_->byte_size() > g.parser_bytes_allowed(tokens_.size())) {
     g.table_.reset();
@@ -120,7 +120,7 @@ Result<void> Matcher::fill_tree(const DraftTree& tree, std::span<std::int32_t> m
   std::ranges::fill(masks.subspan(words), 0);
   TRY(const auto access, enter());
   MaskTable& table = *grammar_->table_;
-  // Configurations are numbers: a node's is its parent's and one step, without rolling back in between.
+  // Configurations are ids: a node's configuration follows from its parent's by one step, without rollback.
   tree_configs_.assign(1, current());
   for (std::size_t i = 0; i < nodes; ++i) {
     const TokenId token = tree.tokens[i];
@@ -145,7 +145,7 @@ void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> mask
         matchers.size());
   pool.for_ranges(static_cast<std::int64_t>(matchers.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      // If fill_mask fails, the row is zeros.
+      // If fill_mask fails, the row is zero.
       if (const auto row = masks.subspan(i * words, words); !matchers[i]->fill_mask(row))
         std::ranges::fill(row, 0);
     }
@@ -183,7 +183,7 @@ bool Matcher::take(TokenId token) {
   if (watches_items() &&
       (!items_fit(token, items_.rests()) || !items_take(items_, current(), token) || exhausted()))
     return false;
-  // Configurations are found again when memory ends between the two.
+  // If memory runs out between the two, the configurations are computed again.
   configs_.push_back(next);
   tokens_.push_back(token);
   return true;
@@ -202,7 +202,7 @@ void Matcher::rollback(std::size_t tokens) {
 
 namespace {
 
-// Whether the bytes behind `config` open an array whose items must differ: asked in rising order.
+// Whether bytes[i] after `config` opens an array whose items must differ. Call the function with ascending i.
 auto opens_unique(ParseStates& states, ConfigId config, std::string_view bytes) {
   return [&states, config, bytes, at = std::size_t{0}](std::size_t i) mutable {
     for (; at <= i; ++at) config = states.step(config, static_cast<std::uint8_t>(bytes[at]));
@@ -218,11 +218,11 @@ bool Matcher::items_take(UniqueItems& items, ConfigId before, TokenId token) con
   return items.take(bytes, opens_unique(grammar_->table_->states(), before, bytes));
 }
 
-// A string of the longest length that is an item already could not end: its last token is left out.
+// A string of the maximum length that equals an existing item could not end, so its last token is excluded.
 bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const {
   if (grammar_->vocabulary_->is_special(token)) return true;
   const std::string_view bytes = grammar_->vocabulary_->bytes(token);
-  // No item ends without these; outside of all arrays, only where one begins.
+  // Items end only with these bytes; outside all arrays, they begin only with '['.
   if (items_.in_string() && !bytes.contains('"'))
     return std::ranges::find(rests, bytes) == rests.end() || !only_ends_string(bytes);
   if (!items_.active() && (!bytes.contains('[') || !bytes.contains(','))) return true;
@@ -231,7 +231,7 @@ bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const
          !(items_.repeats(bytes, opens_unique(states, current(), bytes)) && only_ends_string(bytes));
 }
 
-// Whether a quote is all that may follow the bytes.
+// Whether only a quote can follow the bytes.
 bool Matcher::only_ends_string(std::string_view bytes) const {
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
@@ -239,7 +239,7 @@ bool Matcher::only_ends_string(std::string_view bytes) const {
   return states.forced_byte(at) == '"';
 }
 
-// False: no token is left.
+// Removes tokens that would repeat an item. False: no token is left.
 bool Matcher::leave_out_repeated_items(std::span<std::int32_t> mask) const {
   grammar_->table_->states().allow(kWorkMax);
   const std::vector<std::string> rests = items_.rests();
@@ -279,7 +279,7 @@ std::string Matcher::jump_forward() {
 
 std::string Matcher::forced_text() {
   std::string forced;
-  if (items_.active()) return forced;  // what is forced could repeat an item
+  if (items_.active()) return forced;  // the forced bytes could repeat an item
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
   while (forced.size() < kJumpBytesMax) {

@@ -1,4 +1,4 @@
-// One text under a grammar: which tokens may come next, and what has come so far.
+// One text under a grammar: the tokens accepted so far, and the tokens that can come next.
 #pragma once
 
 #include <cstdint>
@@ -18,53 +18,52 @@
 
 namespace octavo::grammar {
 
-// Draft tokens for speculation, as a tree: node i follows node parents[i] < i, or the text so far if that is
-// -1.
+// Draft tokens as a tree: node i follows node parents[i] < i, or the text so far if parents[i] is -1.
 struct DraftTree {
   std::span<const TokenId> tokens;
   std::span<const int> parents;
 };
 
-// Copying forks. Different matchers may be used from different threads, also of one grammar. Where memory
-// runs out, calls throw std::bad_alloc and have done nothing: what the grammar has learned is forgotten, and
-// found again by the next call.
+// A copy continues independently. Different threads may use different matchers, also of one grammar. If
+// memory runs out, a call throws std::bad_alloc and has no effect, except that the grammar's computed masks
+// are deleted; the next call computes them again.
 class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
-  // Sets bit i % 32 of word i / 32 exactly for the tokens i that accept() would take. `mask` has at least
-  // vocabulary().mask_words() words; words beyond are cleared. An error when no token may follow, or when
-  // the grammar is so ambiguous that finding out takes too long (kWorkMax), which ends the request: nothing
-  // may be sampled.
+  // Sets bit i % 32 of word i / 32 exactly for the tokens i that accept() would accept. `mask` has at least
+  // vocabulary().mask_words() words; additional words are cleared. Error: no token can follow, or the grammar
+  // is so ambiguous that the check exceeds kWorkMax. After an error the request must end; nothing may be
+  // sampled.
   Result<void> fill_mask(std::span<std::int32_t> mask);
 
-  // Masks for verifying a draft: row 0 is what may follow the text so far, row i + 1 what may follow the path
-  // to node i, each equal to the mask after accepting that path. Rows of vocabulary().mask_words(), one more
-  // than there are nodes. A row is all zero where its path is not allowed, or ends the text. Nothing is
-  // accepted.
+  // Masks for verifying a draft. Row 0: tokens after the text so far. Row i + 1: tokens after the path to
+  // node i, equal to the mask after accepting that path. There is one row more than nodes; a row has
+  // vocabulary().mask_words() words. A row is all zero if its path is not allowed or ends the text. The
+  // matcher does not change.
   Result<void> fill_tree(const DraftTree& tree, std::span<std::int32_t> masks);
 
-  // Takes the token, or returns false and stays as it was: also where finding out takes too long. An
-  // end-of-text token is taken where the text may end and terminates the matcher.
+  // Accepts the token. False: it is not allowed, or the check takes too long; then the matcher does not
+  // change. An end-of-text token is accepted if the text may end, and terminates the matcher.
   bool accept(TokenId token);
 
-  // fill_mask for a thread that must not wait. nullopt if another matcher of the grammar is at work, more
-  // than kStepWork is needed, or memory runs out; then a call that waits must do it. The next try can use
-  // what those calls have found.
+  // fill_mask() for a thread that must not wait. nullopt: another matcher uses the grammar, more than
+  // kStepWork work is needed, or memory runs out. Then a call that can wait is needed; a later try can use
+  // its results.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
 
-  // Takes back the last `tokens` accepted tokens, or all if fewer were accepted.
+  // Removes the last `tokens` accepted tokens, or all if fewer were accepted.
   void rollback(std::size_t tokens);
 
   // The bytes that must come next; "" if there is a choice or the text may end.
   std::string jump_forward();
-  // The token that must come next, or -1: appending it without a forward pass changes nothing.
+  // The only token that can come next; -1: there are several. It can be appended without a forward pass.
   TokenId forced_token();
-  // The tokens that the tokenizer writes for the bytes that must come next, except those that later bytes
-  // could change. Append them without a forward pass each (jump-forward decoding: Zheng et al., SGLang,
-  // 2024).
+  // The tokens of the bytes that must come next, as the tokenizer writes them. Tokens that later bytes could
+  // change are left out. They can be appended without forward passes (jump-forward decoding: Zheng et al.,
+  // SGLang, 2024).
   std::vector<TokenId> forced_tokens();
 
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
@@ -75,7 +74,7 @@ class Matcher {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // The grammar's table, locked. An exception that passes by leaves it half made: it is dropped.
+  // The locked table of the grammar. If an exception passes, the table is incomplete and is deleted.
   class Access {
    public:
     Access(const CompiledGrammar& grammar, Lock lock)
@@ -92,15 +91,15 @@ class Matcher {
     int exceptions_;
   };
 
-  // Locks the grammar and brings this matcher's configurations up to its epoch.
+  // Locks the grammar, and renews this matcher's configurations if the epoch has changed.
   Result<Access> enter();
-  // The same where it can be had at once.
+  // As above, but without waiting.
   std::optional<Access> try_enter();
   bool exhausted() const { return grammar_->table_->states().exhausted(); }
-  // Under the lock.
+  // These functions need the lock.
   Result<void> fill(std::span<std::int32_t> mask);
   bool take(TokenId token);
-  // Whether items of arrays must differ, and what that means for a token and for a mask.
+  // Whether items of some arrays must differ; then these functions check tokens and masks.
   bool watches_items() const { return grammar_->tables_.unique_items; }
   bool items_take(UniqueItems& items, ConfigId before, TokenId token) const;
   bool items_fit(TokenId token, std::span<const std::string> rests) const;
@@ -114,17 +113,17 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<TokenId> tokens_;
-  std::vector<ConfigId> configs_;       // before the first token and after each
-  std::vector<ConfigId> tree_configs_;  // scratch of fill_tree
-  UniqueItems items_;                   // for grammars with such arrays
+  std::vector<ConfigId> configs_;       // configurations before the first token and after each token
+  std::vector<ConfigId> tree_configs_;  // temporary data of fill_tree
+  UniqueItems items_;                   // for grammars with arrays of unique items
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
-  bool too_large_ = false;  // reading the text so far again needs more work or memory than there is
+  bool too_large_ = false;  // reading the text again exceeds the limit of work or memory
 };
 
 // Fills row i of `masks` (vocabulary().mask_words() words each) from matchers[i], on all threads of the pool.
-// The matchers differ and have one vocabulary. Row i is all zero exactly where fill_mask would return an
-// error.
+// The matchers are different objects with the same vocabulary. A row is all zero if fill_mask() would return
+// an error.
 void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> masks, ThreadPool& pool);
 
 }  // namespace octavo::grammar

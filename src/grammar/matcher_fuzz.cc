@@ -1,4 +1,4 @@
-// Sequences of operations on grammars known to be awkward; the first byte picks one.
+// Runs sequences of operations on difficult grammars; the first byte selects the grammar.
 #include "grammar/ebnf.h"
 #include "grammar/fuzz.h"
 #include "grammar/json_schema.h"

@@ -1,4 +1,4 @@
-// Masks of draft trees and of batches against those of one matcher at a time.
+// Compares masks of draft trees and of batches with the masks of single matchers.
 #include "grammar/matcher.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class Random {
   std::uint64_t state_ = 11;
 };
 
-// One of the tokens that the mask allows, or now and then any other.
+// A token that the mask allows, or sometimes any other token.
 TokenId draw(const std::vector<bool>& mask, Random& random) {
   if (random.below(5) == 0) return static_cast<TokenId>(random.below(mask.size()));
   std::vector<TokenId> allowed;
@@ -62,7 +62,7 @@ TEST(Matcher, TreeMasksAreThoseOfReplay) {
   const std::size_t words = vocabulary()->mask_words();
   std::size_t taken = 0, refused = 0, ended = 0;
   for (const GrammarSource& source : sources())
-    // With little memory the parser forgets between calls, and configurations change their numbers.
+    // With little memory, the parser drops its configurations between calls, and their ids change.
     for (const std::size_t bytes : {std::size_t{32} << 20, std::size_t{256} << 10}) {
       const auto grammar = compile(source, bytes);
       for (int round = 0; round < 25; ++round) {
@@ -127,7 +127,7 @@ TEST(Matcher, BatchMasksAreThoseOfOneAtATime) {
   }
 }
 
-// Calls that must not wait get the same masks or none; calls that may wait compute the missing ones.
+// Calls that must not wait get the same masks or none. Calls that may wait compute the missing masks.
 TEST(Matcher, TriesSayTheSameOrNothing) {
   std::vector<std::string> pairs;
   for (char a = 'a'; a <= 'z'; ++a)

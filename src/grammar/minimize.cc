@@ -1,4 +1,4 @@
-// Minimal automata: states with the same continuations are merged.
+// Minimises automata: merges states with the same continuations.
 #include <algorithm>
 #include <optional>
 #include <ranges>
@@ -13,9 +13,9 @@ namespace octavo::grammar {
 
 namespace {
 
-using Blocks = std::vector<std::uint32_t>;  // the number of each state's block
+using Blocks = std::vector<std::uint32_t>;  // index of each state's block
 
-// Distinguishes a state, given the blocks of its targets. Valid until the next call.
+// Distinguishes states, given the blocks of their targets. Valid until the next call.
 class Signature {
  public:
   std::span<const std::uint32_t> of(const State& state, const Blocks& block) {
@@ -43,10 +43,10 @@ class Signature {
   std::vector<std::uint32_t> key_;
 };
 
-// Splits a set of states, which no edge leaves, into the largest blocks of states with equal signatures.
-// Re-examines only states with a renumbered target; the largest part of a split block keeps its number. So a
-// state is examined as often as its targets' blocks can be halved (Hopcroft 1971; this form: Valmari and
-// Franceschinis 2010).
+// Splits a set of states that no edge leaves into the largest blocks of states with equal signatures.
+// Examines only states with a renumbered target; the largest part of a split block keeps its number. So a
+// state is examined only as often as its targets' blocks can be halved (Hopcroft 1971; this version: Valmari
+// and Franceschinis 2010).
 class Refinement {
  public:
   Refinement(const Automaton& in, std::vector<StateId> states, Blocks& block)
@@ -59,7 +59,7 @@ class Refinement {
     sources_.emplace(in.states, [&](StateId from, const Edge&) { return place_[from] != kNoState; });
   }
 
-  // Sets `block` for the states; returns how many blocks there are, numbered from 0.
+  // Sets `block` for the states. Returns the number of blocks, which are numbered from 0.
   std::uint32_t run() {
     if (order_.empty()) return 0;
     for (const StateId state : order_) block_[state] = 0;
@@ -80,17 +80,16 @@ class Refinement {
     return static_cast<std::uint32_t>(ranges_.size());
   }
 
-  // A state of a block.
   StateId member(std::uint32_t block) const { return order_[ranges_[block].begin]; }
 
  private:
   struct Range {
-    std::uint32_t begin, end;  // in order_
+    std::uint32_t begin, end;  // range in order_
     std::uint32_t size() const { return end - begin; }
   };
 
-  // Parts one block by the keys of those of its states that have changed, in the order of their keys. The
-  // others have kept their signature, which none of these has.
+  // Splits a block by the keys of its changed states, in the order of their keys. Unchanged states keep their
+  // signature, which differs from all of these.
   void split(std::span<const StateId> changed) {
     const std::uint32_t old = block_[changed[0]];
     parts_.clear();
@@ -129,17 +128,17 @@ class Refinement {
 
   const Automaton& in_;
   Blocks& block_;
-  std::vector<StateId> order_;        // the states, those of a block side by side
+  std::vector<StateId> order_;        // states, grouped by block
   std::vector<std::uint32_t> place_;  // index of a state in order_
   std::vector<std::uint32_t> key_of_;
   std::optional<Incoming> sources_;
-  std::vector<Range> ranges_, parts_;  // ranges of the blocks; of the block that is split
+  std::vector<Range> ranges_, parts_;  // ranges of all blocks, and of the parts of the block being split
   std::vector<StateId> renumbered_;
   Signature signature_;
   KeyTable keys_;
 };
 
-// Renumbers by block and joins neighbouring byte ranges that lead to the same state.
+// Renumbers states by block, and joins adjacent byte ranges with the same target.
 Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks) {
   std::vector<StateId> number(blocks, kNoState);
   std::vector<StateId> order;
@@ -176,7 +175,7 @@ Automaton quotient(const Automaton& in, const Blocks& block, std::size_t blocks)
 
 Automaton minimize(const Automaton& in) {
   const std::size_t n = in.states.size();
-  // The states that no cycle leads to, each before those it leads to: one look backwards tells them apart.
+  // The states that no cycle leads to, in topological order. Their signatures need only one pass backwards.
   std::vector<std::uint32_t> incoming(n, 0);
   for (const State& state : in.states)
     for (const Edge& edge : state.edges) ++incoming[edge.target];

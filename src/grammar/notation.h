@@ -1,5 +1,5 @@
-// Common parts of the readers of EBNF and Lark: the position in the text, errors that name it, and the common
-// tokens.
+// Functions that the readers of EBNF and Lark share: the position in the text, errors with the position, and
+// common tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace octavo::grammar {
 
 class NotationReader {
  protected:
-  // notation: its name in errors.
+  // notation: name of the notation in errors.
   NotationReader(Grammar& grammar, std::string_view text, std::string_view notation, std::string_view field)
       : g_(grammar), text_(text), notation_(notation), field_(field) {}
 
-  // Whether the text is of a size and encoding that can be read.
+  // Checks the size and the encoding of the text.
   Result<void> readable() const;
 
   std::unexpected<Error> fail_at(std::size_t offset, const std::string& message) const;
@@ -36,14 +36,13 @@ class NotationReader {
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(std::string_view s) { return text_.substr(at_).starts_with(s) && (at_ += s.size(), true); }
 
-  std::optional<std::uint32_t> number();  // saturates
+  std::optional<std::uint32_t> number();  // large values saturate
   // One character of a literal or class, possibly escaped.
   Result<std::uint32_t> character();
-  // A literal's content and its closing quote.
+  // Reads the content of a literal and its closing quote.
   Result<std::string> quoted(char quote);
-  // A special token, after its '<'.
   Result<ExprId> special_token();
-  // A repetition of `part` within bounds that were read.
+  // A repetition of `part` with the bounds that were read.
   Result<ExprId> repeated(ExprId part, std::optional<std::uint32_t> min, std::optional<std::uint32_t> max);
 
   Grammar& g_;

@@ -89,7 +89,7 @@ bool ParseStates::only_escapes(ConfigId config) const {
 
 void ParseStates::arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left) {
   if (ends(state)) {
-    // Stacks never hold items that have ended (call() sees to it), so one step is enough.
+    // Stacks never contain ended items (call() ensures this), so one step is enough.
     const auto items = returns(stack);
     spend(items.size());
     if (!exhausted()) out.insert(out.end(), items.begin(), items.end());
@@ -127,7 +127,7 @@ ConfigId ParseStates::new_step(ConfigId id, std::uint8_t byte) {
   return configs_[id].moves[tables_.byte_class[byte]] = next;
 }
 
-// Rows do not move: one array of them would be megabytes to copy whenever it grows, in a step.
+// Rows keep their addresses. One growing array would copy megabytes during a step.
 ConfigId* ParseStates::new_row() {
   constexpr std::size_t kChunk = 4096;
   const auto classes = static_cast<std::size_t>(tables_.classes);
@@ -165,7 +165,7 @@ int ParseStates::forced_byte(ConfigId id) {
   return forced;
 }
 
-// --- closure: everything that can be reached without reading ---
+// --- Closure: all items that can be reached without reading ---
 
 void ParseStates::close(ConfigId id) {
   seen_items_.clear();
@@ -211,7 +211,7 @@ void ParseStates::push(Item item) {
 }
 
 bool ParseStates::is_new(Item item) {
-  constexpr std::uint32_t kFew = 16;  // sooner looked through than looked up
+  constexpr std::uint32_t kFew = 16;  // up to this number, a linear search is faster than a hash table
   const auto count = static_cast<std::uint32_t>(seen_items_.size());
   if (count < kFew) return std::ranges::find(seen_items_, item) == seen_items_.end();
   const auto add = [&](Item added, std::uint32_t as) {
@@ -255,7 +255,7 @@ void ParseStates::expand_made(Item item) {
 }
 
 void ParseStates::leave(StackId stack) {
-  // A rule called in this closure has read nothing yet; if it may be empty, its caller has already continued
+  // A rule called in this closure has read nothing yet. If it can be empty, its caller has already continued
   // without it.
   if (stack & kFreshBit) return;
   for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
@@ -303,11 +303,11 @@ std::vector<Item> ParseStates::full_returns(std::size_t index) {
   return out;
 }
 
-// Gives the fresh stacks their ids. Stacks that (through left recursion) return to themselves cannot be
-// interned by content; they are new, which is exact because a configuration is closed once.
+// Assigns ids to the fresh stacks. Stacks that return to themselves (through left recursion) cannot be found
+// by content. They are new, which is exact because a configuration is closed only once.
 void ParseStates::finish_stacks() {
-  // Chains of tail calls may be as long as the grammar: a stack that only passes on to another one is that
-  // one, which is older.
+  // Chains of tail calls may be as long as the grammar. A stack that only returns to another stack is
+  // replaced with that one, which is older.
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < fresh_.size(); ++i) {
     FreshStack& fresh = fresh_[i];

@@ -1,10 +1,10 @@
-// The parser: a generalised pushdown machine over rule automata (graph-structured stacks, Tomita 1985; the
-// sets of Earley 1970 with stacks instead of origins). Everything is interned: equal situations have equal
-// ids anywhere in the text. In effect the parser is an automaton that is determinized as it runs, and a known
-// byte step is one table look-up.
+// The parser: a generalised pushdown automaton over rule automata, with graph-structured stacks (Tomita
+// 1985). It is equivalent to Earley's sets (1970), with stacks instead of origins. All data is interned:
+// equal situations have equal ids anywhere in the text. So the parser is an automaton that is determinized at
+// run time, and a known step is one table look-up.
 //
 // A configuration is the set of readings of the text so far. A reading (Item) is an automaton state and a
-// stack. A stack is the set of items that called the current rule, in their state after the call.
+// stack. A stack is the set of items that called the current rule, in their states after the call.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class ParseStates {
 
   static constexpr ConfigId kStartConfig = 1;
   ConfigId start() const { return kStartConfig; }
-  // kDeadConfig when no reading continues with this byte.
+  // kDeadConfig: no reading continues with this byte.
   ConfigId step(ConfigId config, std::uint8_t byte) {
     if (const ConfigId* row = configs_[config].moves) {
       const ConfigId known = row[tables_.byte_class[byte]];
@@ -45,17 +45,14 @@ class ParseStates {
     }
     return new_step(config, byte);
   }
-  // The bytes that may come next.
   const ByteSet& bytes(ConfigId config) { return closed(config).bytes; }
   ConfigId step_token(ConfigId config, TokenId token);
-  // Whether the text may end here.
   bool accepting(ConfigId config) { return closed(config).accepting; }
-  // Whether the text has left the state that `isolated` started from.
+  // Whether the text can have left the state in which `isolated` began.
   bool escapes(ConfigId config) { return closed(config).escapes; }
   bool only_escapes(ConfigId config) const;
-  // The special tokens that may come next.
   std::vector<TokenId> tokens(ConfigId config);
-  // The only byte that may come next, or -1.
+  // The only byte that can come next; -1: there is no single one.
   int forced_byte(ConfigId config);
 
   std::span<const Item> kernel(ConfigId config) const {
@@ -64,18 +61,17 @@ class ParseStates {
   std::span<const Item> returns(StackId stack) const {
     return std::span(items_).subspan(stacks_[stack].first, stacks_[stack].count);
   }
-  // Whether the byte before, a '[', begins an array whose items must differ, in some reading.
+  // Whether the last byte, a '[', can be the beginning of an array whose items must differ.
   bool opens_unique(ConfigId config) const {
     return std::ranges::any_of(kernel(config), [&](Item item) {
       return item.state < made_base_ && tables_.states[item.state].opens_unique;
     });
   }
-  // The configuration that holds these items.
   ConfigId config_of(std::vector<Item> items);
-  // The configuration of one state on a stack of which nothing is known: returning to it shows as escapes().
+  // The configuration with one state on an unknown stack. A return to this stack sets escapes().
   ConfigId isolated(StateId state) { return config_of({{state, kUnknownStack}}); }
 
-  // States that are in no automaton.
+  // States that belong to no automaton.
   bool is_made(StateId state) const { return state >= made_base_ && state < kEscapeState; }
   bool is_counter(StateId state) const { return is_made(state) && made_.is_counter(state); }
   MadeStates& made() { return made_; }
@@ -83,9 +79,9 @@ class ParseStates {
   static constexpr StateId kAcceptState = UINT32_MAX;  // the end of the text
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
 
-  // Following a reading costs about one unit of work. Each operation has an allowance. When it is spent,
-  // every step is dead, partial results are dropped, and the operation must be given up. walk_share trie
-  // nodes cost one unit.
+  // Limits the work of an operation; a followed reading costs about one unit, walk_share trie nodes cost one
+  // unit. When the limit is reached, every step leads to kDeadConfig, partial results are deleted, and the
+  // operation must fail.
   void allow(std::int64_t work, std::size_t walk_share = kWalkShare) {
     work_left_ = work;
     walk_share_ = walk_share;
@@ -94,7 +90,7 @@ class ParseStates {
   bool exhausted() const { return work_left_ < 0; }
   void give_up() { work_left_ = -1; }
   void spend_nodes(std::size_t nodes) { spend(nodes / walk_share_); }
-  // Number of nodes that the remaining work allows to visit.
+  // Number of trie nodes that can be visited with the remaining work.
   std::size_t nodes_left() const {
     return static_cast<std::size_t>(std::max<std::int64_t>(work_left_, 0)) * walk_share_;
   }
@@ -107,32 +103,32 @@ class ParseStates {
   static constexpr StackId kRootStack = 0;
   static constexpr StackId kUnknownStack = 1;
   static constexpr StackId kNoStack = UINT32_MAX;
-  static constexpr StackId kFreshBit = 1u << 31;  // stacks made in the closure under way
+  static constexpr StackId kFreshBit = 1u << 31;  // marks stacks made in the current closure
 
   static constexpr ConfigId kUnknownMove = UINT32_MAX;
 
   struct Config {
     std::uint32_t kernel, kernel_count;
     std::uint32_t scan = 0, scan_count = 0;  // items that read a byte or token next
-    ConfigId* moves = nullptr;               // in moves_, one entry a byte class
-    ConfigId only_move = kUnknownMove;       // instead of them, where one byte may come
-    ByteSet bytes;                           // that some item reads next
+    ConfigId* moves = nullptr;               // in moves_, one entry for each byte class
+    ConfigId only_move = kUnknownMove;       // used instead of moves if only one byte can come next
+    ByteSet bytes;                           // bytes that some item can read next
     bool closed = false, accepting = false, escapes = false;
   };
   struct Stack {
     std::uint32_t first, count;
   };
-  // A stack that the closure under way builds for one called rule.
+  // A stack that the current closure builds for a called rule.
   struct FreshStack {
     RuleId rule;
     std::vector<Item> returns;
-    std::vector<StackId> includes;  // tail calls: what these return to, this one returns to
-    StackId same = kNoStack;        // itself, or the stack that it only passes on to
+    std::vector<StackId> includes;  // from tail calls: this stack also returns to the items of these stacks
+    StackId same = kNoStack;        // this stack, or the only stack to which it returns
     StackId id = kNoStack;
   };
 
   ConfigId new_step(ConfigId config, std::uint8_t byte);
-  ConfigId* new_row();  // of moves that are not known
+  ConfigId* new_row();  // a row of unknown moves
   const Config& closed(ConfigId config) {
     if (!configs_[config].closed) close(config);
     return configs_[config];
@@ -147,8 +143,9 @@ class ParseStates {
   StackId same_as(StackId stack) const { return stack & kFreshBit ? fresh_[stack & ~kFreshBit].same : stack; }
   std::vector<Item> full_returns(std::size_t fresh);
   StackId intern_stack(const std::vector<Item>& returns);
-  // Adds an item: what it returns to when its rule has ended, what it calls when it can do nothing else. So
-  // that the inside of a called rule is named by that rule, whose masks are shared, and not by its caller.
+  // Adds an item. If its rule has ended, adds the items to which it returns. If it can only call one rule,
+  // adds that rule. So a position inside a called rule has the id of that rule, whose masks are shared, and
+  // not of its caller.
   void arrive(StateId state, StackId stack, std::vector<Item>& out, int calls_left = 3);
   void expand_made(Item item);
   bool ends(StateId state) const;
@@ -157,22 +154,22 @@ class ParseStates {
   const Tables& tables_;
   const StateId made_base_;
   MadeStates made_;
-  std::vector<Item> items_;  // backing store of kernels, scans and stacks
+  std::vector<Item> items_;  // storage of kernels, scans and stacks
   std::vector<Config> configs_;
   std::vector<Stack> stacks_;
-  std::vector<std::vector<ConfigId>> moves_;  // rows in chunks, which stay where they are
+  std::vector<std::vector<ConfigId>> moves_;  // rows of moves, in chunks that keep their addresses
   InternTable config_table_, stack_table_;
   std::int64_t work_left_ = kWorkMax;
   std::size_t walk_share_ = kWalkShare;
   std::size_t byte_size_ = 0;
 
-  // Scratch of the closure under way.
+  // Temporary data of the current closure.
   std::vector<Item> work_;
   InternTable seen_;
   std::vector<Item> seen_items_;
   std::vector<Item> scan_;
   std::vector<FreshStack> fresh_;
-  std::vector<std::uint32_t> fresh_of_rule_;  // index + 1, 0 none
+  std::vector<std::uint32_t> fresh_of_rule_;  // index + 1; 0: none
   bool accepting_ = false, escapes_ = false;
 };
 

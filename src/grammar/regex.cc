@@ -13,14 +13,14 @@ namespace octavo::grammar {
 
 namespace {
 
-// Writes a syntax tree as expressions. A subtree at the edge of the pattern also says what may come before or
-// after the match: anything when searching, nothing after an anchor.
+// Converts a syntax tree to expressions. A subtree at an end of the pattern includes the text outside of the
+// match: any text in a search, none after an anchor.
 class Writer {
  public:
   Writer(Grammar& grammar, const RegexTree& tree, RegexMatch match, std::string_view field)
       : grammar_(grammar), tree_(tree), match_(match), field_(field) {
     anchors_.resize(tree.nodes.size());
-    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come first
+    for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come before their parents
       const RegexNode& node = tree.nodes[i];
       anchors_[i] = node.kind == RegexNode::Kind::begin || node.kind == RegexNode::Kind::end;
       for (const std::uint32_t child : node.children) anchors_[i] = anchors_[i] || anchors_[child];
@@ -62,7 +62,7 @@ class Writer {
 
     std::vector<ExprId> parts;
     for (std::size_t i = first; i < last; ++i) {
-      // An anchor inside a group at the edge settles that edge within the group.
+      // An anchor in a group at the edge decides about this edge inside the group.
       const bool group = anchors_[all[i]] && (tree_.nodes[all[i]].kind == Kind::alternatives ||
                                               tree_.nodes[all[i]].kind == Kind::sequence);
       const bool begin_here = group && i == first && open_begin,
@@ -88,7 +88,8 @@ class Writer {
     return write(id, false, false);
   }
 
-  // Each set once; one of many ranges as an automaton, which takes fewer states.
+  // Each different set is written once. A set of many ranges is written as an automaton, which has fewer
+  // states.
   Result<ExprId> write_set(const RegexNode& node) {
     const auto [known, fresh] = sets_.try_emplace(node.set.normalized().ranges);
     if (!fresh) return known->second;
@@ -127,7 +128,7 @@ class Writer {
   std::vector<bool> anchors_;
   std::optional<ExprId> anything_;
   std::map<std::vector<CodePointRange>, ExprId> sets_;
-  std::size_t ranges_ = 0;  // number of ranges in all sets
+  std::size_t ranges_ = 0;
 };
 
 }  // namespace

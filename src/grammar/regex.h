@@ -1,11 +1,13 @@
-// Regular expressions: the subset that ECMA-262 (with the u flag) and Python's re read alike.
+// Regular expressions: the subset that has the same meaning in ECMA-262 (with the u flag) and in Python's re.
 //
-// Classes: . (no line terminators), [a-z^...], \d \w \s (as ECMA-262: \d and \w are ASCII) and their
-// complements,
-// \p{General_Category}. Quantifiers * + ? {m} {m,} {m,n}, also lazy ones, which match the same texts. Groups,
-// named or not. ^ and $ at the edges of the pattern and of its alternatives. What is not regular or does not
-// read alike (back references, lookaround, \b, inline flags, possessive quantifiers, anchors inside) is
-// refused with its position.
+// - Classes: . (no line terminators), [a-z^...], \d \w \s and their complements (as in ECMA-262: \d and \w
+//   are ASCII), \p{General_Category}.
+// - Quantifiers: * + ? {m} {m,} {m,n}. Lazy ones match the same texts.
+// - Groups, named or unnamed.
+// - ^ and $ at both ends of the pattern and of its alternatives.
+//
+// Refused, with the position: constructs that are not regular or have several meanings (back references,
+// lookaround, inline flags, possessive quantifiers, other anchors).
 #pragma once
 
 #include <string_view>
@@ -21,7 +23,7 @@ enum class RegexMatch : std::uint8_t {
   search,  // the pattern matches somewhere in the text (JSON Schema's `pattern`)
 };
 
-// Adds the expression of all texts that match. Errors name `field`.
+// Adds the expression of all matching texts. Errors name `field`.
 Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
                          RegexFlags flags = {});
 

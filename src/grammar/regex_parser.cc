@@ -30,8 +30,8 @@ CodePointSet line_terminators() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Adds the other case of the set's ASCII letters, and the four letters beyond ASCII that Python and Unicode
-// take for i, s and k in some case.
+// Adds the other case of the set's ASCII letters, and the four non-ASCII letters that equal i, s or k without
+// case in Python and Unicode.
 CodePointSet without_case(const CodePointSet& set) {
   CodePointSet out = set;
   for (const auto& [low, high] : set.ranges)
@@ -132,7 +132,7 @@ class PatternParser {
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
-  // The characters that a character or range matches under the flags.
+  // The characters that a range matches with the current flags.
   Result<CodePointSet> cased(CodePointRange range) const {
     if (!flags_.ignore_case) return set_of({range});
     if (range.high > 0x7F) return error("characters beyond ASCII cannot be matched without case");
@@ -153,7 +153,7 @@ class PatternParser {
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
-  // The letters of (?is) and (?is:...), from the first on.
+  // Reads the letters of (?is) and (?is:...).
   Result<> flag_letters() {
     for (; !done() && text_[at_] >= 'a' && text_[at_] <= 'z'; ++at_) {
       if (text_[at_] == 'i')
@@ -166,12 +166,12 @@ class PatternParser {
     return {};
   }
 
-  static bool is_flag_group(std::string_view text) {  // behind "(?"
+  static bool is_flag_group(std::string_view text) {  // text after "(?"
     const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
     return end != std::string_view::npos && end > 0 && (text[end] == ')' || text[end] == ':');
   }
 
-  // (?i) before everything else holds for the whole pattern, as in Python.
+  // (?i) at the beginning applies to the whole pattern, as in Python.
   Result<> leading_flags() {
     constexpr std::string_view kOpen = "(?";
     while (text_.substr(at_).starts_with(kOpen) && is_flag_group(text_.substr(at_ + kOpen.size())) &&
@@ -213,7 +213,7 @@ class PatternParser {
     return body;
   }
 
-  // Reads {m}, {m,}, {,n} or {m,n}; anything else is not a quantifier, and nothing is read.
+  // Reads {m}, {m,}, {,n} or {m,n}. Other text is not a quantifier, and is not read.
   bool braces(std::uint32_t& min, std::uint32_t& max) {
     const std::size_t start = at_;
     const auto number = [&](std::uint32_t& value) {
@@ -260,7 +260,7 @@ class PatternParser {
     const Kind kind = tree_.nodes[part].kind;
     if (kind == Kind::begin || kind == Kind::end || kind == Kind::boundary || kind == Kind::no_boundary)
       return error("a quantifier on an anchor");
-    take('?');  // a lazy quantifier finds its match in another order, but matches the same texts
+    take('?');  // a lazy quantifier matches the same texts, only in another order
     if (next_is('+')) return error("a quantifier on a quantifier, or a possessive one");
     if (next_is('*') || next_is('?')) return error("a quantifier on a quantifier");
     return add({Kind::repeat, {part}, {}, min, max, position});
@@ -301,7 +301,7 @@ class PatternParser {
     return *c;
   }
 
-  // The escape after a backslash, in and outside of classes.
+  // Reads the escape after a backslash, inside or outside of classes.
   Result<CodePointSet> escape() {
     if (done()) return error("a backslash with nothing after it");
     const char c = text_[at_];
@@ -379,7 +379,7 @@ class PatternParser {
     return set_of({{value, value}});
   }
 
-  // One member of a class; a range may follow only when it is a single code point.
+  // Reads one member of a class. A range can follow only if it is a single code point.
   Result<CodePointSet> class_member() {
     if (take('\\')) {
       if (take('b')) return set_of({{'\b', '\b'}});

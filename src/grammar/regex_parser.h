@@ -14,7 +14,7 @@ struct RegexNode {
   enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end, boundary, no_boundary };
   Kind kind;
   std::vector<std::uint32_t> children;
-  CodePointSet set;                // set: one code point out of these
+  CodePointSet set;                // set: matches one code point of this set
   std::uint32_t min = 0, max = 0;  // repeat: max may be kUnbounded
   std::size_t position = 0;        // offset in the pattern
 };
@@ -25,8 +25,8 @@ struct RegexTree {
 };
 
 struct RegexFlags {
-  bool ignore_case = false;  // for ASCII letters; other characters are refused with it
-  bool dot_all = false;      // . also takes line terminators
+  bool ignore_case = false;  // case-insensitive for ASCII letters; characters beyond ASCII are refused
+  bool dot_all = false;      // . also matches line terminators
 };
 
 Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field, RegexFlags flags = {});

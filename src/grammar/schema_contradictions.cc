@@ -1,4 +1,4 @@
-// Why no value satisfies a schema: the keywords that exclude each other, with their places.
+// Explains why no value satisfies a schema: the keywords that exclude one another, with their positions.
 #include <algorithm>
 
 #include "grammar/dead_ends.h"
@@ -13,11 +13,11 @@ std::string cut(std::string text) {
   constexpr std::size_t kShownMax = 60;
   if (text.size() <= kShownMax) return text;
   std::size_t size = kShownMax;
-  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // no half character
+  while (size > 0 && (text[size] & 0xC0) == 0x80) --size;  // does not split a character
   return text.substr(0, size) + "...";
 }
 
-// The last schema that says the keyword with this value, or else the last one that says it.
+// The last schema with this value of the keyword, or else the last schema with the keyword.
 struct Said {
   const Json* schema = nullptr;
   std::string_view keyword;
@@ -57,7 +57,7 @@ std::string keywords_of(const Facts& facts) {
 
 }  // namespace
 
-// A largest value below the smallest one.
+// The error if a maximum is below the minimum.
 std::optional<Error> SchemaReader::crossed(const Facts& facts, std::string_view thing) const {
   Said least, most;
   if (thing == "number") {
@@ -170,7 +170,7 @@ Result<Error> SchemaReader::contradiction(const Facts& facts) {
   return none({}, "value");
 }
 
-// The schema of these goals has no value: the error that says why.
+// The error for goals that no value satisfies.
 Result<Error> SchemaReader::explain(const Goals& goals) {
   FactsBuilder builder(*this);
   TRY(const std::vector<Facts> alternatives, builder.build(goals));

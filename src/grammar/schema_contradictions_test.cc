@@ -1,4 +1,5 @@
-// Schemas that no value satisfies: the error says which keywords exclude each other, and where.
+// For schemas that no value satisfies, the error names the keywords that exclude one another, and their
+// positions.
 #include <tuple>
 
 #include "grammar/json_schema_cases.h"
@@ -59,7 +60,7 @@ TEST(JsonSchema, SaysWhyNoValueIsValid) {
     }
 }
 
-// A member that no value fits may be missing, and a branch that no value fits is left out.
+// An optional member that no value fits is omitted, and so is a branch that no value fits.
 TEST(JsonSchema, DeadPartsAreLeftOut) {
   const Case cases[] = {
       {R"({"type":"object","properties":{"a":{"enum":[]},"b":{}}})", {R"({"b":1})", "{}"}, {R"({"a":1})"}},

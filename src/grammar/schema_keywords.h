@@ -1,4 +1,4 @@
-// The keywords of JSON Schema: which of them say something of values, and since or up to which draft.
+// The keywords of JSON Schema: which of them constrain values, and in which drafts they exist.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,28 @@
 
 namespace octavo::grammar {
 
-// Drafts in their order; the numbers are those of the table of keywords.
+// Drafts in chronological order. The table of keywords uses the numeric values.
 enum class Dialect : std::uint8_t { draft4, draft6, draft7, draft2019, draft2020 };
 
-// Dialect of a `$schema` value; the latest for others and none.
+// The dialect of a `$schema` value. If the value is unknown or missing: the latest one.
 Dialect dialect_of(std::string_view schema_uri);
 
 enum class KeywordRole : std::uint8_t {
   constrains,  // must be enforced
-  serves,      // is read with another keyword, or names and holds subschemas
-  annotates,   // says nothing of values
-  unknown,     // the same, but no draft up to this one has it
+  serves,      // is read together with another keyword, or only contains subschemas
+  annotates,   // does not constrain values
+  unknown,     // unknown in all drafts up to this one; does not constrain values
 };
 KeywordRole role_of(std::string_view keyword, Dialect dialect);
 
-// Keywords that refer to another schema.
 inline constexpr std::string_view kReferences[] = {"$ref", "$dynamicRef", "$recursiveRef"};
 bool is_reference(std::string_view keyword);
 
-// The known constraint that an unknown keyword probably means: it differs only in case, or in one letter.
+// The known constraint that an unknown keyword probably means: it differs in case or in one letter.
 std::optional<std::string_view> likely_constraint(std::string_view unknown);
 
-// Says in the log, once for each name, that an unknown keyword (or format) is ignored. Names come from
-// clients: they are cut and escaped, and only the first of them are logged.
+// Logs that an unknown keyword (or format) is ignored, once for each name. Names come from clients: they are
+// shortened and escaped, and their number is limited.
 void log_ignored(std::string_view what, std::string_view name, std::optional<std::string_view> meant);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// Which keywords count, and where references lead.
+// Tests which keywords are used, and which schemas references mean.
 #include "grammar/schema_keywords.h"
 
 #include <gtest/gtest.h>
@@ -144,8 +144,7 @@ TEST(SchemaKeywords, References) {
     EXPECT_FALSE(json_schema_grammar(schema)) << schema;
 }
 
-// The order of goals was that of the addresses of their schemas, so that a grammar depended on what had been
-// allocated before.
+// The order of goals must not depend on memory addresses, so that a schema always gives the same grammar.
 TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
   constexpr std::string_view kSchema =
       R"({"type":"object","properties":{"v":{"type":"object"}},"required":["v"],
@@ -153,7 +152,7 @@ TEST(SchemaKeywords, TheSameSchemaIsTheSameGrammar) {
           "$defs":{"b":{"properties":{"b":{"type":"integer"}},"required":["b"]},"a":{"properties":{"a":{"type":"integer"}},"required":["a"]}}})";
   std::vector<std::unique_ptr<char[]>> held;
   for (std::size_t round = 0; round < 60; ++round) {
-    // Holes of the sizes that parsing asks for, in another order each time.
+    // Makes free memory blocks of the sizes that parsing needs, in another order each time.
     for (std::size_t i = 0; i < 40; ++i)
       held.push_back(std::make_unique<char[]>(32 + (i * 7 + round * 13) % 37 * 32));
     for (std::size_t i = held.size() % 3; i < held.size(); i += 3) held[i].reset();
@@ -195,7 +194,7 @@ TEST(SchemaKeywords, Formats) {
   }
 }
 
-// A web address with a length, as pydantic's HttpUrl has it, is counted and not written out.
+// A web address with a length, as in pydantic's HttpUrl, is counted instead of unrolled.
 TEST(SchemaKeywords, AddressesOfALength) {
   constexpr std::string_view kSchema = R"({"type":"string","format":"uri","minLength":1,"maxLength":2083})";
   const auto grammar = testing::compiled(json_schema_grammar(kSchema), kSchema);

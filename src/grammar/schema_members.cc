@@ -1,4 +1,4 @@
-// The members of an object, in the order of the schema or in any.
+// Writes the members of an object, in the schema's order or in any order.
 #include <algorithm>
 #include <array>
 
@@ -10,22 +10,22 @@ namespace octavo::grammar {
 
 namespace {
 
-// The names of an object's properties as they are written, quotes included, cut where they part.
+// A trie of the written names (with quotes) of an object's properties.
 struct NameTree {
   struct Node {
-    std::string text;                     // behind the parent's
+    std::string text;                     // text after the parent's text
     std::vector<std::uint32_t> children;  // empty at the end of a name
-    std::vector<std::uint32_t> names;     // that go through here, rising
+    std::vector<std::uint32_t> names;     // indices of the names below this node, ascending
   };
-  std::vector<Node> nodes;  // the first is the root
+  std::vector<Node> nodes;  // the first node is the root
 
-  bool complete = true;  // false: too many beginnings of names
+  bool complete = true;  // false: there were too many nodes
 
   explicit NameTree(const std::vector<std::string>& names) {
     std::vector<std::uint32_t> order(names.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& { return names[i]; });
-    // These names, sorted, go through the node; the first `depth` bytes of them are read there.
+    // Sorted names that share a node; their first `depth` bytes were read before it.
     struct Open {
       std::uint32_t node;
       std::span<const std::uint32_t> sorted;
@@ -66,7 +66,7 @@ std::string SchemaWriter::written_name(std::string_view name) {
 ExprId SchemaWriter::value_of(RuleId value) { return g_.sequence({colon(), g_.call(value)}); }
 
 std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, std::uint32_t count) {
-  // A name that is not listed and comes twice counts twice.
+  // An unlisted name that occurs twice counts twice.
   const std::uint32_t least = count >= shape.members_min ? 0 : shape.members_min - count;
   const bool bounded = shape.members_max != kUnbounded;
   if (bounded && count + least > shape.members_max) return std::nullopt;
@@ -80,10 +80,11 @@ std::optional<ExprId> SchemaWriter::rest_of_members(const ObjectShape& shape, st
   return least > 0 ? some : g_.choice({g_.empty(), some});
 }
 
-// Node (kBetween, i, count): the properties before i are decided and `count` members are written. Node
-// (name, i, count): a name has been read up to this node of the name tree; i is the first property that it
-// may be, which determines the others: for each count there is one node per branch of the names.
-// (name | kRead, ..): the whole name has been read.
+// A node is one of:
+// - (kBetween, i, count): the properties before i are decided, and `count` members are written.
+// - (name, i, count): part of a name was read, up to this node of the name tree. i: the first property that
+//   it can be, which determines the others. So each branch of the names has one node for each count.
+// - (name | kRead, ..): the whole name was read.
 class SchemaWriter::MembersInOrder {
  public:
   MembersInOrder(SchemaWriter& writer, const ObjectShape& shape)
@@ -161,11 +162,12 @@ class SchemaWriter::MembersInOrder {
   const NameTree tree_;
   const std::uint32_t n_ = static_cast<std::uint32_t>(shape_.properties.size());
   const bool bounded_ = shape_.members_max != kUnbounded;
-  // Counts of members beyond what matters are one.
+  // Numbers of members above this value make no difference.
   const std::uint32_t top_ =
       std::min(n_, std::max<std::uint32_t>(1, bounded_ ? shape_.members_max : shape_.members_min));
-  std::vector<ExprId> begins_, tails_;        // the first byte of each node's text, and the others
-  std::vector<std::uint32_t> next_required_;  // the first required property from each on; n: none
+  std::vector<ExprId> begins_, tails_;        // the first byte of each node's text, and the rest
+  std::vector<std::uint32_t> next_required_;  // for each property, the first required property from it on; n:
+                                              // none
   const ExprId empty_ = g_.empty(), comma_before_ = writer_.comma();
   KeyTable nodes_;
   Graph graph_;

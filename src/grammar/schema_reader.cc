@@ -12,7 +12,7 @@ namespace octavo::grammar {
 
 namespace {
 
-// Form in which a keyword contains subschemas; in_place: they apply to the same value.
+// How a keyword contains subschemas. in_place: they apply to the same value.
 enum class Holds : std::uint8_t { schema, schemas, map };
 struct Applicator {
   std::string_view keyword;
@@ -134,7 +134,7 @@ Result<void> SchemaReader::unknown(const Json* schema, std::string_view what, st
 }
 
 Result<void> SchemaReader::check_loops(const Json* root) {
-  // Depth-first over subschemas that apply in place; meeting one that is still open is a loop.
+  // A depth-first search of subschemas that apply in place. A schema that is still open shows a loop.
   struct Frame {
     const Json* schema;
     std::vector<const Json*> next;
@@ -192,7 +192,7 @@ Result<std::vector<Facts>> SchemaReader::read(const Goals& goals) {
   return facts;
 }
 
-// --- what holds of members and items ---
+// --- Goals of members and items ---
 
 std::size_t SchemaReader::prefix_size(const Facts& facts) const {
   std::size_t size = 0;
@@ -249,7 +249,7 @@ Result<Goals> SchemaReader::property_goals(const Facts& facts, std::string_view 
 }
 
 const Json* SchemaReader::member(const Json& object, std::string_view name) {
-  constexpr std::size_t kFew = 16;  // sooner looked through than looked up
+  constexpr std::size_t kFew = 16;  // up to this number, a linear search is faster than a map
   if (object.members.size() <= kFew) return object.find(name);
   auto& by_name = members_[&object];
   if (by_name.empty())
@@ -264,11 +264,11 @@ const Json* SchemaReader::made(Json schema) {
   return &made_.try_emplace(text, std::move(schema)).first->second;
 }
 
-// --- equal subschemas ---
+// --- Equal subschemas ---
 
 namespace {
 
-// Says nothing of values; unlike the keywords that only another one reads.
+// Whether the keyword constrains nothing, unlike keywords that are read with another one.
 bool is_annotation(std::string_view keyword) {
   constexpr std::string_view kAnnotations[] = {"title",    "description", "default",  "examples",
                                                "$comment", "deprecated",  "readOnly", "writeOnly"};
@@ -280,7 +280,7 @@ bool is_annotation(std::string_view keyword) {
 const Json* SchemaReader::first_like(const Json* schema) {
   if (!schema->is(Json::Kind::object)) return schema;
   if (const auto known = like_.find(schema); known != like_.end()) return known->second;
-  std::string text;  // with the first ones in the place of subschemas
+  std::string text;  // text in which subschemas are replaced with the first equal ones
   const auto name = [&](const Json& sub) {
     if (sub.is(Json::Kind::object))
       text += fmt::format("@{}", first_like(&sub)->offset);

@@ -16,7 +16,7 @@ std::string_view text_of(const Json& schema, std::string_view keyword) {
   return value && value->is(Json::Kind::string) ? std::string_view(value->text) : "";
 }
 
-// Keywords whose value is data, and those that hold subschemas by name.
+// Whether the keyword's value is data instead of a schema.
 bool holds_data(std::string_view keyword) {
   return keyword == "enum" || keyword == "const" || keyword == "default" || keyword == "examples" ||
          keyword == "example";
@@ -26,7 +26,7 @@ bool holds_named(std::string_view keyword) {
          keyword == "definitions" || keyword == "dependentSchemas" || keyword == "dependencies";
 }
 
-// Start of a URI's path: after scheme and authority.
+// Position of the path in a URI, after scheme and authority.
 std::size_t path_begin(std::string_view uri) {
   const auto colon = uri.find(':');
   std::size_t at = colon != std::string_view::npos && colon < uri.find('/') ? colon + 1 : 0;
@@ -61,7 +61,7 @@ std::string resolved_uri(std::string_view base, std::string_view reference) {
   const std::size_t path = path_begin(base);
   if (reference.starts_with("//")) return fmt::format("{}{}", base.substr(0, base.find("//")), reference);
   if (reference.starts_with('/')) return fmt::format("{}{}", base.substr(0, path), without_dots(reference));
-  const std::size_t last = base.rfind('/') + 1;  // 0 where there is none
+  const std::size_t last = base.rfind('/') + 1;  // 0 if there is no slash
   const std::string_view directory = last > path ? base.substr(path, last - path) : path > 0 ? "/" : "";
   return fmt::format("{}{}", base.substr(0, path), without_dots(fmt::format("{}{}", directory, reference)));
 }
@@ -74,7 +74,7 @@ References::References(const Json& document, Dialect dialect) : document_(docume
 void References::index(const Json& schema, const std::string& base) {
   const std::string* own = &base;
   const bool refers = !text_of(schema, "$ref").empty();
-  // Up to draft-07 nothing else counts beside `$ref`.
+  // Up to draft-07, all keywords beside `$ref` are ignored.
   if (const std::string_view id = text_of(schema, dialect_ == Dialect::draft4 ? "id" : "$id");
       !id.empty() && !(refers && dialect_ <= Dialect::draft7)) {
     const auto hash = std::min(id.find('#'), id.size());
@@ -122,7 +122,7 @@ std::expected<const Json*, std::string> References::target(const Json& schema,
   }
   if (fragment->starts_with('/')) {
     found = at_pointer(*found, *fragment);
-    // Generated schemas carry an `id` in every part, and mean the document.
+    // In generated schemas every part has an `id`, but references mean the document.
     if (!found) found = at_pointer(document_, *fragment);
     if (!found) return std::unexpected(fmt::format("'{}' points nowhere", text));
   } else if (!fragment->empty()) {

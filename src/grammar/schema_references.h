@@ -14,11 +14,11 @@ namespace octavo::grammar {
 
 class References {
  public:
-  // The document must outlive this.
+  // The document must outlive this object.
   References(const Json& document, Dialect dialect);
 
-  // The schema that `keyword` ($ref, $dynamicRef or $recursiveRef) of this schema refers to, or the error. A
-  // dynamic reference is followed if only one schema of the document can be its target.
+  // The schema to which `keyword` ($ref, $dynamicRef or $recursiveRef) refers, or the error. A dynamic
+  // reference is resolved only if it has a single possible target in the document.
   std::expected<const Json*, std::string> target(const Json& schema, std::string_view keyword) const;
 
  private:
@@ -26,14 +26,15 @@ class References {
 
   const Json& document_;
   const Dialect dialect_;
-  std::map<std::string, const Json*, std::less<>> resources_;  // by their URI, "" the document without one
-  std::map<std::string, const Json*, std::less<>> anchors_;    // by URI#name
-  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // by name
+  // schemas by URI; "": the document, if it has no URI
+  std::map<std::string, const Json*, std::less<>> resources_;
+  std::map<std::string, const Json*, std::less<>> anchors_;               // schemas by URI#name
+  std::multimap<std::string, const Json*, std::less<>> dynamic_anchors_;  // schemas by name
   int recursive_anchors_ = 0;
-  std::unordered_map<const Json*, const std::string*> base_of_;  // of schemas with a reference
+  std::unordered_map<const Json*, const std::string*> base_of_;  // base URIs of schemas with a reference
 };
 
-// Resolves a reference against its base (RFC 3986, 5.2), as far as schemas need it.
+// Resolves a reference against its base (RFC 3986, 5.2), for the forms that occur in schemas.
 std::string resolved_uri(std::string_view base, std::string_view reference);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// A JSON Schema's conditions on strings, as automata of their contents.
+// Converts a JSON Schema's conditions on strings to automata of their contents.
 #include <algorithm>
 
 #include "grammar/json_string.h"
@@ -15,7 +15,7 @@ std::string whole(std::string_view pattern) { return fmt::format("^(?:{})$", pat
 
 std::string text_of(const Facts::Pattern& p) { return p.schema->find("pattern")->text; }
 
-// One piece of a regex: an escape, a class or a character.
+// Length of the regex piece at a position: an escape, a class or a character.
 std::size_t piece_at(std::string_view text, std::size_t at) {
   if (text[at] == '\\') return 2;
   if (text[at] != '[') return 1;
@@ -24,7 +24,7 @@ std::size_t piece_at(std::string_view text, std::size_t at) {
   return end + 1 - at;
 }
 
-// The first position outside of groups with one of these characters, or the end.
+// First position of one of these characters outside of groups, or the end.
 std::size_t find_outside_groups(std::string_view text, std::string_view wanted) {
   int depth = 0;
   for (std::size_t at = 0; at < text.size(); at += piece_at(text, at)) {
@@ -34,7 +34,7 @@ std::size_t find_outside_groups(std::string_view text, std::string_view wanted) 
   return text.size();
 }
 
-// `^(?=a)b` and `^(?!a)b`: what a text that matches b must match besides, or must not.
+// `^(?=a)b` and `^(?!a)b`: a text that matches b must also match a, or must not.
 struct Lookahead {
   std::string ahead, rest;
   bool negative;
@@ -45,7 +45,8 @@ std::optional<Lookahead> first_lookahead(std::string_view text) {
   const std::size_t end = find_outside_groups(behind, ")");
   if (end >= behind.size()) return std::nullopt;
   const std::string_view ahead = behind.substr(0, end), rest = behind.substr(end + 1);
-  if (find_outside_groups(rest, "|") < rest.size()) return std::nullopt;  // of another branch it says nothing
+  // the lookahead does not apply to other alternatives
+  if (find_outside_groups(rest, "|") < rest.size()) return std::nullopt;
   const bool choice = find_outside_groups(ahead, "|") < ahead.size();
   return Lookahead{.ahead = choice ? fmt::format("^(?:{})", ahead) : fmt::format("^{}", ahead),
                    .rest = fmt::format("^{}", rest),
@@ -156,7 +157,7 @@ Result<std::optional<Automaton>> SchemaReader::contents_of_length(const Facts& f
 
 std::unexpected<Error> SchemaReader::too_many_lengths(const Facts& facts) const {
   std::string_view keyword = facts.length_max == kUnbounded ? "minLength" : "maxLength";
-  if (!facts.about->find(keyword)) keyword = "";  // it is in another one that applies
+  if (!facts.about->find(keyword)) keyword = "";  // the keyword is in another schema that applies
   return refuse(facts.about, keyword,
                 "beside what else is said of the string its automaton has more than {} states",
                 kDfaStatesMax);

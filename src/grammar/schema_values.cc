@@ -1,4 +1,4 @@
-// Facts against values, and against one another.
+// Compares facts with values and with other facts.
 #include <algorithm>
 #include <utility>
 
@@ -137,7 +137,7 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
   return true;
 }
 
-// Whether no value satisfies both; false also when that is not clear.
+// Whether no value satisfies both. False also if this is unknown.
 Result<bool> SchemaReader::disjoint(const Goals& a, const Goals& b, int depth) {
   const bool before = std::exchange(narrowed_, false);
   TRY(const std::vector<Facts> left, read(a));
@@ -175,8 +175,8 @@ Result<bool> SchemaReader::disjoint(const Facts& a, const Facts& b, int depth) {
     if (!below(a.number, b.number) && !below(b.number, a.number)) return false;
   }
   if (!(common & kObject)) return true;
-  // Objects: a property that both must have, with disjoint values, or that one must have and the other must
-  // not.
+  // Objects are disjoint if both require a property with disjoint values, or if one requires a property that
+  // the other excludes.
   if (depth >= 3) return false;
   for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)})
     for (const std::string_view name : x->required) {

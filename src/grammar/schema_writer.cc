@@ -13,8 +13,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Beyond this size (in values) arrays and objects of `enum` and `const` are written compactly, and members in
-// the order of the schema.
+// Above this number of values, arrays and objects in `enum` and `const` are written compactly, with members
+// in the schema's order.
 constexpr std::size_t kValuesWrittenMax = 2000;
 
 std::size_t value_size(const Json& value) {
@@ -24,7 +24,7 @@ std::size_t value_size(const Json& value) {
   return size;
 }
 
-// A value in the schema's words, and a number also as it is written without exponent and trailing zeros.
+// The value as the schema writes it. A number also without exponent and trailing zeros.
 std::vector<std::string> spellings(const Json& value) {
   constexpr std::size_t kPlainMax = 40;
   std::vector<std::string> texts{to_text(value)};
@@ -37,7 +37,7 @@ std::vector<std::string> spellings(const Json& value) {
   return texts;
 }
 
-// Repetitions that are counted rather than written out, or that have no end.
+// Number of repetitions that are counted instead of unrolled, or unbounded.
 std::size_t long_repeats(const Grammar& grammar) {
   return static_cast<std::size_t>(std::ranges::count_if(grammar.exprs, [](const Expr& expr) {
     const auto* repeat = std::get_if<Repeat>(&expr.node);
@@ -87,7 +87,7 @@ Result<ExprId> SchemaWriter::values(const Goals& goals) {
 
 Result<ExprId> SchemaWriter::values(const Facts& facts) {
   if (facts.values) return listed(facts);
-  // An excluded value matters only where the rest would let it pass.
+  // An excluded value is relevant only if the other facts allow it.
   Facts rest = facts;
   rest.excluded.clear();
   std::vector<const Json*> excluded;
@@ -134,7 +134,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   rest.values.reset();
   std::vector<std::string> texts;
   std::vector<ExprId> branches;
-  std::size_t written = 0;  // values in arrays and objects
+  std::size_t written = 0;  // number of values in arrays and objects
   for (const Json* value : *facts.values) {
     TRY(const bool fits, reader_.satisfies(*value, rest));
     if (!fits) continue;
@@ -155,7 +155,7 @@ Result<ExprId> SchemaWriter::listed(const Facts& facts) {
   return g_.choice(std::move(branches));
 }
 
-// A value with the space that a document has between its parts.
+// The text of a value, with white space between its parts like in a document.
 ExprId SchemaWriter::value_text(const Json& value) {
   if (value.is(Json::Kind::array) && !value.items.empty()) {
     std::vector<ExprId> parts{g_.literal("["), space()};
@@ -189,7 +189,7 @@ ExprId SchemaWriter::in_turn(const std::vector<ExprId>& parts) {
   return g_.sequence(std::move(all));
 }
 
-// min to max of the parts with commas between them, none of them twice, and the space after the last one.
+// min to max different parts with commas between them, and the space after the last one.
 ExprId SchemaWriter::each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max) {
   if (min > max || min > parts.size()) return g_.nothing();
   if (max == 0 || parts.empty()) return g_.empty();
@@ -208,7 +208,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   NumberLimits limits = facts.number;
   limits.integers = facts.types & kInteger;
   limits.fractions = facts.types & kFraction;
-  // Automata of bounds grow with their digits times those that are not trailing zeros.
+  // The size of a bound's automaton depends on its digits and on those that are not trailing zeros.
   for (const auto* bound : {&limits.min, &limits.max}) {
     if (!*bound) continue;
     const std::string digits = (*bound)->value.integer + (*bound)->value.fraction;
@@ -232,7 +232,7 @@ Result<ExprId> SchemaWriter::number(const Facts& facts, const std::vector<const 
   return without_numbers(*text, excluded, limits.fractions);
 }
 
-// The numbers of a text that equal none of the excluded values, without exponents if there are any.
+// Removes the excluded values from a text of numbers; the result has no exponents if any were excluded.
 Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<const Json*>& excluded,
                                              bool fractions) {
   Grammar scratch;
@@ -251,7 +251,7 @@ Result<ExprId> SchemaWriter::without_numbers(ExprId text, const std::vector<cons
                                 : scratch.sequence({scratch.literal("." + d->fraction), zeros});
     equal_texts.push_back(scratch.sequence({sign, whole, fraction}));
     if (!fractions) continue;
-    // Zeros end before another digit makes a difference.
+    // Zeros are limited, so they end before another digit could make a difference.
     const std::string point = d->is_integer() ? "." : fmt::format(".{}", d->fraction);
     equal_texts.push_back(scratch.sequence({sign, whole, scratch.literal(point + "000000000"),
                                             scratch.repeat(scratch.byte_range('0', '9'), 0, kUnbounded)}));
@@ -292,8 +292,8 @@ Result<ExprId> SchemaWriter::string(const Facts& facts) {
 
 Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& contents) {
   const LengthRange wanted{facts.length_min, facts.length_max};
-  // One repetition that takes up what room there is need not be written out, and one that is long by itself
-  // has the same masks wherever it stands when it is counted.
+  // One repetition that fills the remaining length is not unrolled. A long repetition without other parts has
+  // the same masks everywhere if it is counted.
   const bool fits = wanted.contains(lengths_of(contents));
   if (const auto pattern = reader_.only_pattern(facts);
       pattern && (!fits || contents.states.size() > kUnrollStatesMax)) {
@@ -313,7 +313,7 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  // Texts of all requested lengths, or of the shorter ones that fit into the automaton.
+  // Uses texts of all allowed lengths; if their automaton is too large, only the shorter ones.
   constexpr std::uint32_t kLengthsMin = 100;
   const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
   for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
@@ -331,10 +331,10 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
   return reader_.too_many_lengths(facts);
 }
 
-// --- shared pieces ---
+// --- Shared parts ---
 
-// The whitespace before a part of an array or object, and before its end: nothing, a space, or a line break
-// with indentation. Never more, so that padding ends.
+// The white space before a part of an array or object, and before its end: none, a space, or an indented line
+// break. It is limited, so that a model cannot write white space for ever.
 ExprId SchemaWriter::space() {
   constexpr std::uint32_t kSpacesMax = 40, kTabsMax = 16;
   if (options_.whitespace == JsonOptions::Whitespace::none) return g_.empty();

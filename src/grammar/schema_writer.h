@@ -1,5 +1,5 @@
-// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule, written when its
-// turn comes, so that recursion in a schema is recursion between rules and not of this code.
+// Writes facts as grammar rules. Each distinct conjunction of subschemas becomes one rule. Rules are written
+// one after another from a queue, so recursive schemas become recursive rules without recursion in this code.
 #pragma once
 
 #include <deque>
@@ -22,14 +22,14 @@ class SchemaWriter {
   SchemaWriter(Grammar& grammar, SchemaReader& reader, const JsonOptions& options)
       : g_(grammar), reader_(reader), options_(options) {}
 
-  // The rule of all values that satisfy the goals, with all rules it needs.
+  // Writes the rule of all values that satisfy the goals, and all rules it needs.
   Result<RuleId> write(const Goals& goals);
   RuleId any_object();
-  // An error that says why, if no text matches the rule that write() returned.
+  // If no text matches the rule that write() returned: an error with the reason.
   Result<void> refuse_if_empty(RuleId root);
 
  private:
-  // A property that an object may have, in the order of the schema.
+  // A property of an object; properties are in the order of the schema.
   struct Property {
     std::string_view name;
     RuleId value;
@@ -37,14 +37,13 @@ class SchemaWriter {
   };
   struct ObjectShape {
     std::vector<Property> properties;
-    std::optional<ExprId> others;  // one further member
+    std::optional<ExprId> others;  // one additional member
     std::uint32_t members_min, members_max;
   };
 
   class MembersInOrder;
-  // A pattern of patternProperties.
   struct NamePattern {
-    const Json* schema;  // that has the patternProperties
+    const Json* schema;  // the schema with the patternProperties
     const Json* value;
     const Automaton* names;
   };
@@ -62,15 +61,15 @@ class SchemaWriter {
   Result<ExprId> array_of_any(const Facts& facts);
   Result<ExprId> array_containing(const Facts& facts);
   Result<ExprId> array_of_different(const Facts& facts);
-  // All values that satisfy the goals, where these are known; nullopt: they are not.
+  // The list of all values that satisfy the goals; nullopt: no such list is known.
   Result<std::optional<std::vector<const Json*>>> known_values(const Goals& goals);
 
   Result<ExprId> object(const Facts& facts);
   Result<bool> add_properties(const Facts& facts, ObjectShape& shape);
   Result<std::optional<ExprId>> other_members(const Facts& facts);
   Result<std::vector<NamePattern>> name_patterns(const Facts& facts);
-  // The rule of the names, not listed, that match these patterns (bit i: patterns[i]) and no others;
-  // nullopt: no name does. `keys`: the other_keys() of the facts.
+  // The rule of unlisted names that match exactly these patterns (bit i: patterns[i]); nullopt: there is no
+  // such name. keys: the facts' other_keys().
   Result<std::optional<RuleId>> names_matching(const Facts& facts, const std::vector<NamePattern>& patterns,
                                                std::uint32_t set, const std::optional<Automaton>& keys);
   Result<std::optional<Automaton>> other_keys(const Facts& facts);
@@ -78,10 +77,10 @@ class SchemaWriter {
   Result<ExprId> members(const Facts& facts, const ObjectShape& shape);
   Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
   ExprId members_in_any_order(const ObjectShape& shape);
-  // The text from `count` listed members up to the closing brace.
+  // The text after `count` listed members, up to the closing brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
   static std::string written_name(std::string_view name);
-  // The text between a member's name and the next one.
+  // The text after a member's name, up to the next name.
   ExprId value_of(RuleId value);
 
   ExprId value_text(const Json& value);
@@ -90,7 +89,7 @@ class SchemaWriter {
   ExprId space();
   ExprId colon();
   ExprId comma() { return g_.sequence({g_.literal(","), space()}); }
-  RuleId separator();  // comma(), as a rule
+  RuleId separator();  // a rule that reads comma()
   ExprId quoted(ExprId content) { return g_.sequence({g_.literal("\""), content, g_.literal("\"")}); }
   RuleId any_string();
   RuleId any_value();
@@ -101,11 +100,11 @@ class SchemaWriter {
   SchemaReader& reader_;
   const JsonOptions& options_;
   std::map<Goals, RuleId> rules_;
-  // By conditions on the contents and by the lengths.
+  // rules by the conditions on the contents and by the lengths
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
-  // Members by their names and the rules of their values.
+  // rules of members, by name and by the rule of the value
   std::map<std::pair<std::string_view, RuleId>, RuleId> member_rules_;
-  // The names of an object's other members, by those that they do not have.
+  // rules for the names of other members, by the excluded names
   std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;
   std::deque<std::pair<RuleId, const Goals*>> queue_;
   std::optional<ExprId> space_;

@@ -11,8 +11,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// Copies in blocks of a cache line: on Zen 4 one call of the C library takes two to three times as long when
-// source and target have similar offsets in their pages, as large allocations do.
+// Copies in blocks of a cache line. On Zen 4, memcpy takes two to three times as long if source and target
+// have similar offsets in their pages, as large allocations have.
 constexpr std::size_t kBlockWords = 16;
 
 OCTAVO_CLONES void copy_words(const std::int32_t* from, std::size_t count, std::int32_t* to) {
@@ -94,7 +94,7 @@ void StateMask::add_to(std::span<std::int32_t> mask) const {
   if (!subtracts) return;
   const auto word = [&](TokenId id) -> std::int32_t& { return mask[static_cast<std::size_t>(id) / 32]; };
   const auto bit = [](TokenId id) { return static_cast<std::int32_t>(1u << (id % 32)); };
-  // Bits of removed tokens stay what they were before the base was added.
+  // Removed tokens keep the bits that they had before the base was added.
   thread_local std::vector<TokenId> absent;
   absent.clear();
   for (const TokenId id : removed)

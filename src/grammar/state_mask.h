@@ -1,5 +1,6 @@
-// The effect of every vocabulary token from one automaton state, for any stack below it: accepted as a whole,
-// rejected, or open because the rule may end inside the token (the split of XGrammar, Dong et al. 2024).
+// The effect of every token of the vocabulary from one automaton state, for any stack. The token is accepted,
+// rejected, or open: the rule can end inside the token, so the stack decides (as in XGrammar, Dong et al.
+// 2024).
 #pragma once
 
 #include <algorithm>
@@ -18,13 +19,12 @@ namespace octavo::grammar {
 
 void set_bits(std::span<std::int32_t> mask, std::span<const TokenId> tokens);
 
-// A set of tokens: a list while it is small, a bit mask beyond.
+// A set of tokens: a list if it is small, otherwise a bit mask.
 class TokenSet {
  public:
   TokenSet() = default;
   TokenSet(std::span<const TokenId> tokens, std::size_t mask_words);
 
-  // A set that holds these tokens, without some of them.
   TokenSet without(std::span<const TokenId> removed, std::size_t mask_words) const;
 
   bool empty() const { return list_.empty() && bits_.empty(); }
@@ -42,38 +42,41 @@ class TokenSet {
 
 struct StateMask {
   TokenSet accepted;
-  bool may_end = false;     // the rule may end before the token begins
-  std::size_t visited = 0;  // trie nodes looked at: what it cost
+  bool may_end = false;     // the rule can end before the token
+  std::size_t visited = 0;  // number of trie nodes examined for this mask
 
-  // Trie nodes before which the rule may end, grouped by their byte: what may follow the rule decides about
-  // them.
+  // Trie nodes before which the rule can end, grouped by their byte. The text after the rule decides whether
+  // these nodes are allowed.
   struct Group {
     std::uint8_t byte;
-    std::uint32_t begin, end;  // in `open`
+    std::uint32_t begin, end;  // range in `open`
   };
   std::vector<Group> groups;
   std::vector<std::uint32_t> open;
 
-  // For unbounded repetitions: how many are complete before each open node, and the accepted tokens by how
-  // many they begin; those that begin at least r start at by_repeats[repeats_begin[r]].
+  // For unbounded repetitions: open_repeats has the number of complete repetitions before each open node.
+  // by_repeats has the accepted tokens, sorted by the number of repetitions they begin; those that begin at
+  // least r start at by_repeats[repeats_begin[r]].
   std::vector<std::uint32_t> open_repeats;
   std::vector<TokenId> by_repeats;
   std::vector<std::uint32_t> repeats_begin;
 
-  // A mask that is stored as its difference from another one. For bounded repetitions that is the mask of
-  // unbounded ones, whose open nodes count where the repetitions are within bounds. `subtracts`: the accepted
-  // tokens are those of `base`, too, without `removed`. `closed`: open nodes of `base` that are none here.
+  // A mask can be stored as its difference from `base`.
+  // - Bounded repetitions: base is the mask of unbounded ones; an open node counts if its repetitions are
+  //   within the bounds.
+  // - subtracts: the accepted tokens include those of base, except `removed`.
+  // - closed: open nodes of base that are not open here.
   std::shared_ptr<const StateMask> base;
   std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
   bool subtracts = false;
-  bool counts_base = false;  // only this mask keeps the base, so its bytes are counted here
+  bool counts_base = false;  // only this mask refers to the base, so the base's bytes count here
   std::vector<TokenId> removed;
-  std::vector<std::uint32_t> closed;  // rising
+  std::vector<std::uint32_t> closed;  // in ascending order
 
-  // Sets groups, open and open_repeats to the children of these nodes.
+  // Sets groups, open and open_repeats for the children of these nodes.
   void set_open(std::span<const TrieNode> trie, std::span<const std::uint32_t> parents,
                 std::span<const std::uint32_t> repeats);
-  // Calls visit(node) for the open nodes of each byte for which wanted(byte).
+  // Calls visit(node) for the open nodes of each byte with wanted(byte).
   template <class Wanted, class Visit>
   void for_open(Wanted&& wanted, Visit&& visit) const {
     for (const Group& group : groups) {
@@ -97,18 +100,18 @@ struct StateMask {
   void add_to(std::span<std::int32_t> mask) const;
   // Sets a mask to exactly the accepted tokens.
   void copy_to(std::span<std::int32_t> mask) const;
-  // Without `base` where that is counted where it is kept.
+  // Does not include a base that is counted elsewhere.
   std::size_t byte_size() const;
 };
 
-// Masks of states by the structure of their rule, shared by all grammars of a vocabulary: every schema has
-// strings, and the masks of a string are the same in each. Least recently used entries leave first.
+// Cache of masks, keyed by the structure of the state's rule and shared by all grammars of a vocabulary. All
+// schemas contain strings, whose masks are equal. The least recently used entries are dropped first.
 // Thread-safe.
 class StateMaskCache {
  public:
   explicit StateMaskCache(std::size_t bytes_max);
 
-  // Keys are hashes under a secret seed, so that no grammar can be made to collide with another.
+  // Keys are hashes with a secret seed, so that nobody can make two grammars collide on purpose.
   std::uint64_t seed() const { return seed_; }
   std::shared_ptr<const StateMask> find(const Hash128& key);
   void insert(const Hash128& key, std::shared_ptr<const StateMask> mask);

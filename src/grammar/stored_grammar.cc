@@ -1,4 +1,4 @@
-// Compiled grammars as bytes: a header, then the tables.
+// Writes and reads compiled grammars as bytes: a header, then the tables.
 #include <algorithm>
 #include <vector>
 
@@ -31,8 +31,8 @@ Hash128 hash_of(const Vocabulary& vocabulary) {
   return hash_of(text);
 }
 
-// Whether the automata are one after the other, and so are the edges of their states: those of each state in
-// the order of their symbols, and to states of the same automaton.
+// Whether the automata and their states' edges are stored one after another. The edges of a state are sorted
+// by symbol and lead to states of the same automaton.
 bool is_in_order(const Tables& t) {
   std::vector<StateId> begins;
   for (const Tables::RuleRow& rule : t.rules)
@@ -57,7 +57,6 @@ bool is_in_order(const Tables& t) {
   return at == t.edges.size();
 }
 
-// Whether every number leads to something that exists.
 bool is_complete(const Tables& t, const Vocabulary& vocabulary) {
   using Kind = Tables::RuleRow::Kind;
   const auto rule = [&](std::uint32_t id) { return id < t.rules.size(); };

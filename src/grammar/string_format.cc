@@ -17,15 +17,15 @@ namespace octavo::grammar {
 
 namespace {
 
-// Days are checked against their month, February 29 against leap years. Seconds run to 59: leap seconds are
-// left out.
+// Days are checked against their month, and February 29 against leap years. Seconds are at most 59: leap
+// seconds are not included.
 #define OCTAVO_DATE                                                                              \
   "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)" \
   "|02-(?:0[1-9]|1\\d|2[0-8]))"                                                                  \
   "|(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
 #define OCTAVO_TIME \
   "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-// At least one component, at least one part of time after T; weeks alone.
+// At least one component; after T at least one part of a time; weeks only alone.
 #define OCTAVO_TIME_PARTS "T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S)"
 #define OCTAVO_DAYS "(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)"
 #define OCTAVO_BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
@@ -40,8 +40,8 @@ namespace {
   ":){0,4}" OCTAVO_H16 ")?::" OCTAVO_LS32 "|(?:(?:" OCTAVO_H16 ":){0,5}" OCTAVO_H16 ")?::" OCTAVO_H16     \
   "|(?:(?:" OCTAVO_H16 ":){0,6}" OCTAVO_H16 ")?::)"
 
-// RFC 3986, and RFC 3987 with X, the further characters of an IRI. Addresses of future versions (v1.x) are
-// left out.
+// RFC 3986. With X, the additional characters of an IRI: RFC 3987. Addresses of future versions (v1.x) are
+// not included.
 #define OCTAVO_PERCENT "%[0-9A-Fa-f]{2}"
 #define OCTAVO_UNRESERVED "A-Za-z0-9._~!$&'()*+,;="
 #define OCTAVO_PCHAR(X) "(?:[" OCTAVO_UNRESERVED X ":@-]|" OCTAVO_PERCENT ")"
@@ -63,15 +63,16 @@ namespace {
 #define OCTAVO_VARIABLE \
   "(?:[A-Za-z0-9_]|" OCTAVO_PERCENT ")(?:\\.?(?:[A-Za-z0-9_]|" OCTAVO_PERCENT "))*(?::[1-9]\\d{0,3}|\\*)?"
 
-// Regular expressions of a plain kind, which all dialects read: groups up to three deep, no look-around, no
-// names, no references; classes of single characters, \d \w \s and the usual ranges; {n}, {n,}, {m,n}.
+// Simple regular expressions, which have the same meaning in all dialects: groups nested up to three levels,
+// without lookaround, names or references; classes of single characters, \d \w \s and the usual ranges; {n},
+// {n,}, {m,n}.
 #define OCTAVO_ESCAPE "\\\\[dDwWsSbnrtfv\\\\/^$*+?.()\\[\\]{}|-]"
 #define OCTAVO_CLASS                                                  \
   "\\[\\^?(?:[^\\u0000-\\u001f\\\\\\[\\]^&~|-]|\\\\[dDwWsSnrtfv\\\\/" \
   "^$*+?.()\\[\\]{}|-]|a-z|A-Z|0-9|a-f|A-F)+-?\\]"
 #define OCTAVO_ATOM "(?:[^\\u0000-\\u001f\\\\()\\[\\]{}*+?^$|]|" OCTAVO_ESCAPE "|" OCTAVO_CLASS
-// {m,n} with m <= n: of one digit; of different numbers of digits; of two with different tens, or between 10
-// and 19, or from a full ten on.
+// {m,n} with m <= n: both with one digit; with different numbers of digits; both with two digits and
+// different tens, or between 10 and 19, or from a multiple of ten on.
 #define OCTAVO_RANGE                                                                                       \
   "0,\\d|1,[1-9]|2,[2-9]|3,[3-9]|4,[4-9]|5,[5-9]|6,[6-9]|7,[7-9]|8,[89]|9,9|\\d,[1-9]\\d{1,2}"             \
   "|[1-9]\\d,[1-9]\\d\\d|1\\d,[2-9]\\d|2\\d,[3-9]\\d|3\\d,[4-9]\\d|4\\d,[5-9]\\d|5\\d,[6-9]\\d|6\\d,[7-9]" \
@@ -92,7 +93,7 @@ namespace {
 constexpr std::string_view kAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
 constexpr std::string_view kWideAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00A1-\uD7FF-]";
 constexpr std::string_view kLabel = "[A-Za-z0-9](?:-?[A-Za-z0-9])*";
-// Letters that are allowed unescaped in a name: lower case, of left-to-right scripts.
+// Letters that a name can contain unescaped: lower case, of left-to-right scripts.
 constexpr std::string_view kWideLabel =
     "(?:[a-z0-9\u00E0-\u00F6\u00F8-\u00FF\u03B1-\u03C9\u0430-\u044F\u3041-\u3096\u30A1-\u30FA\u4E00-"
     "\u9FA5\uAC00-\uD7A3]"
@@ -101,7 +102,7 @@ constexpr std::string_view kWideLabel =
 
 struct Format {
   std::string_view name;
-  std::string_view pattern;  // of the whole text; "": made of labels
+  std::string_view pattern;  // pattern of the whole text; "": the format consists of labels
 };
 constexpr Format kFormats[] = {
     {"date", OCTAVO_DATE},
@@ -125,10 +126,9 @@ constexpr Format kFormats[] = {
     {"json-pointer", "(?:/(?:[^~/]|~[01])*)*"},
     {"relative-json-pointer", "(?:0|[1-9]\\d*)(?:#|(?:/(?:[^~/]|~[01])*)*)"},
 };
-// Formats of OpenAPI and others that only describe how a value is stored or shown.
+// Formats of OpenAPI and others that only describe how a value is stored or displayed.
 constexpr std::string_view kFree[] = {"int32", "int64", "float", "double", "byte", "binary", "password"};
 
-// Texts of a pattern with at most `most` characters.
 ExprId short_texts(Grammar& g, std::string_view pattern, std::uint32_t most) {
   const auto expr = add_regex(g, pattern, RegexMatch::full, "format");
   const auto all = regular_automaton(g, *expr, kPatternStatesMax);
@@ -141,7 +141,7 @@ ExprId names(Grammar& g, std::string_view label, std::uint32_t labels, std::uint
 }
 
 ExprId made_of_labels(Grammar& g, std::string_view format) {
-  // The encoded form of a label may take 63 characters, of a name 253, of an address 254.
+  // Limits of the encoded form: 63 characters for a label, 253 for a name, 254 for an address.
   if (format == "hostname") return names(g, kLabel, 6, 40);
   if (format == "idn-hostname") return names(g, kWideLabel, 4, 12);
   const std::string_view atom = format == "email" ? kAtom : kWideAtom;
@@ -180,12 +180,13 @@ std::optional<std::string_view> format_pattern(std::string_view format) {
 
 std::optional<std::string> format_pattern_within(std::string_view format, std::uint32_t min,
                                                  std::uint32_t max) {
-  constexpr std::uint32_t kBefore = 180, kLeast = 400, kMost = 100'000;  // characters before the counted ones
+  // lengths of texts; kBefore: characters before the counted ones
+  constexpr std::uint32_t kBefore = 180, kLeast = 400, kMost = 100'000;
   const bool wide = format.starts_with("iri");
   if ((!wide && !format.starts_with("uri")) || format == "uri-template") return std::nullopt;
   if (min > 1 || max < kLeast) return std::nullopt;
   const std::string more = wide ? OCTAVO_IRI_MORE : "";
-  // One character, or three that spell one.
+  // One character, or three characters that encode one.
   const auto unit = [&](const std::string& also) {
     return "(?:[" OCTAVO_UNRESERVED + more + also + "-]|" OCTAVO_PERCENT ")";
   };

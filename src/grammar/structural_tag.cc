@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kField = "structural_tag";
 
-// The automaton that finds the first of several words in a text (Aho and Corasick 1975): where each byte
-// leads from each state, and which word has been found there.
+// Automaton that finds the first of several words in a text (Aho and Corasick 1975): the next state for each
+// byte, and the word found in each state.
 struct WordFinder {
   struct Node {
     std::array<std::uint32_t, 256> next{};
@@ -81,7 +81,7 @@ class Writer {
     return triggered(tags, triggers, false, false, "");
   }
 
-  // `end` is what follows the format: free text stops before it.
+  // end: the text after the format, before which free text stops.
   Result<ExprId> format(const Json& f, const std::string& path, const std::string& end, int depth) {
     if (depth > kNestingMax)
       return invalid(kField, "structural tag: more than {} levels at {}", kNestingMax, path);
@@ -157,13 +157,14 @@ class Writer {
   struct Tag {
     std::string begin;
     ExprId rest = 0;                       // content and end
-    std::optional<TokenAtom> begin_token;  // instead of `begin`
+    std::optional<TokenAtom> begin_token;  // replaces `begin`
   };
   ExprId whole(const Tag& t) {
     return g_.sequence({t.begin_token ? g_.token(*t.begin_token) : g_.literal(t.begin), t.rest});
   }
 
-  // Members that are not read would be promises that are not kept. Members without effect are accepted.
+  // Refuses unknown members, which would otherwise be ignored constraints. Members without effect are
+  // accepted.
   Result<void> nothing_unknown(const Json& f, std::string_view name, const std::string& path) const {
     static const std::map<std::string_view, std::vector<std::string_view>> kMembers = {
         {"const_string", {"value"}},
@@ -183,7 +184,7 @@ class Writer {
         {"tags_with_separator", {"tags", "separator", "at_least_one", "stop_after_first"}},
     };
     const auto known = kMembers.find(name);
-    if (known == kMembers.end()) return {};  // refused by its name
+    if (known == kMembers.end()) return {};  // the error is reported for its name
     for (const auto& [key, value] : f.members) {
       const bool silent =
           value.is(Json::Kind::null) || (value.is(Json::Kind::array) && value.items.empty()) ||
@@ -273,7 +274,7 @@ class Writer {
       TRY(begin, member(f, "begin", Json::Kind::string, path));
       out.begin = begin->text;
     }
-    // A special token ends free text without being part of it.
+    // A special token ends free text, and is not part of it.
     const bool end_token = end && end->is(Json::Kind::object);
     if (!end_token) {
       TRY(end, member(f, "end", Json::Kind::string, path));
@@ -298,13 +299,14 @@ class Writer {
     return out;
   }
 
-  // Bytes that do not contain `end`; any bytes if it is empty. A partial `end` is text too.
+  // Text that does not contain `end`; any text if `end` is empty. A part of `end` is also text.
   ExprId free_text(const std::string& end) {
     if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
     return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));
   }
 
-  // All text states, with an arc per set of bytes; states that have found a word have no arcs yet.
+  // A graph with all text states and an arc for each set of bytes. States that have found a word have no arcs
+  // yet.
   Graph text_graph(const WordFinder& finder) {
     Graph graph;
     graph.nodes = static_cast<std::uint32_t>(finder.nodes.size());
@@ -323,11 +325,11 @@ class Writer {
     const WordFinder finder(triggers);
     Graph graph = text_graph(finder);
     const auto text_nodes = graph.nodes;
-    std::uint32_t after = 0;  // state after a tag
+    std::uint32_t after = 0;  // node after a tag
     if (stop_after_first) {
       after = graph.nodes++;
     } else if (at_least_one) {
-      // The same text again, in which it may end.
+      // The same text again, but the text may end in it.
       Graph second = text_graph(finder);
       after = graph.nodes;
       for (Graph::Arc arc : second.arcs) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr RuleId kNoRule = UINT32_MAX;
 
-// Automata of all rules with state numbers shifted into one array.
+// The automata of all rules in one array, with shifted state numbers.
 struct Flat {
   std::vector<State> states;
   std::vector<Tables::RuleRow> rules;
@@ -55,7 +55,7 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
       }
       flat.rules.push_back(row);
     };
-    // A list of texts is deterministic as it is.
+    // The automaton of a list of texts is already deterministic.
     if (const auto* leaf = std::get_if<Leaf>(&grammar.exprs[rule.body].node);
         leaf && leaf->automaton->deterministic &&
         flat.states.size() + leaf->automaton->states.size() <= kNfaStatesMax) {
@@ -80,9 +80,9 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
   return flat;
 }
 
-// Which states reach the end of their rule, and which rules do. An edge counts when passes(edge) and, for
-// calls, when the called rule reaches its own end. The least solution, found backwards from the accepting
-// states.
+// Finds the states that can reach the end of their rule, and the rules that can end. An edge counts if
+// passes(edge); a call also requires that the called rule can end. Computes the least solution backwards from
+// the accepting states.
 class ReachesEnd {
  public:
   template <class Passes>
@@ -164,8 +164,9 @@ class ReachesEnd {
 
   const Flat& flat_;
   const Incoming sources_;
-  std::vector<std::vector<RuleId>> users_;  // by rule: the counted rules and rules in any order that call it
-  std::vector<RuleId> starts_;              // the rule that begins at a state
+  std::vector<std::vector<RuleId>> users_;  // for each rule: the counted rules and rules in any order that
+                                            // call it
+  std::vector<RuleId> starts_;              // rules by their start state
   std::vector<std::vector<StateId>> waiting_;
   std::vector<StateId> work_;
   std::vector<RuleId> rule_work_;
@@ -187,7 +188,6 @@ Result<std::vector<TokenId>> resolve(const std::vector<TokenAtom>& atoms, const 
   return ids;
 }
 
-// Removes the parts that no text matches.
 std::vector<Tables::AnyOrder> possible_parts(std::vector<Tables::AnyOrder> rows,
                                              const std::vector<bool>& productive) {
   for (Tables::AnyOrder& row : rows) {
@@ -252,7 +252,7 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
     Tables::RuleRow& rule = tables.rules[r];
     rule.nullable = nullable[r];
     if (rule.kind != Tables::RuleRow::Kind::counted) continue;
-    // Empty repetitions can always fill up a missing count.
+    // Empty repetitions can always complete the required number.
     if (nullable[rule.body]) rule.min = 0;
     if (!productive[rule.body]) rule.max = 0;
   }

@@ -1,4 +1,4 @@
-// The parser's tables: the automata of all rules in one array of states, without dead parts.
+// The parser's tables: an array with the automaton states of all rules, without dead ones.
 #pragma once
 
 #include <array>
@@ -20,16 +20,16 @@ inline void add_part(PartSet& set, std::size_t part) { set[part / 32] |= 1u << (
 
 struct Tables {
   struct StateRow {
-    std::uint32_t edges;  // in `edges`: byte ranges first, then calls, then tokens
+    std::uint32_t edges;  // index of the first edge in `edges`: byte ranges, then calls, then tokens
     std::uint32_t bytes_end, calls_end, tokens_end;
     bool accepting;
-    bool opens_unique = false;  // behind the '[' of a rule with unique_items
+    bool opens_unique = false;  // the state is after the '[' of a rule with unique_items
   };
   struct RuleRow {
     enum class Kind : std::uint8_t { automaton, counted, any_order };
     Kind kind;
     bool nullable;
-    StateId start;       // automaton
+    StateId start;       // first state of the automaton
     std::uint32_t body;  // counted: the rule that is repeated min..max times; any_order: index in any_orders
     std::uint32_t min, max;
   };
@@ -40,7 +40,7 @@ struct Tables {
     RuleId separator;
     std::uint32_t min, max;
     PartSet no_parts() const { return PartSet(parts.size() / 32 + 1, 0); }
-    // Counts of parts beyond it are alike.
+    // Numbers of parts above this value make no difference.
     std::uint32_t count_max() const { return max == kUnbounded ? min : max; }
   };
 
@@ -48,11 +48,11 @@ struct Tables {
   std::vector<Edge> edges;
   std::vector<RuleRow> rules;
   std::vector<AnyOrder> any_orders;
-  std::vector<TokenId> tokens;  // the token id for each `ref` of a token edge
+  std::vector<TokenId> tokens;  // token ids, indexed by the `ref` of a token edge
   RuleId root = 0;
-  bool unique_items = false;  // of some rule
+  bool unique_items = false;  // some rule has unique_items
 
-  // Bytes that no edge tells apart share a class.
+  // Two bytes have the same class if all edges treat them alike.
   std::array<std::uint8_t, 256> byte_class{};
   int classes = 0;
 
@@ -64,9 +64,9 @@ struct Tables {
   std::span<const Edge> token_edges(StateId s) const {
     return between(states[s].calls_end, states[s].tokens_end);
   }
-  // An accepting state with nothing after it: a parser that reaches it has left the rule.
+  // Whether the state is accepting and has no edges: a parser that reaches it has left the rule.
   bool ends(StateId s) const { return states[s].accepting && states[s].edges == states[s].tokens_end; }
-  // A state that can only call (few) rules.
+  // Whether the state can only call a small number of rules.
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];
     return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end &&
@@ -80,7 +80,7 @@ struct Tables {
   }
 };
 
-// Fails on grammars that are too large, that match no text at all, or that name tokens the vocabulary lacks.
+// Errors: the grammar is too large, matches no text, or names tokens that the vocabulary lacks.
 Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// Compiles a text to a grammar, for the tests of the front ends.
+// For tests of front ends: compiles a text to a grammar.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace octavo::grammar::testing {
 
-// nullptr, and a failed test, where the text is no grammar or cannot be compiled.
+// If the text is not a grammar or cannot be compiled: fails the test and returns nullptr.
 inline std::shared_ptr<const CompiledGrammar> compiled(
     Result<Grammar> grammar, std::string_view text,
     std::shared_ptr<const Vocabulary> vocabulary = byte_vocabulary()) {

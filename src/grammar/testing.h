@@ -1,4 +1,4 @@
-// Helpers of this room's tests: small vocabularies, and the definition of a mask by trying every token.
+// Helpers for this module's tests: small vocabularies, and masks computed by testing every token.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace octavo::grammar::testing {
 
-// Tokens 0..255 are the single bytes, then come `words`, then <eos>, then the special tokens.
+// Tokens 0..255 are the single bytes. Then follow `words`, <eos>, and the special tokens.
 inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string> words = {},
                                                          std::vector<std::string> special = {}) {
   std::vector<std::string> tokens;
@@ -26,7 +26,7 @@ inline std::shared_ptr<const Vocabulary> byte_vocabulary(std::vector<std::string
   return *Vocabulary::make(std::move(tokens), std::move(special_ids), {eos});
 }
 
-// Whether the matcher takes these bytes one by one; it keeps those that it took.
+// Whether the matcher accepts all these bytes, one by one. Accepted bytes are kept.
 inline bool feed(Matcher& matcher, std::string_view text) {
   for (const char c : text)
     if (!matcher.accept(static_cast<std::uint8_t>(c))) return false;
@@ -47,7 +47,7 @@ inline std::vector<bool> mask_of(Matcher& matcher, const Vocabulary& vocabulary)
   return out;
 }
 
-// The expected mask: tries each token on a fork.
+// The expected mask: tests each token on a copy of the matcher.
 inline std::vector<bool> brute_force_mask(const Matcher& matcher, const Vocabulary& vocabulary) {
   std::vector<bool> out(static_cast<std::size_t>(vocabulary.size()), false);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {

@@ -8,7 +8,6 @@ namespace octavo::grammar {
 
 namespace {
 
-// A code point is counted at its first byte.
 bool begins_code_point(unsigned byte) { return byte < 0x80 || byte > 0xBF; }
 
 std::uint32_t sum(std::uint32_t a, std::uint32_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }
@@ -23,7 +22,7 @@ std::uint32_t product(std::uint32_t a, std::uint32_t b) {
 LengthRange lengths_of(const Automaton& automaton) {
   const std::size_t n = automaton.states.size();
   LengthRange range{kUnbounded, 0};
-  // The shortest way to each state: those that are reached without a further code point come first.
+  // Shortest lengths: states that are reached without another code point are visited first.
   std::vector<std::uint32_t> least(n, kUnbounded);
   std::deque<std::pair<StateId, std::uint32_t>> queue{{0, 0}};
   while (!queue.empty()) {
@@ -39,7 +38,7 @@ LengthRange lengths_of(const Automaton& automaton) {
         queue.emplace_front(edge.target, length);
     }
   }
-  // The longest: none where there is a cycle, since every state leads to an end.
+  // Longest lengths: unbounded if there is a cycle, since every state leads to an end.
   const std::vector<StateId> order = reverse_topological(automaton);
   if (order.empty()) return {range.min, kUnbounded};
   std::vector<std::uint32_t> most(n, 0);
@@ -51,7 +50,7 @@ LengthRange lengths_of(const Automaton& automaton) {
 
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max) {
   const bool bounded = wanted.max != kUnbounded;
-  // States of one length are found before those of the next: the numbers of two lengths are kept.
+  // All states of one length are found before those of the next, so only two lengths are kept.
   std::vector<StateId> here(automaton.states.size(), kNoState), next = here;
   std::vector<StateId> of_here, of_next;
   Automaton out;
@@ -66,7 +65,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
   };
   intern(0, 0, false);
   for (std::uint32_t length = 0; !of_here.empty(); ++length) {
-    // If there is no maximum, all lengths beyond the minimum share a state.
+    // If there is no maximum, all lengths above the minimum share a state.
     const bool last = !bounded && length == wanted.min;
     for (std::size_t i = 0; i < of_here.size(); ++i) {
       if (out.states.size() > states_max) return std::nullopt;
@@ -88,7 +87,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
 
 namespace {
 
-// For every expression, children before parents; nullopt: unknown.
+// Lengths of each expression, children before parents; nullopt: unknown.
 std::vector<std::optional<LengthRange>> lengths_of(const Grammar& grammar) {
   std::vector<std::optional<LengthRange>> all(grammar.exprs.size());
   for (ExprId id = 0; id < all.size(); ++id) {
@@ -132,7 +131,7 @@ class LengthCut {
     if (!lengths_[id]) return std::nullopt;
     if (wanted.contains(*lengths_[id])) return id;
     if (lengths_[id]->min > wanted.max || lengths_[id]->max < wanted.min) return grammar_.nothing();
-    const auto node = grammar_.exprs[id].node;  // a copy: what is made below moves the original
+    const auto node = grammar_.exprs[id].node;  // a copy, because new expressions move the original
     if (const auto* choice = std::get_if<Choice>(&node)) {
       std::vector<ExprId> branches;
       for (const ExprId branch : choice->branches) {
@@ -154,12 +153,12 @@ class LengthCut {
   }
 
  private:
-  // Maximum number of lengths of parts to try one by one.
+  // Maximum number of lengths that are tried one by one.
   static constexpr int kTriesMax = 32;
 
   std::optional<ExprId> cut_sequence(std::vector<ExprId> parts, std::vector<LengthRange> lengths,
                                      LengthRange wanted) {
-    // The two parts whose lengths vary most: the first takes what the others leave.
+    // The two parts with the widest ranges: the first gets the length that the others leave.
     const auto width = [&](std::size_t i) { return lengths[i].max - lengths[i].min; };
     std::size_t most = 0, next = 0;
     std::uint32_t fixed = 0;

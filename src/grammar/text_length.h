@@ -1,4 +1,4 @@
-// Regular languages of UTF-8 texts, cut to those of a given number of code points.
+// Restricts regular languages of UTF-8 texts to a range of lengths in code points.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct LengthRange {
   bool contains(LengthRange other) const { return min <= other.min && other.max <= max; }
 };
 
-// The shortest and the longest text of a trimmed deterministic automaton.
+// The lengths of the shortest and the longest text of a trimmed deterministic automaton.
 LengthRange lengths_of(const Automaton& automaton);
 
-// The automaton's texts of these lengths, not minimized; nullopt when that takes more than states_max states.
+// The automaton's texts with these lengths, not minimized. nullopt: more than states_max states.
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max);
 
-// The same for an expression without calls and tokens, with repetitions counted and not written out; nullopt
-// where the length depends on two long repetitions at once, or on one of more than single code points.
+// As above, for an expression without calls and tokens; repetitions are counted, not unrolled. nullopt: the
+// length depends on two long repetitions, or on one whose body is not a single code point.
 std::optional<ExprId> of_length(Grammar& grammar, ExprId expr, LengthRange wanted);
 
 }  // namespace octavo::grammar

@@ -30,7 +30,7 @@ std::string sequence(const std::vector<std::string>& elements) {
   return fmt::format(R"({{"type":"sequence","elements":[{}]}})", fmt::join(elements, ","));
 }
 
-// The parameters of a tool, checked as far as every form needs it.
+// The parameters of a tool, with the checks that all forms need.
 Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   const auto named = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -41,7 +41,7 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
                    tool.name);
   constexpr std::string_view kAnyObject = R"({"type":"object"})";
   TRY(Json schema, parse_json(tool.parameters.empty() ? kAnyObject : tool.parameters, kField));
-  if (schema.is(Json::Kind::boolean) && schema.boolean) {  // the schema of all values
+  if (schema.is(Json::Kind::boolean) && schema.boolean) {  // `true`, the schema of all values
     TRY(schema, parse_json(kAnyObject, kField));
   }
   if (!schema.is(Json::Kind::object))
@@ -52,7 +52,7 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   return schema;
 }
 
-// A definition of the root by its reference.
+// A definition in the root by its reference.
 const Json* definition(const Json& root, std::string_view ref) {
   for (const std::string_view key : {"$defs", "definitions"}) {
     const std::string prefix = fmt::format("#/{}/", key);
@@ -62,7 +62,7 @@ const Json* definition(const Json& root, std::string_view ref) {
   return nullptr;
 }
 
-// Follows the schema's chain of references; null if it leads nowhere.
+// Follows the schema's references; null: one is not resolvable.
 const Json* resolved(const Json& root, const Json& schema) {
   constexpr int kHopsMax = 20;
   const Json* value = &schema;
@@ -71,7 +71,7 @@ const Json* resolved(const Json& root, const Json& schema) {
   return value;
 }
 
-// Whether all values of the schema are strings, as far as its own keywords tell.
+// Whether all values of the schema are strings, by its own keywords.
 bool is_text(const Json& schema) {
   const auto string = [](const Json& item) { return item.is(Json::Kind::string); };
   const Json *type = schema.find("type"), *choices = schema.find("enum"), *constant = schema.find("const");
@@ -91,7 +91,7 @@ class TagWriter {
     if (free && dialect_.trigger.empty())
       return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
     if (opening().empty() && free) {
-      // Each call is found in the text for itself.
+      // Each call in the text is found separately.
       TRY(const std::string one, one_of(tools, free, dialect_.trigger.size()));
       return in_text({one}, !parallel_);
     }
@@ -108,7 +108,7 @@ class TagWriter {
  private:
   std::string opening() const { return fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : ""); }
 
-  // All calls of an answer, without the first `skip` bytes.
+  // The calls of an answer, each without its first `skip` bytes.
   Result<std::vector<std::string>> calls(std::span<const Tool> tools, bool free, std::size_t skip) const {
     std::vector<std::string> parts;
     append(parts, std::string_view(opening()).substr(skip));
@@ -128,7 +128,7 @@ class TagWriter {
     return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
   }
 
-  // final: the format of a message that is no call; "": every message is a call.
+  // final: format of a message that is not a call; "": every message is a call.
   static Result<std::string> harmony(std::span<const Tool> tools, bool free, std::string_view final) {
     std::vector<std::string> messages;
     for (std::size_t i = 0; i < tools.size(); ++i) {
@@ -140,7 +140,7 @@ class TagWriter {
     return harmony_tag(messages, free);
   }
 
-  // Free text in which the trigger begins these parts.
+  // Free text in which the trigger begins one of these parts.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
     const bool special = std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
     const std::string trigger = json_quoted(dialect_.trigger);
@@ -150,7 +150,7 @@ class TagWriter {
         special ? token(dialect_.trigger) : trigger, sequence(parts)));
   }
 
-  // A call of any of the tools, without its first `skip` bytes.
+  // A call of any of these tools, without its first `skip` bytes.
   Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
     if (dialect_.form == Form::python || dialect_.form == Form::gemma)
       return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
@@ -210,7 +210,7 @@ class TagWriter {
     append(parts, end);
   }
 
-  // Literal text, with the special tokens in it as tokens.
+  // Appends literal text; special tokens in it become tokens.
   void append(std::vector<std::string>& parts, std::string_view text) const {
     while (!text.empty()) {
       std::size_t first = text.size(), size = 0;
@@ -227,7 +227,7 @@ class TagWriter {
     }
   }
 
-  // Arguments as blocks, in the order of `properties`.
+  // Appends arguments as blocks, in the order of `properties`.
   Result<void> append_parameters(std::vector<std::string>& parts, const Json& schema,
                                  std::size_t tool) const {
     static constexpr std::string_view kKnown[] = {
@@ -281,7 +281,7 @@ class TagWriter {
       return {};
     }
     const Json *choices = value->find("enum"), *constant = value->find("const");
-    // A string stands as it is.
+    // Keywords that a string's schema may have if the string is unquoted.
     static constexpr std::string_view kLoose[] = {"type",    "enum",     "const",      "title",
                                                   "default", "examples", "deprecated", "description"};
     for (const auto& [key, ignored] : value->members)
@@ -354,7 +354,7 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
   constexpr std::string_view kKeys[] = {"$defs", "definitions"};
   for (std::size_t i = 0; i < tools.size(); ++i) {
     TRY(Json schema, parameters_of(tools[i], i));
-    // References are read from the root of the list, where the definitions of all tools go.
+    // References start from the root of the list, so the definitions of all tools move there.
     for (int k = 0; k < 2; ++k) {
       const auto at = std::ranges::find(schema.members, kKeys[k], &std::pair<std::string, Json>::first);
       if (at == schema.members.end()) continue;

@@ -18,7 +18,7 @@ const std::vector<Tool>& tools() {
   return all;
 }
 
-// Matches texts in which special tokens are spelled out.
+// Matches texts in which special tokens are written as text.
 class Calls {
  public:
   Calls(std::string_view dialect, ToolChoice choice, bool parallel, std::vector<std::string> special = {})
@@ -239,13 +239,13 @@ TEST(ToolCalls, RequiredInEveryDialect) {
        "",
        "<|plamo:begin_tool_requests:plamo|><|plamo:end_tool_requests:plamo|>",
        {"<|plamo:constrain|>", "<|plamo:msg|>"}}};
-  const auto enforced = [](const ToolDialect& dialect) {  // harmony_test.cc has those of gpt-oss
+  const auto enforced = [](const ToolDialect& dialect) {  // harmony_test.cc tests gpt-oss
     using enum ToolDialect::Form;
     return dialect.form == object || dialect.form == named || dialect.form == parameters;
   };
   ASSERT_EQ(std::ssize(forms), std::ranges::count_if(tool_dialects(), enforced));
   for (const Form& form : forms)
-    // Whether the marks are special tokens or plain text, the same texts match.
+    // The same texts match if the marks are special tokens or plain text.
     for (const auto& special : {std::vector<std::string>(), form.special}) {
       const Calls many(form.dialect, ToolChoice::required, true, special),
           once(form.dialect, ToolChoice::required, false, special);

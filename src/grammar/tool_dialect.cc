@@ -11,13 +11,14 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
-// Versions of one family, and dialects of one mark.
+// Dialects that models of this dialect also write: other versions of the family, or dialects with the same
+// mark.
 constexpr std::string_view kCoder[] = {"qwen3_coder"};
 constexpr std::string_view kMistral[] = {"mistral"}, kMistralV11[] = {"mistral_v11"};
 constexpr std::string_view kDeepseekV3[] = {"deepseek_v3"}, kDeepseekV31[] = {"deepseek_v31"};
 constexpr std::string_view kDeepseekV32[] = {"deepseek_v32"}, kDeepseekV4[] = {"deepseek_v4"};
 
-// Several calls after one mark.
+// Openings for several calls after one mark.
 constexpr Opening kHermesOpenings[] = {{"<tool_call>", "<tool_call>[", "]</tool_call>"}, {"", ","}, {"", ""}};
 constexpr Opening kLongcatOpenings[] = {
     {"<longcat_tool_call>", "<longcat_tool_call>[", "]</longcat_tool_call>"}, {"", ","}, {"", ""}};
@@ -388,7 +389,7 @@ constexpr ToolDialect kDialects[] = {
      .trigger = "<tool_call>"},
 };
 
-// Parsers of vLLM that read what another one reads.
+// Parsers of vLLM that read the same format as another one.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"granite4", "hermes"},          {"ernie45", "hermes"},
     {"qwen3_json", "hermes"},        {"llama4_json", "llama3_json"},

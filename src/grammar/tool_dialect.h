@@ -1,5 +1,5 @@
-// How models write tool calls: one small description for each dialect, for writing (grammars, tool_calls.h)
-// and for reading (serve/openai/tool_parser.h).
+// Formats in which models write tool calls: one description for each dialect. Grammars (tool_calls.h) and
+// parsers (serve/openai/tool_parser.h) use it.
 #pragma once
 
 #include <cstdint>
@@ -9,72 +9,73 @@
 
 namespace octavo::grammar {
 
-// How a model writes its calls. Literal text; what of it is a special token of the vocabulary becomes that
-// token. Several calls are:
+// How a model writes its calls. All texts are literal. If a text is a special token of the vocabulary, the
+// model writes the token. Several calls are:
 //
-//   begin [ CALL separator CALL ... ] end      the brackets and commas of `list` only
+//   begin [ CALL separator CALL ... ] end      brackets and commas only with `list`
 //
-// and one CALL, by its form:
+// The form defines a CALL:
 //
-//   object       call_begin {"NAME_KEY": "NAME", "KEY": ARGUMENTS} call_end    ahead of it "ID_KEY": "NUMBER"
-//                where there is one
+//   object       call_begin {"NAME_KEY": "NAME", "KEY": ARGUMENTS} call_end
+//                begins with the member "ID_KEY": "NUMBER" if id_key is set
 //   named        call_begin [name_prefix] NAME name_end ARGUMENTS call_end
 //   parameters   call_begin NAME name_end BLOCK BLOCK ... call_end
 //   python       call_begin NAME(parameter=literal, ...) call_end
-//   gemma        call_begin NAME{parameter:value, ...} call_end    strings between two `quote`s, other values
-//   as JSON harmony      gpt-oss' messages (grammar/harmony.h); read as `named` from what
-//   serve/openai/output_processor.cc makes of them
+//   gemma        call_begin NAME{parameter:value, ...} call_end
+//                strings are between two `quote`s, other values are JSON
+//   harmony      messages of gpt-oss (grammar/harmony.h)
+//                serve/openai/output_processor.cc converts them to the form `named`
 //
-// ARGUMENTS being a JSON object, and BLOCK
-// `parameter_begin NAME parameter_name_end VALUE parameter_end`, with strings as they are and other values as
-// JSON.
+// ARGUMENTS is a JSON object. BLOCK is `parameter_begin NAME parameter_name_end VALUE parameter_end`; strings
+// are unquoted, other values are JSON.
 struct ToolDialect {
   enum class Form : std::uint8_t { object, named, parameters, python, gemma, harmony };
 
-  std::string_view name;  // as in vLLM's --tool-call-parser
+  std::string_view name;  // name in vLLM's --tool-call-parser
   Form form = Form::object;
   std::string_view begin = {}, end = {};
   bool list = false;
   std::string_view call_begin = {}, call_end = {}, separator = {};
   std::string_view id_key = {}, name_key = "name", key = "arguments";
   std::string_view name_end = {};
-  std::string_view id_mark = {};  // models may write it and an id between name and name_end
-  // After a name come ':' and a number; the call's id is all of them, with the name's prefix.
+  std::string_view id_mark = {};  // text between name and name_end, followed by an id; models may write both
+  // A name is followed by ':' and a number. The call's id is name_prefix, name and number.
   bool numbered = false;
   std::string_view name_prefix = {};
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
-  bool says_text =
-      false;         // parameter_name_end is followed by `true">` where the value is text, else by `false">`
-  bool xml = false;  // values have XML's entities, or stand between "<![CDATA[" and "]]>"
+  bool says_text = false;  // parameter_name_end is followed by `true">` if the value is text, otherwise by
+                           // `false">`
+  bool xml = false;        // values contain XML's entities, or are between "<![CDATA[" and "]]>"
   std::string_view quote = {};
-  bool nested_quotes = false;  // models do not escape quotes within strings
-  // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
-  // strict tools cannot be enforced.
+  bool nested_quotes = false;  // models do not escape quotes inside strings
+  // Text that begins calls and occurs nowhere else. Empty: calls cannot be distinguished from text, so calls
+  // of strict tools cannot be enforced.
   std::string_view trigger = {};
-  // The text that a reader searches for, if shorter than the trigger; and whether only at the beginning.
+  // mark: the text that a reader searches for, if shorter than the trigger. at_beginning: it counts only at
+  // the beginning of an answer.
   std::string_view mark = {};
   bool at_beginning = false;
-  // Another beginning of calls, up to a call's name or object. mark: the part that a reader looks for, empty:
-  // it stands only between calls; end: replaces the dialect's end. words: the reader skips other text before
-  // the first object.
+  // Another text that can begin a call, up to the call's name or object. mark: the part that a reader
+  // searches for; empty: this opening occurs only between calls. end: used instead of the dialect's end.
+  // words: the reader skips other text before the first object.
   struct Opening {
     std::string_view mark, text, end = {};
     bool words = false;
   };
-  // Forms besides that of the template. The reader accepts them for known tools; no grammar enforces them.
+  // Forms that models write in addition to the template's form. The reader accepts them for known tools; no
+  // grammar enforces them.
   struct Habits {
     std::span<const Opening> openings = {};
-    std::span<const std::string_view> others = {};  // names of dialects whose calls they write, too
-    bool open_end = false;                          // they stop without the call's closing marks
+    std::span<const std::string_view> others = {};  // names of other dialects that these models also write
+    bool open_end = false;                          // models may omit the closing marks of the call
   };
   Habits habits = {};
-  bool short_ids = false;  // of calls: the models' templates take nine letters and digits only
+  bool short_ids = false;  // ids of calls have only nine letters and digits, as the models' templates require
 };
 
 std::span<const ToolDialect> tool_dialects();
-// Finds a dialect by its name or by the name of vLLM's parser for it; or null.
+// Finds a dialect by its name, or by the name of vLLM's parser for it. Null: not found.
 const ToolDialect* tool_dialect(std::string_view name);
-// All those names.
 std::vector<std::string_view> tool_dialect_names();
 
 }  // namespace octavo::grammar

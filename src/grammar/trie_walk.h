@@ -1,4 +1,4 @@
-// The walk through the vocabulary that all masks are made by.
+// The walk through the vocabulary's trie, which computes all masks.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,12 @@
 
 namespace octavo::grammar {
 
-// Follows all paths below trie node `from`, which was reached in `state`. live(state) returns the bytes that
-// may come next; step(state, byte) the state after one of them. visit(node, state) is called for every
-// reached node; it returns false to stop the descent. Returns the number of examined nodes; more than `most`
-// means that the walk was given up. `open` is scratch.
+// Follows all paths below trie node `from`, which was reached in `state`. Returns the number of examined
+// nodes; if it exceeds `most`, the walk was stopped.
+// - live(state): the bytes that can come next.
+// - step(state, byte): the state after one of these bytes.
+// - visit(node, state): called for each reached node; returns false to skip the nodes below.
+// - open: temporary data.
 template <class State, class Live, class Step, class Visit>
 std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,

@@ -18,7 +18,7 @@ struct CodePointRange {
   auto operator<=>(const CodePointRange&) const = default;
 };
 
-// Ranges in any order, possibly overlapping, until normalized() sorts and joins them.
+// Ranges in any order, possibly overlapping; normalized() sorts and joins them.
 struct CodePointSet {
   std::vector<CodePointRange> ranges;
 
@@ -30,18 +30,18 @@ struct CodePointSet {
   CodePointSet complement() const;
 };
 
-// A general category, long ("Lowercase_Letter") or short ("Ll", "L"); nullopt for names that are not one.
+// The code points of a general category, long ("Lowercase_Letter") or short ("Ll", "L"); nullopt: unknown
+// name.
 std::optional<CodePointSet> general_category(std::string_view name);
 
-// The UTF-8 text of one member of the set.
+// The UTF-8 text of any one code point of the set.
 ExprId code_point_expr(Grammar& grammar, const CodePointSet& set);
 
 void append_utf8(std::string& out, std::uint32_t code_point);
 
-// Reads one code point at text[at] and advances `at`; nullopt, without a move, if the text is not UTF-8.
+// Reads one code point at text[at] and advances `at`. nullopt: invalid UTF-8; `at` does not change.
 std::optional<std::uint32_t> next_code_point(std::string_view text, std::size_t& at);
 
-// The offset of the first byte that is not UTF-8.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 
 }  // namespace octavo::grammar

@@ -1,5 +1,6 @@
-// The items of arrays that must differ (uniqueItems), which no context-free grammar knows: the text of such arrays is
-// followed beside the parser, and an item may not end where it would be one that its array has.
+// Arrays whose items must differ (uniqueItems). A context-free grammar cannot express this, so the text of
+// such arrays is tracked in parallel to the parser. An item may not end if it would equal an earlier item of
+// its array.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +14,12 @@ namespace octavo::grammar {
 
 class UniqueItems {
  public:
-  // Whether the text is inside such an array, and there inside a string.
+  // Whether the text is inside such an array; whether it is also inside a string.
   bool active() const { return !now_.frames.empty(); }
   bool in_string() const { return now_.in_string; }
 
-  // Takes the bytes of a token. Returns false and changes nothing if an item repeats in its array, or the
-  // items exceed kUniqueBytesMax. opens(i): whether bytes[i], a '[', begins an array with unique items.
+  // Appends the bytes of a token. False: an item repeats in its array, or the items exceed kUniqueBytesMax;
+  // then nothing changes. opens(i): whether bytes[i], a '[', begins an array with unique items.
   template <class Opens>
   bool take(std::string_view bytes, Opens&& opens) {
     Place next = now_;
@@ -31,7 +32,7 @@ class UniqueItems {
     now_ = std::move(next);
     return true;
   }
-  // Whether take() would take them.
+  // Whether take() would return true.
   template <class Opens>
   bool fits(std::string_view bytes, Opens&& opens) const {
     Place next = now_;
@@ -44,21 +45,22 @@ class UniqueItems {
     Place next = now_;
     return follow(next, bytes, opens) && repeats(next);
   }
-  // Bytes that complete the string item under way to an item of its array, without the closing quote.
+  // For each earlier item of the array that begins like the current string item: the missing bytes, without
+  // the closing quote.
   std::vector<std::string> rests() const;
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  struct Frame {  // an array or object that is open
+  struct Frame {  // an open array or object
     bool unique = false;
-    std::uint32_t number = 0;  // of arrays whose items must differ
+    std::uint32_t number = 0;  // index of the array among those whose items must differ
     std::size_t item = kNone;  // start of the current item in `text`
   };
   struct Place {
-    std::vector<Frame> frames;        // the outermost one is an array whose items must differ
+    std::vector<Frame> frames;        // the first frame is an array whose items must differ
     std::string text;                 // text of the current item
-    std::vector<std::string> ended;   // keys of items, not in seen_ yet
+    std::vector<std::string> ended;   // keys of items that are not in seen_ yet
     std::uint32_t arrays = 0;
     bool in_string = false, escaped = false;
   };
@@ -78,11 +80,11 @@ class UniqueItems {
   bool repeats(const Place& place) const;
 
   Place now_;
-  std::unordered_set<std::string> seen_;  // array's number and canonical text
+  std::unordered_set<std::string> seen_;  // items, as number of the array and canonical text
   std::size_t bytes_ = 0;
 };
 
-// Equal for JSON texts of equal values.
+// A canonical text: equal for JSON texts of equal values.
 std::string canonical_json(std::string_view text);
 
 }  // namespace octavo::grammar

@@ -1,4 +1,4 @@
-// The tokens of one model as a sorted byte trie, built once when the model is loaded.
+// The tokens of one model as a sorted byte trie, which is built once when the model is loaded.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,27 @@ using TokenId = std::int32_t;
 
 class StateMaskCache;
 
-// A trie in preorder: the subtree of node i ends before nodes[i].end.
+// A node of the trie in preorder: the subtree of node i ends before nodes[i].end.
 struct TrieNode {
   std::uint32_t end;
-  std::uint32_t
-      first_token;  // tokens that spell exactly this path: sorted_tokens[first_token, + token_count)
+  std::uint32_t first_token;  // tokens with exactly the bytes of this path: sorted_tokens[first_token,
+                              // first_token + token_count)
   std::uint32_t token_count;
-  std::uint16_t depth;  // bytes from the root
-  std::uint8_t byte;    // the last of them
+  std::uint16_t depth;  // number of bytes from the root
+  std::uint8_t byte;    // last byte of the path
 };
 
 class Vocabulary {
  public:
-  // Tokenizes a text (UTF-8); empty if impossible.
+  // Tokenizes a UTF-8 text. Empty: impossible.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
-  // tokens[id]: the bytes that the token adds to the text, "" if none. special: tokens that text never
-  // produces; a grammar can name them only by name or id. eos: tokens that end a generation. cache_bytes_max
-  // limits the masks that all grammars over this vocabulary share. Without `encode`, settled_tokens is
-  // unknown.
+  // Arguments:
+  // - tokens[id]: the bytes that the token adds to the text; "" if none.
+  // - special: tokens that text never produces. Grammars can name them only by text or id.
+  // - eos: tokens that end a generation.
+  // - cache_bytes_max: limit on the masks that all grammars of this vocabulary share.
+  // - encode: without it, settled_tokens() returns nothing.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<TokenId> special,
                                                         std::vector<TokenId> eos,
@@ -54,19 +56,19 @@ class Vocabulary {
   bool is_eos(TokenId id) const;
   std::span<const TokenId> eos() const { return eos_; }
   std::size_t token_bytes_max() const { return token_bytes_max_; }
-  std::span<const TokenId> special() const { return special_ids_; }  // eos among them
-  // The special token with this text, or -1.
+  std::span<const TokenId> special() const { return special_ids_; }  // includes the end tokens
+  // The special token with this text; -1: none.
   TokenId special_named(std::string_view text) const;
 
-  // The first tokens of this text that do not depend on later text: all except the last, which could become
+  // The tokens of this text that do not depend on later text: all except the last one, which could become
   // part of a longer token. Empty if the tokens do not spell the text.
   std::vector<TokenId> settled_tokens(std::string_view text) const;
-  // The same where it was asked for before.
+  // The result of an earlier settled_tokens() with this text; nullopt: there was none.
   std::optional<std::vector<TokenId>> known_settled_tokens(std::string_view text) const;
 
   // Node 0 is the root (the empty path, no tokens).
   std::span<const TrieNode> trie() const { return trie_; }
-  // The children of a node, by their bytes in rising order.
+  // The children of a node, in ascending order of their bytes.
   std::span<const std::uint8_t> child_bytes(std::uint32_t node) const {
     return std::span(child_bytes_).subspan(children_[node], children_[node + 1] - children_[node]);
   }
@@ -87,7 +89,7 @@ class Vocabulary {
   std::vector<TokenId> eos_;
   std::vector<TokenId> sorted_;
   std::vector<TrieNode> trie_;
-  std::vector<std::uint32_t> children_;  // node i has children_[i] up to children_[i + 1]
+  std::vector<std::uint32_t> children_;  // children of node i: indices children_[i] to children_[i + 1] - 1
   std::vector<std::uint8_t> child_bytes_;
   std::vector<std::uint32_t> child_nodes_;
   std::size_t token_bytes_max_ = 0;
@@ -95,7 +97,7 @@ class Vocabulary {
 
   Encode encode_;
   mutable std::mutex settled_mutex_;
-  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;  // earlier results
+  mutable std::unordered_map<std::string, std::vector<TokenId>> settled_;  // results of earlier calls
 };
 
 }  // namespace octavo::grammar

@@ -9,9 +9,9 @@ namespace octavo::grammar {
 
 namespace {
 
-// All texts with marks in which each mark is correct: between a word character (an ASCII letter, a digit, _)
-// and another one, or not. State: whether the last character is a word character, and what the marks since
-// then require of the next one.
+// All texts whose marks are correct: between a word character (an ASCII letter, a digit, _) and another
+// character, or not. A state is: whether the last character is a word character, and what the marks since
+// then require of the next character.
 Automaton right_marks() {
   enum Asked : StateId { nothing, boundary, no_boundary };
   constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 4> kWord = {{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}};
@@ -25,7 +25,7 @@ Automaton right_marks() {
         from.edges.push_back(
             {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
       };
-      // The next item is the end of the text, a word character, or another character.
+      // Whether the marks allow the next item: the end of the text, a word character, or another character.
       const auto fits = [&](bool next_in_word) {
         return asked == nothing || (asked == boundary) == (next_in_word != in_word);
       };
@@ -61,7 +61,7 @@ std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr) {
   for (StateId s = 0; s < right->states.size(); ++s) {
     if (right->states[s].accepting) nfa.epsilon(s, end);
     for (const Edge& edge : right->states[s].edges) {
-      // One range never holds marks and other bytes: no character of UTF-8 has these.
+      // A range never contains both marks and other bytes, since no UTF-8 character contains marks.
       if (edge.low >= kNoBoundaryMark)
         nfa.epsilon(s, edge.target);
       else

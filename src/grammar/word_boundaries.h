@@ -1,5 +1,5 @@
-// \b and \B of regular expressions. A pattern is first written with marks in their place, bytes that no UTF-8 has; the
-// automaton then keeps the texts whose marks are where they may be, and drops the marks.
+// \b and \B of regular expressions. Each is first replaced by a mark: a byte that does not occur in UTF-8.
+// The automaton then keeps only texts whose marks have valid positions, and removes the marks.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::uint8_t kBoundaryMark = 0xFF, kNoBoundaryMark = 0xFE;
 
 bool has_boundaries(const RegexTree& tree);
 
-// The texts of an expression with marks. nullopt: more than kDfaStatesMax states.
+// The automaton of an expression, without its marks. nullopt: more than kDfaStatesMax states.
 std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr);
 
 }  // namespace octavo::grammar

@@ -28,7 +28,7 @@ class Receiver {
   virtual ~Receiver() = default;
   // The next message; `bytes` are valid during the call. Return false to receive none before Call::resume().
   virtual bool message(std::string_view bytes) = 0;
-  // The client has sent its last message: call finish() soon.
+  // The client has sent its last message. The receiver must call finish() soon.
   virtual void half_closed() = 0;
   // The call ended before finish(): the client cancelled it or disconnected.
   virtual void gone() = 0;
@@ -36,26 +36,26 @@ class Receiver {
 
 // Creates the receiver of a new call's messages.
 using Method = std::function<std::shared_ptr<Receiver>(std::shared_ptr<Call>)>;
-// By path, "/package.Service/Method".
+// Methods by path: "/package.Service/Method".
 using Methods = std::map<std::string, Method, std::less<>>;
 
 // Runs work on the thread of a connection.
 class Host {
  public:
   virtual ~Host() = default;
-  // Safe from any thread. Drops `work` once the connection is closed.
+  // Safe from any thread. Drops `work` if the connection is closed.
   virtual void post(std::function<void()> work) = 0;
 };
 
-// Use it on the thread of its connection, except post(). Calls after its end have no effect.
+// All functions except post() must run on the connection's thread. Calls after the end have no effect.
 class Call {
  public:
   explicit Call(std::weak_ptr<Host> host) : host_(std::move(host)) {}
 
-  // Reserves a message of `bytes` bytes to send; the caller fills the returned memory at once.
+  // Appends a message of `bytes` bytes to the output; the caller fills the returned memory at once.
   char* send(std::size_t bytes);
   void finish(Status status, std::string_view message = {});
-  // The receiver accepts messages again.
+  // Tells the call that the receiver accepts messages again.
   void resume();
   void post(std::function<void()> work) {
     if (const auto host = host_.lock()) host->post(std::move(work));
@@ -65,17 +65,18 @@ class Call {
   friend class Session;
 
   const std::weak_ptr<Host> host_;
-  Session* session_ = nullptr;  // null after the end of the call
+  Session* session_ = nullptr;  // null after the call has ended
   std::int32_t stream_ = 0;
-  std::shared_ptr<Receiver> receiver_;  // null: call refused or ended
+  std::shared_ptr<Receiver> receiver_;  // null: the call was refused or has ended
   std::string method_, path_, content_type_;
-  std::string in_;              // received, not yet delivered
-  std::size_t held_bytes_ = 0;  // held back from the stream's flow-control window until the receiver resumes
+  std::string in_;              // received bytes that are not delivered yet
+  std::size_t held_bytes_ = 0;  // bytes not yet returned to the flow-control window; the receiver must resume
+                                // first
   bool waits_ = false;          // waiting for resume()
   bool client_done_ = false;
-  std::string out_;  // to send, starting at sent_
+  std::string out_;  // bytes to send, from sent_ on
   std::size_t sent_ = 0;
-  bool out_full_ = false;   // no message is delivered until some of out_ is sent
+  bool out_full_ = false;   // output is full: no message is delivered until part of out_ is sent
   bool answering_ = false;  // the HTTP/2 response header was sent
   bool finished_ = false;
   Status status_ = Status::ok;

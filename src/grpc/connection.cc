@@ -29,7 +29,8 @@ void Connection::start(const Methods& methods, std::size_t message_bytes_max) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // detects a gateway whose host is lost
+  // detects that a gateway's host has disappeared
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   session_ = std::make_unique<Session>(methods, message_bytes_max, weak_from_this());
   silence_.expires_after(kSilenceMax);
   silence_.async_wait([self = shared_from_this()](const error_code& error) {
@@ -79,7 +80,7 @@ void Connection::read() {
   const std::size_t count = socket_.read_some(asio::buffer(loop_.scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
   if (error || !take_in({loop_.scratch().data(), count})) {
-    flush();  // sends the reason for the end
+    flush();  // sends the reason for closing
     return close();
   }
   flush();
@@ -92,7 +93,7 @@ bool Connection::take_in(std::span<const char> received) {
   return tls_->open(received, plain) && !tls_->ended() && session_->receive(plain);
 }
 
-// Sends as much as the socket takes.
+// Sends bytes until the socket accepts no more.
 void Connection::flush() {
   while (session_ && !writing_) {
     if (sent_ == sending_.size()) {
@@ -107,7 +108,7 @@ void Connection::flush() {
   if (session_ && !writing_ && session_->over()) close();
 }
 
-// False: the socket takes no more now, or the connection is closed.
+// False: the socket accepts no more bytes now, or the connection is closed.
 bool Connection::write_some() {
   error_code error;
   sent_ += socket_.write_some(asio::buffer(sending_) + sent_, error);

@@ -1,4 +1,5 @@
-// One client connection of the server. Private to this room. Everything except post() runs on its event loop.
+// One client connection of the server. Private to this module. All functions except post() run on its event
+// loop.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -18,12 +19,12 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  // tls is null for plain TCP. `closed` is called once.
+  // tls: null for plain TCP. closed: called once.
   Connection(Socket socket, http::EventLoop& loop, std::unique_ptr<http::TlsSession> tls,
              std::function<void(Connection*)> closed);
 
   void start(const Methods& methods, std::size_t message_bytes_max);
-  void shut_down();  // refuses new calls; closes after the last open call
+  void shut_down();  // refuses new calls; the connection closes after the last open call
   void close();
   std::size_t calls() const { return session_ ? session_->calls() : 0; }
 
@@ -40,12 +41,12 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
   http::EventLoop& loop_;
   std::unique_ptr<http::TlsSession> tls_;
   std::function<void(Connection*)> on_closed_;
-  boost::asio::steady_timer silence_;  // closes a connection that does not send HTTP/2's preface
+  boost::asio::steady_timer silence_;  // closes a connection whose client does not send HTTP/2's preface
   std::unique_ptr<Session> session_;
   std::string sending_;
   std::size_t sent_ = 0;
   bool writing_ = false;
-  std::mutex mutex_;  // guards closed_; after closed_, post() drops work
+  std::mutex mutex_;  // guards closed_; post() drops work if closed_ is set
   bool closed_ = false;
 };
 

@@ -10,7 +10,7 @@ constexpr char kService = 1 << 3 | 2;  // HealthCheckRequest.service
 constexpr char kStatus = 1 << 3 | 0;   // HealthCheckResponse.status
 constexpr char kServing = 1, kNotServing = 2;
 
-// The service name in a request below 128 bytes; nullopt if it is longer or malformed.
+// The service name in a request of less than 128 bytes; nullopt: the request is longer or malformed.
 std::optional<std::string_view> service_in(std::string_view request) {
   if (request.empty()) return "";
   if (request.size() < 2 || request[0] != kService) return std::nullopt;

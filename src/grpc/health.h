@@ -1,4 +1,4 @@
-// grpc.health.v1: Check only; Watch is not supported.
+// Health service grpc.health.v1: only Check, without Watch.
 #pragma once
 
 #include <map>

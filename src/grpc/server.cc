@@ -21,7 +21,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 struct Server::State {
-  // A thread and its connections.
   struct Loop {
     explicit Loop(std::size_t number) : loop(number) {}
     http::EventLoop loop;
@@ -41,7 +40,7 @@ struct Server::State {
   const ServerOptions options;
   const Methods methods;
   std::vector<std::unique_ptr<Loop>> loops;
-  std::optional<tcp::acceptor> acceptor;  // on the first loop, like the pause
+  std::optional<tcp::acceptor> acceptor;  // runs on the first loop, like the pause
   std::optional<asio::steady_timer> pause;
   std::uint16_t port = 0;
   std::size_t next = 0;
@@ -78,7 +77,7 @@ void Server::State::accept() {
     }
     if (!acceptor->is_open()) return;
     if (!error) return accept();
-    log_warning("cannot accept a connection: {}", error.message());  // most likely out of file descriptors
+    log_warning("cannot accept a connection: {}", error.message());  // probably too few file descriptors
     pause->expires_after(std::chrono::milliseconds(100));
     pause->async_wait([this](const error_code& stopping) {
       if (!stopping && acceptor->is_open()) accept();
@@ -119,7 +118,8 @@ void Server::stop(int grace_ms) {
   const auto on_all = [&](void (Connection::*what)()) {
     for (const auto& loop : state_->loops) {
       loop->loop.run([&] {
-        const auto connections = loop->connections;  // a copy: closing connections remove themselves
+        const auto connections = loop->connections;  // a copy, because connections remove themselves when
+                                                     // they close
         for (const auto& [key, connection] : connections) ((*connection).*what)();
       });
     }

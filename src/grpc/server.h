@@ -15,17 +15,17 @@ namespace octavo::grpc {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;                     // 0: any free port
-  std::string field = "port";                 // field of errors about the port
+  std::string field = "port";                 // field name in errors about the port
   std::shared_ptr<http::ServerTls> tls = {};  // null: plain TCP
   std::size_t message_bytes_max = 4 << 20;    // longer messages are refused
-  int threads = 1;                            // connections are distributed over the threads
+  int threads = 1;                            // number of event loops; connections are distributed over them
 };
 
 class Server {
  public:
   // Errors: the address cannot be bound.
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Methods methods);
-  ~Server();  // stop(0)
+  ~Server();  // calls stop(0)
 
   std::uint16_t port() const;
   // Refuses new connections and calls, waits up to `grace_ms` for open calls, then closes them. A second call

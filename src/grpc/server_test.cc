@@ -30,7 +30,7 @@ const int kResolver = setenv("GRPC_DNS_RESOLVER", "native", 1);
 using ::grpc::ByteBuffer;
 using ::grpc::StatusCode;
 
-// Sends each message back, and ends with the client.
+// Sends each message back, and ends when the client has ended.
 class Echo : public Receiver {
  public:
   explicit Echo(std::shared_ptr<Call> call) : call_(std::move(call)) {}
@@ -50,7 +50,7 @@ Method echo() {
   return [](std::shared_ptr<Call> call) { return std::make_shared<Echo>(std::move(call)); };
 }
 
-// One call of gRPC's client, step by step.
+// One call of gRPC's client library, one step at a time.
 class ClientCall {
  public:
   ClientCall(const std::shared_ptr<::grpc::Channel>& channel, const std::string& method)
@@ -172,7 +172,7 @@ TEST(GrpcServer, WhatIsNotTakenIsAStatus) {
   EXPECT_TRUE(fine.finish().ok());
 }
 
-// Takes one message, then none until resume(); reports when the call is gone.
+// Accepts one message, then none until resume(). Reports the end of the call.
 class Waiter : public Echo {
  public:
   struct Seen {
@@ -204,7 +204,7 @@ TEST(GrpcServer, AReceiverThatWaitsGetsTheRestWhenItGoesOn) {
   ASSERT_TRUE(call.write("first"));
   EXPECT_EQ(call.read(), "first");
   const auto waiting = seen.waits.get_future().get();
-  // More than the window of a paused call: the rest arrives after resume().
+  // The message exceeds the window of a paused call, so the rest arrives after resume().
   const std::jthread later([&] { waiting->post([waiting] { waiting->resume(); }); });
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(call.write(text_of(200'000, 7)));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(call.read(), text_of(200'000, 7));

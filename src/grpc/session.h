@@ -20,16 +20,16 @@ class Session {
  public:
   // Refuses messages above message_bytes_max. `methods` must outlive the session.
   Session(const Methods& methods, std::size_t message_bytes_max, std::weak_ptr<Host> host);
-  ~Session();  // calls gone() of open calls
+  ~Session();  // calls gone() for each open call
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // False: the bytes are not HTTP/2.
+  // Processes received bytes. False: they are not HTTP/2.
   bool receive(std::span<const char> bytes);
-  // Appends bytes to send, possibly only a part: call again after they are sent. Appends nothing when nothing
-  // is left.
+  // Appends bytes to send. They may be only a part: call it again after they were sent. Appends nothing if
+  // nothing is left to send.
   void send(std::string& bytes);
-  // Neither side has more to send: close the connection.
+  // Both sides have sent everything: close the connection.
   bool over() const;
   bool began() const { return began_; }  // the client has sent HTTP/2's preface
   std::size_t calls() const { return calls_.size(); }
@@ -53,7 +53,7 @@ class Session {
   const std::size_t message_bytes_max_;
   const std::weak_ptr<Host> host_;
   nghttp2_session* session_ = nullptr;
-  std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // by stream id
+  std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // open calls by stream id
   std::vector<std::shared_ptr<Call>> drained_;                     // calls whose full output was sent
   bool began_ = false;
 };

@@ -9,12 +9,12 @@
 
 namespace octavo::http {
 
-// The form of the response that the request implies.
+// Properties of the response that the request determines.
 struct AnswerForm {
   bool keep_alive = false;
-  bool head_only = false;  // HEAD: no body
-  bool chunks = true;      // chunked coding: HTTP/1.1
-  std::string origin;      // the Origin header, if CORS is on
+  bool head_only = false;  // the request is HEAD: the response has no body
+  bool chunks = true;      // chunked coding, for HTTP/1.1 clients
+  std::string origin;      // the request's Origin header, if CORS is on
 };
 
 // Status line and header fields up to the empty line. Drops a field that contains a line break. body_bytes:

@@ -40,11 +40,11 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr int kPauseMs = 2;
-constexpr std::size_t kReadBytes = 16 << 10;  // at a time
+constexpr std::size_t kReadBytes = 16 << 10;  // maximum number of bytes in one read
 constexpr int kSweepMs = 1000;
 
-// The kernel closes the connection about a minute after the peer's host disappears. It stays open if only the
-// process is frozen.
+// The kernel closes the connection about a minute after the peer's host disappears. If only the process is
+// frozen, the connection stays open.
 void notice_lost_peer(int socket) {
   constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
   constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
@@ -92,7 +92,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   CallEvents events_;
   std::string head_;
   Link link_;
-  std::string sending_;  // buffer of a TLS connection
+  std::string sending_;  // encrypted bytes that are being sent; only for TLS
   tcp::resolver resolver_;
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
@@ -100,9 +100,9 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::unique_ptr<Parser> parser_;
   std::unique_ptr<char[]> received_;  // receive buffer
   std::string unread_;
-  int connection_ = 0;     // number of connections that this call has used
-  bool writing_ = false;   // a write on the current connection is unfinished
-  bool reused_ = false;  // the connection served another call before
+  int connection_ = 0;    // number of connections that this call has used so far
+  bool writing_ = false;  // a write on the current connection has not ended
+  bool reused_ = false;   // the connection has served another call before
   bool heard_ = false;   // a byte of the response has arrived
   bool head_delivered_ = false;
   bool over_ = false;
@@ -117,7 +117,7 @@ class Loop : public ClientLoop {
     sweep();
     loop_->start();
   }
-  // Cancels everything in progress without events, and refuses new calls.
+  // Cancels all calls without callbacks, and refuses new ones.
   void end() {
     loop_->run([this] {
       ending_ = true;
@@ -165,7 +165,7 @@ class Loop : public ClientLoop {
     auto& kept = idle_[peer(request)];
     if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
-  // A kept connection that its peer has not closed yet, as far as one can know.
+  // Returns a kept connection that, as far as known, the peer has not closed.
   std::optional<Link> take(const CallRequest& request) {
     auto& kept = idle_[peer(request)];
     while (!kept.empty()) {
@@ -185,7 +185,7 @@ class Loop : public ClientLoop {
     std::int64_t since_us;
   };
 
-  // Calls with different TLS contexts share no connection.
+  // Key of kept connections. Calls with different TLS contexts share no connection.
   static std::string peer(const CallRequest& request) {
     const std::string url = request.address.url();
     return request.tls ? fmt::format("{} {}", url, fmt::ptr(request.tls.get())) : url;
@@ -206,7 +206,7 @@ class Loop : public ClientLoop {
   std::shared_ptr<EventLoop> loop_;
   asio::steady_timer sweep_timer_{loop_->io()};
   std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
-  std::unordered_set<OneCall*> calls_;  // under way
+  std::unordered_set<OneCall*> calls_;  // running calls
   std::unordered_map<std::string, std::deque<Idle>> idle_;
   bool ending_ = false;
 };
@@ -278,7 +278,7 @@ void OneCall::connect() {
                           });
 }
 
-// Reads while it writes: a peer that refuses a request may answer before it has read all of it.
+// Reads while it writes: a peer that refuses a request may answer before it has read the whole request.
 void OneCall::send() {
   ++connection_;
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
@@ -302,7 +302,7 @@ void OneCall::send_sealed(std::string plain) {
   asio::async_write(link_.socket, asio::buffer(sending_), written());
 }
 
-// Ignores errors of the write: the read reports the reason, or has the answer.
+// Ignores write errors: the read reports the cause, or receives the answer.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
   return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
     if (self->over_ || connection != self->connection_) return;
@@ -326,13 +326,13 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  // Into a buffer of its own: to wait first, and read into the loop's, would cost a system call for each
-  // piece.
+  // The call has a separate read buffer. Waiting for data first, to use the loop's buffer, would cost a
+  // system call for each piece.
   if (!received_) received_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
   link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
                                [self = shared_from_this()](const error_code& error, std::size_t count) {
                                  if (self->over_) return;
-                                 // The end of a TLS connection is said within it.
+                                 // TLS has a closing message for the end of a connection.
                                  if (error)
                                    return self->on_peer_gone(error.message(),
                                                              error == asio::error::eof && !self->link_.tls);
@@ -353,15 +353,16 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   read();
 }
 
-// in_order: the peer has closed the connection, as it may.
+// Called when the peer has closed the connection. in_order: the peer may do this, since HTTP or TLS allows it
+// here.
 void OneCall::on_peer_gone(std::string_view why, bool in_order) {
-  // A kept connection that its peer closed in the same moment: the request was not looked at.
+  // The peer closed the kept connection at the same time, so it did not read the request.
   if (reused_ && !heard_) {
     error_code ignored;
     link_.socket.close(ignored);
     return connect();
   }
-  if (in_order && parser_->is_header_done()) {  // the end of an answer without a length
+  if (in_order && parser_->is_header_done()) {  // end of a response without a length
     error_code cut_short;
     parser_->put_eof(cut_short);
     if (!cut_short) {
@@ -372,7 +373,7 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
   fail(ErrorCode::io, fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
 }
 
-// False: the call is over.
+// False: the call has ended.
 bool OneCall::parse() {
   while (!unread_.empty()) {
     error_code parsing;
@@ -381,7 +382,7 @@ bool OneCall::parse() {
       fail(ErrorCode::io, fmt::format("malformed answer: {}", parsing.message()));
       return false;
     }
-    if (parser_->is_done() && parser_->get().result_int() / 100 == 1) {  // 100 Continue and its like
+    if (parser_->is_done() && parser_->get().result_int() / 100 == 1) {  // 100 Continue and similar responses
       new_parser();
       continue;
     }
@@ -395,7 +396,7 @@ bool OneCall::parse() {
   return true;
 }
 
-// False: the call was cancelled on the way.
+// False: a callback has cancelled the call.
 bool OneCall::deliver() {
   if (!parser_->is_header_done()) return true;
   if (!head_delivered_) {
@@ -442,7 +443,8 @@ void OneCall::close() {
   resolver_.cancel();
   deadline_.cancel();
   pause_.cancel();
-  asio::post(loop_.io(), [events = std::move(events_)] {});  // the callbacks may own their caller
+  asio::post(loop_.io(), [events = std::move(events_)] {});  // destroys them later, since the callbacks may
+                                                             // own their caller
 }
 
 }  // namespace

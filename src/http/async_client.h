@@ -1,5 +1,5 @@
-// An HTTP/1.1 client on event loops, for proxies and pollers: many calls at a time on few threads, answers
-// piece by piece as they arrive, connections kept alive and used again.
+// An HTTP/1.1 client on event loops, for proxies and pollers. A few threads run many calls at the same time.
+// Answers arrive piece by piece; connections are kept alive and reused.
 #pragma once
 
 #include <cstdint>
@@ -31,41 +31,41 @@ struct CallRequest {
   Address address;
   std::string method = "GET";
   std::string target = "/";
-  Headers headers = {};  // without Host, Content-Length, Connection: the client writes those
+  Headers headers = {};  // without Host, Content-Length, Connection: the client adds those
   std::shared_ptr<const std::string> body = {};
   int connect_ms = 5'000;
-  int timeout_ms = 60'000;            // for the whole call, connecting included
-  std::shared_ptr<SSL_CTX> tls = {};  // for https; null: the client's
+  int timeout_ms = 60'000;            // for the whole call, including connecting
+  std::shared_ptr<SSL_CTX> tls = {};  // for https; null: use the client's context
 };
 
-// Callbacks, on the loop's thread. `end` is last and is called exactly once, unless the call is cancelled:
-// then no callback follows. Errors of `end`: unavailable if no connection was made, so the peer has seen
-// nothing; otherwise io.
+// Callbacks, on the loop's thread. `end` is called exactly once, as the last one; a cancelled call gets no
+// more callbacks. Errors of `end`: `unavailable` if no connection was made (the peer has received nothing);
+// otherwise `io`.
 struct CallEvents {
-  std::function<void(Response head)> head;           // its body is empty
-  std::function<void(std::string_view piece)> body;  // decoded bytes as they arrive
+  std::function<void(Response head)> head;           // called with the response's head (empty body)
+  std::function<void(std::string_view piece)> body;  // called with decoded bytes as they arrive
   std::function<void(Result<> result)> end;
-  // Optional. Returns whether to read more; after false it is called again a few milliseconds later. Until
-  // then the peer's bytes wait in the kernel.
+  // Optional. Returns whether to read more. After false, the client calls it again a few milliseconds later;
+  // meanwhile received bytes stay in the kernel.
   std::function<bool()> ready = {};
 };
 
 class ClientLoop;
 
-// A call on its way. Dropping it changes nothing.
+// A running call. Dropping the object does not end the call.
 class Call {
  public:
   virtual ~Call() = default;
-  // On the loop's thread: closes the connection, which is how the peer learns of it. After the end: nothing.
+  // Closes the connection; the peer sees only that. Has no effect after the end. On the loop's thread.
   virtual void cancel() = 0;
 };
 
 struct AsyncClientOptions {
   int threads = 1;
   std::size_t idle_connections_max = 256;  // idle connections per address and loop
-  int idle_keep_ms = 4'000;                // below the 5 s after which common servers close them
+  int idle_keep_ms = 4'000;                // less than 5 s, after which common servers close idle connections
   std::uint32_t header_bytes_max = 64 << 10;
-  std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: with the system's certificates
+  std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: trust the system's certificates
 };
 
 class EventLoop;
@@ -74,13 +74,13 @@ class Exchange;
 class AsyncClient {
  public:
   explicit AsyncClient(AsyncClientOptions options);
-  // Ends the threads; what is under way ends without events. A server on its loops must have ended.
+  // Ends the threads. Running calls end without callbacks. Servers on these loops must have ended before.
   ~AsyncClient();
 
   // The next loop, round robin. Loops live as long as the client.
   ClientLoop& next_loop();
-  // For a server on this client's loops: the loop of the exchange's connection. Data of a call on that loop
-  // reaches the exchange's client without a change of threads.
+  // For servers on this client's loops: the loop of the exchange's connection. Calls on this loop deliver
+  // their data to the exchange's client without a change of threads.
   ClientLoop& loop_of(const Exchange& exchange);
   // For Server::start().
   std::span<const std::shared_ptr<EventLoop>> event_loops() const;
@@ -90,7 +90,7 @@ class AsyncClient {
   std::unique_ptr<State> state_;
 };
 
-// One thread. post() may be called from anywhere, the rest on the loop's thread only.
+// One thread. post() is safe from any thread; call the other functions on the loop's thread.
 class ClientLoop {
  public:
   virtual ~ClientLoop() = default;

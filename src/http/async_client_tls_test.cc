@@ -29,7 +29,7 @@ class AsyncClientTlsTest : public testing::Test {
     server_ = *std::move(started);
   }
 
-  // The body of the answer, or what went wrong.
+  // Returns the body of the answer, or the error.
   std::string call(AsyncClient& client, const std::string& target, std::string body = {},
                    std::shared_ptr<SSL_CTX> tls = {}) {
     std::string answer;

@@ -1,5 +1,4 @@
-// Limits the total bytes of all request bodies in a server: many large bodies are refused, as one too large
-// body is.
+// Limits the total bytes of all request bodies in a server. A body beyond the limit is refused.
 #pragma once
 
 #include <atomic>
@@ -13,7 +12,7 @@ class BodyBudget {
  public:
   explicit BodyBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // False if fewer bytes are left; then it takes nothing.
+  // Takes bytes from the budget. False: fewer bytes are left, and nothing is taken.
   bool take(std::uint64_t bytes) {
     if (used_.fetch_add(bytes) + bytes <= bytes_max_) return true;
     used_.fetch_sub(bytes);
@@ -27,7 +26,7 @@ class BodyBudget {
   std::uint64_t bytes_max_;
 };
 
-// One body's share of the budget; the destructor returns it.
+// The share of one body in the budget. The destructor returns it.
 class BodyShare {
  public:
   BodyShare() = default;
@@ -43,7 +42,7 @@ class BodyShare {
     if (budget_) budget_->give_back(bytes_);
   }
 
-  // False if the budget does not allow it.
+  // False: the budget has not enough bytes left.
   bool grow_to(std::uint64_t bytes) {
     if (bytes <= bytes_) return true;
     if (!budget_->take(bytes - bytes_)) return false;

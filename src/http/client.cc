@@ -36,7 +36,7 @@ std::unexpected<Error> io_failure(std::string_view what) {
   return failure(ErrorCode::io, "{}: {}", what, timed_out ? "timed out" : std::strerror(errno));
 }
 
-// Timeouts on a blocking socket; the send timeout also bounds connect().
+// Sets timeouts of a blocking socket. The send timeout also limits connect().
 void set_timeouts(int fd, int timeout_ms) {
   const timeval wait{.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
@@ -76,7 +76,7 @@ struct Client::State {
   ~State() {
     if (fd >= 0) ::close(fd);
   }
-  Result<bool> receive();       // appends to unread; false at the end of the stream
+  Result<bool> receive();       // appends to `unread`; false at the end of the stream
   bool readable(int ms) const;  // false: nothing arrived within ms
   Result<> parse_header();
   Result<std::optional<std::string>> read(std::optional<int> at_most_ms);
@@ -180,7 +180,8 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
   return response;
 }
 
-// Received bytes may not complete a piece: only the end of a chunk, or the start of the next one.
+// Received bytes may not contain a piece: for example, only the end of a chunk, or the beginning of the next
+// one.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   while (!parser->is_done()) {
     std::array<char, kClientReadBytes> piece;

@@ -38,17 +38,17 @@ class Client {
     return request("POST", target, std::move(body), {{"Content-Type", "application/json"}});
   }
 
-  // The same in steps: open() returns the response's head (empty body), then read() its body piece by piece
-  // as it arrives; nullopt at the end.
+  // The same in steps: open() returns the response's head (empty body). Then read() returns the body piece by
+  // piece as it arrives, and nullopt at the end.
   Result<Response> open(std::string_view method, std::string_view target, std::string body = {},
                         Headers headers = {});
   Result<std::optional<std::string>> read();
   // Like read(), with a timeout: returns an empty piece if nothing arrived.
   Result<std::optional<std::string>> read_for(int ms);
 
-  // Raw bytes, for tests of malformed input and for clients that vanish.
+  // Sends raw bytes: for tests with malformed input and clients that disconnect.
   Result<> send_raw(std::string_view bytes);
-  Result<std::string> receive_raw();  // available bytes, at least one; "" at the end
+  Result<std::string> receive_raw();  // available bytes, at least one; "" at the end of the stream
   void shutdown_send();
   void close();
 

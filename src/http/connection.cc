@@ -26,7 +26,7 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int kLingerMs = 1000;
-constexpr int kFirstRequestMs = 3000;  // for a new connection while the server stops
+constexpr int kFirstRequestMs = 3000;  // limit for a new connection when the server stops
 constexpr std::size_t kLingerBytesMax = 16 << 20;
 
 int refusal_status(const error_code& error) {
@@ -50,12 +50,12 @@ Headers copied(const beast_http::fields& fields) {
   return headers;
 }
 
-// Readers interpret obsolete line folding (RFC 9112, section 5.2) differently.
+// Whether the header has obsolete line folding (RFC 9112, section 5.2), which programs interpret differently.
 bool has_folded_line(std::string_view header) {
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 
-// Refuses user info, paths and lists, which readers could interpret differently.
+// Refuses user info, paths and lists, which programs could interpret differently.
 bool is_host(std::string_view text) {
   return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
 }
@@ -139,7 +139,7 @@ void Connection::on_readable() {
   error_code error;
   const std::size_t count = socket_.read_some(asio::buffer(loop_->loop().scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
-  // A client that closed its sending side counts as gone, even during a response.
+  // A client that has closed its sending side counts as disconnected, even during a response.
   if (error) return close(CloseReason::client_gone);
   if (phase_ == Phase::lingering) {
     lingered_bytes_ += count;
@@ -152,11 +152,11 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Pipelined requests wait here; when there are too many, in the kernel.
+  // Pipelined requests wait in unread_. If there are too many, they wait in the kernel.
   if (unread_.size() < context_->options.header_bytes_max) wait_readable();
 }
 
-// Appends received bytes to unread_. False: nothing new to parse.
+// Appends received bytes to unread_. False: there is nothing new to parse.
 bool Connection::take_in(std::span<const char> received) {
   if (!tls_) {
     unread_.append(received.data(), received.size());
@@ -225,7 +225,7 @@ bool Connection::accept_header() {
   const auto host = message.find(beast_http::field::host);
   if (host != message.end() && !is_host({host->value().data(), host->value().size()}))
     return refused(400, "the Host header must be a name or an address, with or without a port");
-  // Any other coding would make the end of the body ambiguous.
+  // With another coding, the end of the body would be ambiguous.
   const auto coding = message.find(beast_http::field::transfer_encoding);
   if (coding != message.end() &&
       (message.version() == 10 ||
@@ -278,7 +278,7 @@ bool Connection::read_head() {
   return true;
 }
 
-// Counts received bytes, not the announced length: an announcement costs its sender nothing.
+// Counts received bytes instead of the announced length, because announcing a length costs a client nothing.
 bool Connection::hold_body() {
   if (phase_ == Phase::header) body_share_ = BodyShare(context_->bodies);
   if (body_share_.grow_to(parser_->get().body().size())) return true;
@@ -301,7 +301,7 @@ void Connection::dispatch() {
   context_->handler(std::move(exchange));
 }
 
-// From now on, only the response of this request may be written.
+// From now on, only this request's response may be written.
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);
@@ -324,7 +324,8 @@ void Connection::refuse(Response response) {
   respond(begin_answer(), std::move(response));
 }
 
-// Closing with unread input would reset the connection and could destroy the response in flight.
+// Reads and drops input before closing. Closing with unread input would reset the connection, and the client
+// could lose the response.
 void Connection::linger() {
   if (tls_) {
     tls_->close();
@@ -337,7 +338,7 @@ void Connection::linger() {
   wait_readable();
 }
 
-// Sends a TLS alert if the socket takes it at once.
+// Sends a TLS alert if the socket accepts it at once.
 void Connection::send_last_record() {
   std::string record;
   tls_->seal(record);

@@ -36,14 +36,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // On the loop's thread.
   void start();
   void refuse_busy();
-  void sweep(std::int64_t now);  // closes or refuses after a missed deadline
+  void sweep(std::int64_t now);  // closes the connection or refuses the request after a missed deadline
   void stop_when_idle();
   void close(CloseReason reason);
 
   const ServerOptions& options() const { return context_->options; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
-  // Any thread, see Exchange. `serial` identifies the request; calls for a finished one are ignored.
+  // Safe from any thread, see Exchange. `serial` identifies the request; calls for a finished request are
+  // ignored.
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);
@@ -92,12 +93,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;
   std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
-  bool fresh_ = true;                   // has sent no request yet
+  bool fresh_ = true;                   // the client has sent no request yet
   std::int64_t read_deadline_us_ = 0;   // 0: no deadline
   std::int64_t write_deadline_us_ = 0;  // 0: no deadline
   std::string unread_;                  // bytes received, not yet parsed
   std::unique_ptr<Parser> parser_;
-  Request request_;  // without its body, while that is being read
+  Request request_;  // without its body while the body is being read
   BodyShare body_share_;
   std::string sending_;
   std::size_t sent_ = 0;

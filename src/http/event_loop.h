@@ -1,4 +1,4 @@
-// A thread that runs connections of a server, a client, or both.
+// A thread that runs connections of a server, of a client, or of both.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class EventLoop {
 
   boost::asio::io_context& io() { return io_; }
   std::size_t number() const { return number_; }           // index among its owner's loops
-  std::array<char, 65536>& scratch() { return scratch_; }  // for input that is consumed at once
+  std::array<char, 65536>& scratch() { return scratch_; }  // buffer for input that is processed at once
 
   void start();
   // From another thread: runs `work` on the loop and waits for it.

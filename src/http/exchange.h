@@ -19,7 +19,7 @@ class Connection;
 // Why a response was not completed.
 enum class CloseReason : std::uint8_t {
   client_gone,      // the client closed its side, or the connection broke
-  too_slow,         // the client does not read: the stream's buffer or the write timeout was exceeded
+  too_slow,         // the client reads too slowly: the stream's buffer is full, or a write timed out
   server_stopping,  // the server's grace period is over
   out_of_memory,    // an allocation failed for this connection
 };
@@ -28,13 +28,14 @@ enum class CloseReason : std::uint8_t {
 struct Answered {
   std::string_view method, path;
   int status = 0;
-  std::uint64_t request_bytes = 0, response_bytes = 0;  // by Content-Length; 0 if there is no such header
-  double seconds = 0;                                   // since the request arrived completely
+  std::uint64_t request_bytes = 0, response_bytes = 0;  // from Content-Length; 0 if the header is missing
+  double seconds = 0;                                   // time since the whole request arrived
 };
 
-// Respond once: respond(), or start_stream(), then any number of write() and one finish(). These are safe
-// from any thread and never wait. An exchange that is destroyed without a response sends 500. A stream that
-// is destroyed before finish() closes the connection, so that the client does not take it for complete.
+// Respond once: either respond(), or start_stream(), then any number of write() and one finish(). These
+// functions are safe from any thread and never wait. An exchange that is destroyed without a response sends
+// 500. A stream that is destroyed before finish() closes the connection, so that the client sees that the
+// response is incomplete.
 class Exchange {
  public:
   Exchange(Request request, BodyShare body_share, std::shared_ptr<Connection> connection,
@@ -46,40 +47,41 @@ class Exchange {
   const Request& request() const { return request_; }
   // Index of the connection's event loop.
   virtual std::size_t loop_number() const;
-  // Moves the body out. It still counts in the server's budget until the exchange ends or release_body() is
+  // Moves the body out. The body counts in the server's budget until the exchange ends or release_body() is
   // called. Only for the thread that handles the request.
   std::string take_body() { return std::exchange(request_.body, {}); }
-  // Decodes the body's Content-Encoding (gzip, deflate) to at most `bytes_max` bytes. Returns a refusal if
-  // the coding is unknown, the data malformed or too large, or the server's budget is used up.
+  // Decodes the body's Content-Encoding (gzip, deflate) to at most `bytes_max` bytes. Returns an error
+  // response if the coding is unknown, the data is malformed or too large, or the server's budget is used up.
   std::optional<Response> decode_body(std::uint64_t bytes_max);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
-  // Adds a header field to the response, wherever it is made.
+  // Adds a header field to the response, also if another function makes the response.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
 
   virtual void respond(Response response);
 
-  // Sends the header; response.body is the first piece (may be empty). HTTP/1.1 clients receive chunks,
+  // Sends the header. response.body is the first piece (may be empty). HTTP/1.1 clients receive chunks,
   // HTTP/1.0 clients plain bytes.
   virtual void start_stream(Response response);
-  // A piece of any size. False: the client is gone, or more than ServerOptions::stream_buffer_bytes_max of
-  // earlier pieces is unsent and the connection is being closed. The owner can stop.
+  // Sends a piece of any size. False: the client has disconnected, or more than
+  // ServerOptions::stream_buffer_bytes_max bytes of earlier pieces are unsent and the connection is being
+  // closed. Then the caller can stop.
   virtual bool write(std::string_view piece);
-  // For owners that can wait. True: the buffer is full; write the next piece after `resume` was called. It is
-  // called once, on the server's thread, when there is room or the connection has closed.
+  // For callers that can wait. True: the buffer is full; write the next piece only after `resume` was called.
+  // `resume` is called once, on the server's thread, when the buffer has space or the connection has closed.
   virtual bool wait_writable(std::function<void()> resume);
   virtual void finish();
-  // Bytes that the client has not received yet; a fast producer can wait until the number falls.
+  // Number of bytes that the client has not received yet. A fast producer can wait until it falls.
   virtual std::size_t unsent_bytes() const;
-  // Closes the connection of a client that does not read (CloseReason::too_slow).
+  // Closes the connection because the client does not read (CloseReason::too_slow).
   virtual void cut();
 
-  // Called once, on the server's thread (or at once if it has already happened), if the connection closes
-  // before the response is complete. Not called after a complete response.
+  // `callback` is called once if the connection closes before the response is complete: on the server's
+  // thread, or at once if the connection has already closed.
   virtual void on_close(std::function<void(CloseReason)> callback);
 
  protected:
-  // Without a connection: a class that overrides all virtual functions.
+  // For classes without a connection, which override all virtual functions.
   explicit Exchange(Request request);
 
  private:
@@ -88,11 +90,12 @@ class Exchange {
   Request request_;
   BodyShare body_share_;
   const std::int64_t begun_us_;
-  std::atomic<int> status_ = 0;  // status of a stream
+  std::atomic<int> status_ = 0;  // HTTP status of a stream
   std::atomic_flag counted_;
   Headers extra_;
-  std::shared_ptr<Connection> connection_;  // null: see the protected constructor
-  std::uint64_t serial_;  // number of the request on its connection
+  std::shared_ptr<Connection> connection_;  // null: the exchange has no connection, see the protected
+                                            // constructor
+  std::uint64_t serial_;                    // index of the request on its connection
 };
 
 }  // namespace octavo::http

@@ -1,4 +1,5 @@
-// A request body. Memory grows with the received bytes, whatever Content-Length says. Private to this module.
+// A request body. Its memory grows with the received bytes and does not depend on Content-Length. Private to
+// this module.
 #pragma once
 
 #include <boost/asio/buffer.hpp>

@@ -1,6 +1,6 @@
-// Feeds arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed bodies:
-// each gives a value or an error. A server that reads the bytes from a socket answers or closes, and
-// continues to serve.
+// Passes arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed bodies;
+// each must return a value or an error. A server that reads the bytes from a socket must answer or close, and
+// continue to serve.
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -46,7 +46,7 @@ void read_form(std::string_view text) {
     CHECK(part.data.data() >= text.data() && part.data.end() <= text.end());
 }
 
-// The events do not depend on how the bytes are split.
+// The events must not depend on how the bytes are split.
 void read_events(std::string_view text, std::size_t step) {
   http::SseReader at_once, in_pieces;
   const auto whole = at_once.push(text);
@@ -75,7 +75,7 @@ std::string answer_to(const http::Server& server, std::string_view bytes) {
   boost::system::error_code error;
   do {
     asio::read(socket, asio::dynamic_buffer(answer), error);
-  } while (error == asio::error::interrupted);  // libFuzzer's alarm interrupts
+  } while (error == asio::error::interrupted);  // the alarm signal of libFuzzer interrupts reads
   return answer;
 }
 

@@ -9,7 +9,7 @@ namespace octavo::http {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
-// windowBits of zlib.h: the largest window, automatic detection of the format
+// windowBits of zlib.h: the largest window, with automatic detection of the format.
 constexpr int kGzipOrZlib = 15 + 32;
 
 class Stream {
@@ -36,7 +36,8 @@ Inflated inflate(std::string_view bytes, std::uint64_t bytes_max, std::string& o
   if (!stream.open()) return Inflated::too_large;  // out of memory
   if (bytes.size() > std::numeric_limits<uInt>::max()) return Inflated::too_large;
   z_stream& z = stream.z;
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib.h says that it only reads
+  // zlib only reads the bytes (zlib.h)
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   z.avail_in = static_cast<uInt>(bytes.size());
   std::array<char, kPieceBytes> piece{};
   for (;;) {

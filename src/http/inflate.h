@@ -1,4 +1,4 @@
-// Compressed request bodies (Content-Encoding: gzip).
+// Decompresses request bodies (Content-Encoding: gzip).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A request of this process to its own handlers, without a connection.
+// A request that this process sends to its own handlers, without a connection.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,17 @@
 
 namespace octavo::http {
 
-// A stream is collected into one response.
+// Collects a stream into one response.
 class LocalExchange final : public Exchange {
  public:
   using Answered = std::function<void(Response)>;
 
-  // answered: called once, on any thread; 500 if the handler drops the exchange.
+  // answered: called once, on any thread. If the handler drops the exchange, the response is 500.
   LocalExchange(Request request, Answered answered);
   ~LocalExchange() override;
 
-  // As a client that leaves: the handler learns of it by on_close, and `answered` is not called afterwards.
+  // Acts like a client that disconnects: the handler's on_close is called, and `answered` is not called any
+  // more.
   void close();
 
   std::size_t loop_number() const override { return 0; }
@@ -33,8 +34,8 @@ class LocalExchange final : public Exchange {
   void on_close(std::function<void(CloseReason)> callback) override;
 
  private:
-  std::mutex mutex_;   // guards all below
-  Answered answered_;  // empty: answered or closed
+  std::mutex mutex_;   // guards all members below
+  Answered answered_;  // empty after the answer or close()
   bool closed_ = false;
   Response stream_;
   std::vector<std::function<void(CloseReason)>> on_close_;

@@ -19,7 +19,7 @@ class Headers {
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
   // Replaces all fields of that name.
   void set(std::string name, std::string value);
-  // The first value of that name; nullopt: none.
+  // The first value of that name; nullopt: no such field.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return fields_.size(); }
@@ -34,12 +34,13 @@ struct Request {
   std::string method;  // as sent: "GET", "POST", ...
   std::string path;    // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
   std::string query;   // the part after '?', still encoded
-  std::string encoded_path = {};  // the path as sent: an encoded slash in it does not separate segments
+  std::string encoded_path = {};  // the path as sent; a percent-encoded slash in it does not separate
+                                  // segments
   Headers headers;
   std::string body;
   std::string peer;  // the client's address
-  // Who sent it: a client; this process (LocalExchange), with a name of its choice as `peer`; or this process
-  // in the background, so that it yields to all other requests.
+  // Source of a request: a client; this process (LocalExchange, with a chosen name as `peer`); or a
+  // background task of this process, whose requests yield to all others.
   enum class Origin : std::uint8_t { client, process, background };
   Origin origin = Origin::client;
 };
@@ -47,11 +48,11 @@ struct Request {
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
-  Headers headers{};  // without Content-Type, Content-Length, Date, Connection: the server writes those
+  Headers headers{};  // without Content-Type, Content-Length, Date, Connection: the server adds those
   std::string body{};
 };
 
-// "Not Found" for 404.
+// The reason for a status, such as "Not Found" for 404.
 std::string_view reason_phrase(int status);
 
 bool equal_ignoring_case(std::string_view a, std::string_view b);

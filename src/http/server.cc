@@ -38,12 +38,12 @@ using Protocol = Socket::protocol_type;
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
-// Time for a server that leaves a shared port to finish handshakes in progress: a few round trips.
+// Time in which a server that leaves a shared port finishes its handshakes: a few round trips.
 constexpr std::chrono::milliseconds kHandshakesEnd{500};
 
 // Makes a listening socket drop the first packet (SYN) of new connections. Clients resend it after a second
-// (RFC 6298), and it then reaches the other servers on the port. A handshake in progress would be reset when
-// its socket closes.
+// (RFC 6298), when another server on the port receives it. Without this, closing the socket would reset
+// handshakes in progress.
 void drop_new_handshakes(Acceptor& acceptor) {
   constexpr std::uint32_t kFlags = 13, kSyn = 0x02, kWhole = 0xffffffff;  // offsets and bits of a TCP header
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
@@ -54,12 +54,12 @@ void drop_new_handshakes(Acceptor& acceptor) {
     log_warning("connections that begin now may be reset: SO_ATTACH_FILTER: {}", std::strerror(errno));
 }
 
-// Pending operations keep it alive: a client's loops outlive the server.
+// Shared, because pending operations need it: a client's loops can outlive the server.
 struct Server::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const ServerContext> context;
   std::vector<std::shared_ptr<EventLoop>> own_loops;  // empty: the server runs on a client's loops
   std::vector<std::shared_ptr<ServerLoop>> loops;
-  std::optional<Acceptor> acceptor;  // on the first loop
+  std::optional<Acceptor> acceptor;  // runs on the first loop
   std::optional<asio::steady_timer> accept_pause, drain_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
@@ -99,7 +99,7 @@ Result<> Server::State::listen() {
   return {};
 }
 
-// Replaces a stale socket file, but not one on which a server listens.
+// Replaces the file of a stale socket, but not of a socket on which a server listens.
 Result<> Server::State::listen_on_path() {
   const std::string& path = context->options.uds;
   error_code error;
@@ -141,11 +141,11 @@ void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
   acceptor->async_accept(
       loop->io(), [this, self = shared_from_this(), loop](const error_code& error, Socket socket) {
-        // also a connection that arrived while the acceptor closed
+        // Accepts also a connection that arrived while the acceptor closed.
         if (!error) take(std::move(socket), loop);
         if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
         if (!error) return accept();
-        // Most likely out of file descriptors: existing connections must end first.
+        // The cause is probably a lack of file descriptors: other connections must end first.
         log_warning("cannot accept a connection: {}", error.message());
         accept_pause->expires_after(std::chrono::milliseconds(100));
         accept_pause->async_wait([this, self](const error_code& stopped_now) {
@@ -154,7 +154,7 @@ void Server::State::accept() {
       });
 }
 
-// Accepts all pending connections: closing the socket would reset them, even if another server listens on the
+// Accepts all pending connections. Closing the socket would reset them, even if another server listens on the
 // port.
 void Server::State::take_waiting() {
   error_code error;

@@ -26,55 +26,58 @@ struct CorsOptions {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free port
-  std::string uds{};       // path of a Unix socket to listen on, instead of host and port
-  // allows other servers on the same port (SO_REUSEPORT); the kernel distributes connections
+  std::string uds{};       // path of a Unix socket, used instead of host and port
+  // Allows other servers on the same port (SO_REUSEPORT); the kernel distributes connections.
   bool reuse_port = false;
-  int threads = 1;  // if the server has its own loops
+  int threads = 1;  // number of event loops, if the server has its own
 
-  // Limits. The comment is the status when the limit is exceeded.
+  // Limits. The number in a comment is the HTTP status that the client gets when the limit is exceeded.
   std::uint32_t header_bytes_max = 64 << 10;   // 431
   std::size_t headers_max = 100;               // 431
   std::uint64_t body_bytes_max = 64 << 20;     // 413
-  std::uint64_t bodies_bytes_max = 512 << 20;  // of all unreleased requests; beyond: 503
+  std::uint64_t bodies_bytes_max = 512 << 20;  // 503; bytes of the bodies of all requests that are not
+                                               // released
   std::size_t connections_max = 16384;         // 503
-  std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; see Exchange
+  // unsent bytes of one stream; see Exchange::write
+  std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;
 
-  int header_ms_max = 10'000;  // from the first byte of a request to the end of its header: 408
-  int body_ms_max = 300'000;   // from there to the end of its body: 408
-  int idle_ms_max = 75'000;    // between requests: closes
-  int write_ms_max = 60'000;   // while the client takes no byte: closes
+  int header_ms_max = 10'000;  // 408; from the first byte of a request to the end of its header
+  int body_ms_max = 300'000;   // 408; from the end of the header to the end of the body
+  int idle_ms_max = 75'000;    // between two requests: then the server closes the connection
+  int write_ms_max = 60'000;   // time in which the client reads no byte: then the server closes the
+                               // connection
 
   TlsOptions tls{};
   std::optional<CorsOptions> cors{};
-  // Called when the header of a request with a body has arrived (request.body is empty). A returned response
-  // refuses the request before its body is read, and closes the connection.
+  // Called when the header of a request with a body has arrived (request.body is empty). If it returns a
+  // response, the server sends it, does not read the body, and closes the connection.
   std::function<std::optional<Response>(const Request&)> admit{};
-  // Called for each answered request, before the last byte is sent. Any thread.
+  // Called for each answered request, before the last byte is sent. On any thread.
   std::function<void(const Answered&)> answered{};
-  // Makes the body of the server's own refusals (400, 408, 413, 431, 503). Default: the message as plain
-  // text.
+  // Makes the body of errors that the server itself sends (400, 408, 413, 431, 503). Default: the message as
+  // plain text.
   std::function<Response(int status, const std::string& message)> refusal{};
 };
 
-// Called on an event loop's thread: pass long work to other threads and return.
+// Called on an event loop's thread: must return quickly, so hand long work to other threads.
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 class AsyncClient;
 
 class Server {
  public:
-  // Binds and starts to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
+  // Listens and starts to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
   // TLS files cannot be used (invalid_argument).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
   // Runs on the event loops of a client, which must outlive the server: see AsyncClient::loop_of().
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler, AsyncClient& client);
-  ~Server();  // stop(0)
+  ~Server();  // calls stop(0)
 
-  std::uint16_t port() const;   // 0: a Unix socket
+  std::uint16_t port() const;   // 0 if the server listens on a Unix socket
   std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;
 
-  // Refuses new connections and new requests; waits up to `ms` for responses in progress. True: all have
+  // Refuses new connections and new requests, and waits up to `ms` for responses in progress. True: all have
   // ended.
   bool drain(int ms);
   // Drains, closes the remaining connections, and ends the server's threads. A second call has no effect.

@@ -31,14 +31,15 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
   boost::asio::io_context& io() { return loop_->io(); }
 
   void start();
-  void expect() { ++expected_; }                     // from any thread: a call of add() follows
-  bool add(std::shared_ptr<Connection> connection);  // adds an expected connection; false: the loop is ending
+  void expect() { ++expected_; }                     // announces a call of add(); any thread
+  bool add(std::shared_ptr<Connection> connection);  // adds a connection that expect() has announced; false:
+                                                     // the loop is ending
   void remove(Connection* connection);
   std::size_t size() const { return count_ + expected_; }
 
-  void stop_idle();  // from any thread: closes connections when they become idle
+  void stop_idle();  // closes connections when they become idle; any thread
   bool stops_idle() const { return stops_idle_; }
-  // From another thread: closes every connection before it returns; none can be added afterwards.
+  // Closes all connections before it returns; none can be added afterwards. Call it from another thread.
   void close_all();
 
  private:

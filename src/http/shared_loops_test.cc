@@ -1,4 +1,4 @@
-// A server on a client's event loops: a small proxy.
+// For a server on a client's event loops: a small proxy.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -118,7 +118,7 @@ TEST_F(SharedLoops, AClientThatLeavesEndsTheCall) {
     ASSERT_EQ(client.open("GET", "/")->status, 200);
     ASSERT_EQ(client.read()->value(), "first");
   }
-  // The thread waits for the promise; it ends once the upstream has seen the connection close.
+  // The thread waits for the promise, so it must end first: wait until the upstream server has no connection.
   while (upstream_->connections() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

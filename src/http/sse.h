@@ -12,11 +12,11 @@ std::string sse_event(std::string_view payload);
 // "event: {name}\ndata: {payload}\n\n".
 std::string sse_event(std::string_view name, std::string_view payload);
 
-// Splits a byte stream into the data of its events, wherever the bytes are cut. Skips comments and fields
-// other than data.
+// Splits a byte stream into events and returns their data. The bytes may be cut anywhere. Skips comments and
+// fields other than data.
 class SseReader {
  public:
-  // The events that these bytes complete, in order.
+  // Returns the events that these bytes complete, in order.
   std::vector<std::string> push(std::string_view bytes);
 
  private:

@@ -16,8 +16,8 @@ struct Target {
 };
 
 // Accepts origin form ("/a?b"), absolute form ("http://host/a?b") and "*". Refuses empty segments, dot
-// segments (encoded or not), backslashes, control characters and invalid escapes, so that no two readers can
-// disagree about the path. An encoded slash is a slash: clients encode slashes in model names.
+// segments (encoded or not), backslashes, control characters and invalid escapes, so that all programs read
+// the path in the same way. An encoded slash counts as a slash: clients encode slashes in model names.
 Result<Target> parse_target(std::string_view target);
 
 // %XX -> byte, and with plus_is_space '+' -> ' '. nullopt: invalid escape.

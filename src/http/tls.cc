@@ -34,7 +34,7 @@ Context new_context() {
   return made;
 }
 
-// Shared by all connections: loading the system's certificates is slow.
+// All connections share one context, because loading the system's certificates is slow.
 SSL_CTX* shared_context() {
   static SSL_CTX* const context = [] {
     Context made = new_context();

@@ -1,5 +1,5 @@
-// One TLS connection without a socket: converts between received or sent bytes and plain bytes, so that event
-// loops need no change.
+// One TLS connection without a socket: decrypts received bytes and encrypts bytes to send, so that event
+// loops need no separate code for TLS.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@ namespace octavo::http {
 class TlsSession {
  public:
   static std::unique_ptr<TlsSession> of_server(std::shared_ptr<SSL_CTX> context);
-  // Begins the handshake: seal() returns its first message. The server must prove that it is `host`.
+  // Begins the handshake: the next seal() returns its first message. The server's certificate must be valid
+  // for `host`.
   static std::unique_ptr<TlsSession> of_client(std::shared_ptr<SSL_CTX> context, const std::string& host);
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
@@ -25,11 +26,11 @@ class TlsSession {
   bool open(std::span<const char> received, std::string& plain);
   bool handshake_done() const;
   bool ended() const;  // the peer has sent its last byte
-  // Replaces plain bytes by the bytes to send: protocol messages, and the encrypted data once the handshake
-  // is done. Earlier plain bytes are kept until then.
+  // Replaces plain bytes with the bytes to send: handshake messages, then encrypted data. Until the handshake
+  // is done, the session keeps the plain bytes.
   void seal(std::string& bytes);
-  bool has_pending() const;   // seal() of no bytes would return some
-  void close();               // announces the end to the peer; seal() has the message
+  bool has_pending() const;   // seal() with no plain bytes would return some bytes
+  void close();               // prepares the closing message to the peer; the next seal() returns it
   std::string wrong() const;  // after open() returned false: a short reason
 
  private:
@@ -37,7 +38,7 @@ class TlsSession {
 
   std::shared_ptr<SSL_CTX> context_;
   SSL* ssl_;
-  std::string early_;  // plain bytes from before the end of the handshake
+  std::string early_;  // plain bytes received in seal() before the handshake was done
   std::string wrong_;
 };
 

@@ -14,14 +14,14 @@ constexpr std::uint16_t default_port(bool tls) { return tls ? 443 : 80; }
 constexpr std::string_view kHostCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
-// Characters that a request line must not contain.
+// Whether a request line must not contain the character.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
 // Removes the segments "." and ".." of a path (RFC 3986 5.2.4).
 std::string without_dots(std::string_view path) {
   std::string out;
   for (std::string_view rest = path; !rest.empty();) {
-    const std::string_view segment = rest.substr(0, rest.find('/', 1));  // "/name"
+    const std::string_view segment = rest.substr(0, rest.find('/', 1));  // such as "/name"
     rest.remove_prefix(segment.size());
     if (segment == "/..") out.resize(out.empty() ? 0 : out.rfind('/'));
     if (segment != "/." && segment != "/..")

@@ -1,4 +1,4 @@
-// Number of retries, and the pauses between them.
+// Limits the number of retries and sets the pauses between them.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@ namespace octavo::hub {
 
 class Backoff {
  public:
-  // After a failure: waits before the next attempt, and logs it. Errors: the failure itself if a retry cannot
-  // help (it is not `unavailable`); `io` after the last attempt.
+  // After a failure: logs it, and waits before the next attempt. Errors: the failure itself if it is not
+  // `unavailable` (a retry cannot help); `io` after the last attempt.
   Result<> wait(const Error& failure);
 
-  // The server's Retry-After.
+  // Minimum of the next pause, from the server's Retry-After.
   void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
-  // There was progress: forget earlier failures.
+  // Resets the number of retries, after progress.
   void reset() { *this = {}; }
 
  private:

@@ -1,4 +1,4 @@
-// The model cache on disk, shared with Python's huggingface_hub in its layout:
+// The model cache on disk, in the layout of Python's huggingface_hub, which can share it:
 //
 //   models--org--name/refs/main                    the branch's last known commit
 //   models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
@@ -15,7 +15,6 @@
 
 namespace octavo::hub {
 
-// One repository of the cache.
 class RepoCache {
  public:
   RepoCache(const std::filesystem::path& cache_dir, std::string_view repo);
@@ -29,11 +28,11 @@ class RepoCache {
   std::filesystem::path lock(std::string_view etag) const { return locks_ / (std::string(etag) + ".lock"); }
   std::filesystem::path snapshot(std::string_view commit) const { return snapshots() / commit; }
 
-  // The last known commit of a revision; a commit is its own. nullopt: unknown.
+  // The last known commit of a revision. If `revision` is a commit, returns it. nullopt: unknown.
   std::optional<std::string> commit_of(const std::string& revision) const;
   Result<> set_commit_of(const std::string& revision, const std::string& commit) const;
 
-  // Links the blob into the snapshot as `file`.
+  // Creates the link `file` in the snapshot, which points to the blob.
   Result<> link(std::string_view commit, const std::string& file, std::string_view etag) const;
 
  private:

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kProgress = 1 << 20;  // this many new bytes reset the count of failures
+constexpr std::uint64_t kProgress = 1 << 20;  // number of new bytes that resets the count of failures
 
-// The bytes of a blob so far, in blobs/ETAG.incomplete.
+// The received bytes of a blob, in blobs/ETAG.incomplete.
 class Partial {
  public:
   // Continues an earlier incomplete download.
@@ -58,8 +58,8 @@ class Partial {
     return {};
   }
 
-  // Checks the SHA-256 of a complete file; append nothing afterwards, except after clear(). Small files have
-  // other etags.
+  // Checks the SHA-256 of a complete file; small files have other etags and are not checked. Do not append
+  // bytes afterwards, except after clear().
   bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
 
   // Renames the complete file atomically.
@@ -107,7 +107,7 @@ std::uint64_t size_or_zero(const fs::path& file) {
   return absent ? 0 : size;
 }
 
-// Receives one connection's bytes. Errors: `unavailable` if bytes are missing.
+// Receives the bytes of one connection. Errors: `unavailable` if bytes are missing.
 Result<> receive(const Open& open, const BlobInfo& blob, const Transfer& transfer, Partial& partial,
                  Backoff& backoff) {
   TRY(Opened answer, open(partial.size(), backoff));

@@ -16,27 +16,28 @@ namespace octavo::hub {
 
 // Progress and cancellation of a download.
 struct Transfer {
-  std::function<void(std::int64_t)> count;  // number of new bytes; negative if some were wrong
-  const std::atomic<bool>& given_up;        // another file has failed: stop
+  std::function<void(std::int64_t)> count;  // called with the number of new bytes; negative if received bytes
+                                            // were wrong
+  const std::atomic<bool>& given_up;        // set if the download of another file failed: stop
 };
 
-// A file in the cache. The etag of a large one is its SHA-256.
+// A file in the cache. The etag of a large file is its SHA-256.
 struct BlobInfo {
   std::string file;
   std::string etag;
   std::uint64_t size = 0;
 };
 
-// Requests the bytes of a blob from `offset` on. The status is 200 (from the start, even if another offset
-// was requested) or 206 (from the offset).
+// Requests the bytes of a blob, from `offset` on. Status 206: the bytes start at the offset. Status 200: they
+// start at the beginning of the file, even if another offset was requested.
 using Open = std::function<Result<Opened>(std::uint64_t offset, Backoff& backoff)>;
 
-// Error: resource_exhausted if the disk has no space for the blobs' missing bytes.
+// Error: resource_exhausted if the disk has no space for the missing bytes of the blobs.
 Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs);
 
 // Downloads the blob if it is missing: continues an incomplete download, checks size and SHA-256, and retries
-// a limited number of times. A blob gets its name only when it is complete and correct. Processes that need
-// the same blob wait for each other. False: it was in the cache.
+// a limited number of times. A blob gets its final name only when it is complete and correct. Processes that
+// need the same blob wait for each other. Returns false if the blob was already in the cache.
 Result<bool> download(const RepoCache& cache, const BlobInfo& blob, const Open& open,
                       const Transfer& transfer);
 

@@ -10,7 +10,7 @@ namespace octavo::hub {
 
 class File {
  public:
-  // Opens it for reading and writing; creates it, and its folder, if it does not exist. Error: io.
+  // Opens the file for reading and writing. Creates the file and its folder if they do not exist. Error: io.
   static Result<File> open(std::filesystem::path path);
   File(File&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
@@ -26,7 +26,8 @@ class File {
   std::filesystem::path path_;
 };
 
-// Waits for the file's lock, which is released with the returned object or the process.
+// Waits for the lock on the file. The lock is released when the returned object is destroyed or the process
+// ends.
 Result<File> locked(const std::filesystem::path& path);
 
 }  // namespace octavo::hub

@@ -1,4 +1,4 @@
-// Small files, and files that appear only when complete.
+// Reads small files, and writes files atomically.
 #pragma once
 
 #include <filesystem>

@@ -15,7 +15,7 @@ constexpr std::size_t kListingBytesMax = 64 << 20;
 constexpr std::size_t kFilesMax = 100'000;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 44;
 
-// Returns abc for `"abc"` and `W/"abc"` if it can be a file name.
+// The etag without quotes, for `"abc"` and `W/"abc"`; nullopt: it cannot be a file name.
 std::optional<std::string> plain_etag(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   if (etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"'))
@@ -27,7 +27,7 @@ std::optional<std::string> plain_etag(std::string_view etag) {
   return std::string(etag);
 }
 
-// Whether the file stays inside of the folder.
+// Whether the file's path stays inside the folder.
 bool is_inside(std::string_view file) {
   const auto forbidden = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\';
@@ -42,7 +42,7 @@ bool is_inside(std::string_view file) {
   }
 }
 
-// A path segment: branch names may contain slashes.
+// Encodes a path segment, because branch names may contain slashes.
 std::string segment(const std::string& text) {
   std::string out;
   for (const char c : http::percent_encoded(text)) c == '/' ? out += "%2F" : out += c;
@@ -136,8 +136,8 @@ Result<BlobInfo> Hub::info(const std::string& commit, const std::string& file, B
     const bool elsewhere = is_redirect(answer.head.status);
     if (answer.head.status >= 300 && !elsewhere)
       return refused(fmt::format("{} in {}", file, repo_), answer.head, backoff);
-    // Only the hub itself sends these headers for files that it stores elsewhere, so it follows only
-    // redirections within the hub.
+    // For files stored elsewhere, only the hub itself sends these headers. So this follows only redirections
+    // within the hub.
     const auto linked_etag = headers.find("X-Linked-Etag");
     const auto linked_size = number(headers.find("X-Linked-Size"));
     if (elsewhere && !(linked_etag && linked_size) && redirects < kRedirectsMax) {

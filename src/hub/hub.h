@@ -1,5 +1,5 @@
-// The hub's HTTP API: a repository's file list, and its files. Blocking; one object may be used by any
-// thread.
+// The hub's HTTP API: a repository's file list, and its files. All calls block. Several threads may use one
+// object.
 //
 // Errors of all functions: `unavailable` if a retry may help; otherwise `not_found`, `invalid_argument` or
 // `corrupt`, with the reason and the remedy.
@@ -24,13 +24,13 @@ struct Listing {
   std::vector<std::string> files;
 };
 
-// One repository on the hub.
+// A client for one repository on the hub.
 class Hub {
  public:
   // Errors: invalid_argument, field HF_ENDPOINT or HF_TOKEN.
   static Result<Hub> make(const Settings& settings, std::string repo);
 
-  // `backoff` receives the server's Retry-After.
+  // Lists the files. `backoff` receives the server's Retry-After.
   Result<Listing> list(const std::string& revision, Backoff& backoff) const;
   Result<BlobInfo> info(const std::string& commit, const std::string& file, Backoff& backoff) const;
   // See hub::Open.

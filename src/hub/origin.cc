@@ -8,8 +8,8 @@
 namespace octavo::hub {
 namespace {
 
-constexpr int kTimeoutMs = 30'000;           // for each wait for bytes
-constexpr std::size_t kErrorBytesMax = 400;  // of the server's message, shown in errors
+constexpr int kTimeoutMs = 30'000;           // timeout for each wait for bytes
+constexpr std::size_t kErrorBytesMax = 400;  // maximum number of bytes of the server's message in errors
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// HTTP requests to one server, with credentials that only it receives. Blocking; one object may be used by
-// any thread.
+// Sends HTTP requests to one server; the credentials are sent only to this server. All calls block. Several
+// threads may use one object.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace octavo::hub {
 constexpr int kRedirectsMax = 10;
 bool is_redirect(int status);
 
-// A response whose body was not read yet.
+// A response whose body has not been read yet.
 struct Opened {
   http::Client client;
   http::Response head;
-  http::Url url;  // after redirections
+  http::Url url;  // URL after redirections
 };
 
 class Origin {
  public:
-  // authorization: value of the header field; "": anonymous.
+  // authorization: value of the Authorization header; "": the header is not sent.
   Origin(http::Url url, std::string authorization)
       : url_(std::move(url)), authorization_(std::move(authorization)) {}
 
@@ -47,18 +47,18 @@ class Origin {
 // Headers that request the bytes from `offset` on.
 http::Headers range_from(std::uint64_t offset);
 
-// The whole body. `what` names it in errors.
+// Reads the whole body. `what`: its name in errors.
 Result<std::string> read_text(Opened& opened, std::size_t bytes_max, std::string_view what);
 
-// The error for a status that is not expected: `unavailable` if a retry may help; `backoff` receives the
-// server's Retry-After.
+// The error for an unexpected status: `unavailable` if a retry may help. `backoff` receives the server's
+// Retry-After.
 std::unexpected<Error> unexpected_status(std::string_view what, std::string_view host,
                                          const http::Response& response, Backoff& backoff);
 
-// A server's text for an error: one line, not long.
+// Shortens a server's text to one line, for error messages.
 std::string printable(std::string_view text);
 
-// The decimal number, or nullopt.
+// Parses a decimal number. nullopt: not a number.
 std::optional<std::uint64_t> number(std::optional<std::string_view> text);
 
 }  // namespace octavo::hub

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kPageBytesMax = 16 << 20;
 
-// Removes "user:password@" from the URL. Returns the value of the header field Authorization, "" for none.
+// Removes "user:password@" from the URL. Returns the value of the Authorization header; "": no credentials.
 std::string take_credentials(std::string& url) {
   const std::size_t scheme = url.find("://");
   const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;

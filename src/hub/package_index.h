@@ -1,5 +1,5 @@
-// An index of Python packages (PEP 503), such as PyPI: finds files and downloads them. Blocking; one object
-// may be used by any thread.
+// An index of Python packages (PEP 503), such as PyPI: finds and downloads files. All calls block. Several
+// threads may use one object.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class PackageIndex {
 
   const std::string& host() const { return origin_.url().host; }
 
-  // The address of a project's file. Errors: `unavailable` if the index does not answer; not_found;
+  // The URL of a file of a project. Errors: `unavailable` if the index does not answer; not_found;
   // invalid_argument.
   Result<http::Url> find(std::string_view project, std::string_view file) const;
   // See hub::Open.
@@ -31,7 +31,8 @@ class PackageIndex {
   Origin origin_;
 };
 
-// The target of the link to `file` in a project's page, without its fragment. nullopt: no link to it.
+// Finds the link to `file` in a project's page, and returns its target without the fragment. nullopt: no such
+// link.
 std::optional<std::string> link_to(std::string_view page, std::string_view file);
 
 }  // namespace octavo::hub

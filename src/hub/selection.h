@@ -1,4 +1,4 @@
-// Selects by name the files of a repository that a model needs.
+// Selects the files of a repository that a model needs, by their names.
 #pragma once
 
 #include <span>
@@ -10,25 +10,27 @@
 
 namespace octavo::hub {
 
-// A repository's weights: one file, or shards with an index.
+// Names of weight files: a single file, or shards with an index.
 struct WeightFiles {
   std::string_view stem, single, index;
 };
-// Hugging Face's safetensors if they are among the names, else Mistral's, else PyTorch's.
+// The format of the repository's weights: Hugging Face's safetensors if present, else Mistral's, else
+// PyTorch's.
 const WeightFiles& weight_files(std::span<const std::string> names);
 
-// Configuration, tokenizer, chat templates and weight_files(). If `variant` selects one, or there are no such
-// weights: the GGUF file or its parts. In download order, weights last. Errors: not_found, field "model": no
-// weights, or an ambiguous choice.
+// Configuration, tokenizer, chat templates and weight_files(). If `variant` is set or there are no such
+// weights: the GGUF file or its parts instead. In download order, weights last. Errors: not_found, field
+// "model": no weights, or an ambiguous choice.
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant);
 
-// The GGUF file that `variant` selects, as its parts in order. Errors as above.
+// The GGUF file that `variant` selects, as its parts in order. Errors: as above.
 Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant);
 
-// The files of a LoRA adapter. Errors as above.
+// The files of a LoRA adapter. Errors: as above.
 Result<std::vector<std::string>> adapter_files(std::span<const std::string> names);
 
-// "model-00002-of-00005.gguf" belongs to "model" with 5 parts; a single file has 1.
+// A part of a GGUF file: "model-00002-of-00005.gguf" belongs to "model", which has 5 parts. A single file has
+// 1 part.
 struct Part {
   std::string stem;
   std::size_t of = 1;

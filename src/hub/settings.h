@@ -1,5 +1,5 @@
-// The hub's address, the cache's folder and the token, from huggingface_hub's environment variables; the
-// package index, as pip finds it.
+// Settings of the hub: its address, the cache's folder and the token, from huggingface_hub's environment
+// variables. Also the package index, which is found as pip finds it.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@ struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
   std::string token;     // "": anonymous
-  bool offline = false;  // no network: use only the cache
+  bool offline = false;  // use only the cache, no network
   std::string package_index = "https://pypi.org/simple";  // may contain "user:password@"
 };
 
 // The value of a variable, "" if it is not set.
 using Environment = std::function<std::string(const char* name)>;
 
-// HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME; HF_ENDPOINT; HF_TOKEN, HF_TOKEN_PATH and the token that `hf auth
-// login` has stored; HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE. PIP_INDEX_URL, or index-url in pip's configuration
-// files.
+// Reads these variables: HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME; HF_ENDPOINT; HF_TOKEN, HF_TOKEN_PATH and the
+// token that `hf auth login` has stored; HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE. PIP_INDEX_URL, or index-url in
+// pip's configuration files.
 Settings settings_of(const Environment& environment);
 
 }  // namespace octavo::hub

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kIndexBytesMax = 64 << 20;
 
-// Relative to the folder; skips broken links.
+// Names of files, relative to the folder. Skips broken links.
 std::vector<std::string> names_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;

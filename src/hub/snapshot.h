@@ -1,4 +1,4 @@
-// A snapshot of a repository on disk: whether a model is complete, and which file to load.
+// A snapshot of a repository on disk: checks that a model is complete, and selects the file to load.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,15 @@
 
 namespace octavo::hub {
 
-// The folder, or the selected GGUF file (the first of several parts). Errors: not_found, field "model"; names
-// the missing file.
+// The folder, or the selected GGUF file (the first part if it has several). Errors: not_found, field "model",
+// with the name of the missing file.
 Result<std::filesystem::path> model_in(const std::filesystem::path& snapshot, std::string_view variant);
 
-// The folder of a LoRA adapter. Errors as above.
+// The folder of a LoRA adapter. Errors: as above.
 Result<std::filesystem::path> adapter_in(const std::filesystem::path& snapshot);
 
-// Whether it contains a loadable model or adapter: all its safetensors, or at least one GGUF file.
+// Whether the snapshot contains a loadable model or adapter: all its safetensors files, or at least one GGUF
+// file.
 bool is_complete(const std::filesystem::path& snapshot);
 
 }  // namespace octavo::hub

@@ -9,7 +9,7 @@
 
 namespace octavo::hub {
 
-// Only the local header and the data: unzip_first reads no more.
+// The archive has only the local header and the data: unzip_first reads nothing else.
 inline std::string test_wheel(std::string_view member, std::string_view content) {
   std::string data(compressBound(content.size()), '\0');
   z_stream z{};

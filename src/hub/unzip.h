@@ -10,8 +10,8 @@
 
 namespace octavo::hub {
 
-// Writes the archive's first member, which must be a deflated `member` of at most `bytes_max` bytes, to
-// `out`, and syncs it. Returns its SHA-256. Errors: corrupt; io.
+// Writes the archive's first member to `out` and syncs the file. The member must be named `member`, be
+// deflated, and have at most `bytes_max` bytes. Returns the SHA-256 of the bytes. Errors: corrupt; io.
 Result<std::string> unzip_first(const std::filesystem::path& archive, std::string_view member,
                                 const std::filesystem::path& out, std::uint64_t bytes_max);
 

@@ -1,4 +1,4 @@
-// Progress of a download; called from several threads.
+// Callbacks for the progress of a download. Several threads call them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace octavo::hub {
 
 struct Watcher {
   std::function<void(std::uint64_t done, std::uint64_t all)> bytes;
-  std::function<void(const std::string& file, std::uint64_t size)> file;  // the file is complete
+  std::function<void(const std::string& file, std::uint64_t size)> file;  // called when the file is complete
 };
 
 }  // namespace octavo::hub

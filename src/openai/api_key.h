@@ -12,13 +12,13 @@
 
 namespace octavo {
 
-// Compares a presented key with each allowed one in a time that depends on neither: digests of fixed length,
-// all of them, without an early end.
+// Compares the client's key with all allowed keys. The time depends on neither: it compares digests of equal
+// length, and never stops early.
 class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
-  // No keys are set: every client is allowed.
+  // True if no keys are set: every client is allowed.
   bool open() const { return digests_.empty(); }
   // `authorization`: the header's value, "Bearer KEY".
   bool allows(std::string_view authorization) const;
@@ -30,7 +30,8 @@ class ApiKeys {
   std::vector<Digest> digests_;
 };
 
-// The 401 for a request without a right key, as `Authorization: Bearer KEY` or Anthropic's `X-Api-Key: KEY`.
+// Returns a 401 response if the request has no valid key. The key is in `Authorization: Bearer KEY` or in
+// Anthropic's `X-Api-Key: KEY`.
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
 }  // namespace octavo

@@ -11,11 +11,11 @@ namespace octavo::openai {
 
 int status_of(ErrorCode code);
 
-// The JSON object; `param` is null when empty. The type is vLLM's name for the status ("BadRequestError").
+// The JSON object; `param` is null if empty. The type is vLLM's name for the status ("BadRequestError").
 std::string error_json(int status, std::string_view message, std::string_view param = {});
 
 http::Response error_response(int status, std::string_view message, std::string_view param = {});
-// "field: message", with Retry-After when trying again can help.
+// The message is "field: message". Sets Retry-After if a retry can help.
 http::Response error_response(const Error& error);
 std::string error_json(const Error& error);
 

@@ -1,4 +1,4 @@
-// An error in the form of the protocol that the client speaks.
+// Errors in the format of the client's protocol.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace octavo::openai {
 
 http::Response error_response_in(Protocol protocol, const Error& error);
-// param: the field that the error is about, where the protocol has a place for it.
+// param: the field that caused the error, for protocols that report it.
 std::string error_json_in(Protocol protocol, int status, std::string_view message,
                           std::string_view param = {});
 

@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 namespace {
 
-// A bad value as errors show it: enough to recognise it.
+// A short form of a wrong value, for errors.
 std::string shown(const json::value& value) {
   constexpr std::size_t kShownMax = 40;
   if (const json::string* number = long_number(value)) {

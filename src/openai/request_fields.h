@@ -1,5 +1,4 @@
-// Reading a JSON request field by field: each with its type and range, each error with the field's name and
-// limit.
+// Reads a JSON request field by field, and checks types and ranges. Errors name the field and the limit.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,14 +18,14 @@ namespace octavo::openai {
 
 inline constexpr std::size_t kJsonDepthMax = kExactJsonDepthMax;
 
-// Parses a body that must be one JSON object. Errors: invalid_argument, saying where it is not JSON.
+// Parses a body that must be one JSON object. Errors: invalid_argument, with the position of the JSON error.
 Result<boost::json::object> parse_body(std::string_view body);
 
-// Reads one object. Each reader sets `out` when the field is there and leaves it alone when it is absent or
-// null (as OpenAI's clients send for "default"); a wrong type or range is an error that names the field.
+// Reads one object. Each reader sets `out` if the field is present. It does nothing if the field is absent or
+// null (OpenAI's clients send null for "default"). A wrong type or range is an error that names the field.
 class Fields {
  public:
-  // `path` goes in front of the names in errors: "stream_options." or "messages[3].".
+  // path: prefix of the field names in errors, such as "stream_options." or "messages[3].".
   explicit Fields(const boost::json::object& object, std::string path = {})
       : object_(&object), path_(std::move(path)) {}
 
@@ -43,18 +42,18 @@ class Fields {
   Result<> texts(std::string_view name, std::vector<std::string>& out);
   Result<> one_or_more_texts(std::string_view name, std::vector<std::string>& out);
 
-  // The field as it is; nullptr when absent or null.
+  // The field's value; nullptr if absent or null.
   const boost::json::value* any(std::string_view name);
   Result<const boost::json::object*> object(std::string_view name);
   Result<const boost::json::array*> array(std::string_view name);
 
-  // Ignored fields, of any value.
+  // Accepts these fields with any value, and ignores them.
   void accept(std::initializer_list<std::string_view> names);
-  // A field that Octavo does not do: it must be absent, null, or (with `harmless`) say that it is not wanted.
+  // Refuses a field that Octavo does not support: it must be absent or null. `harmless` accepts more values.
   Result<> refuse(std::string_view name, std::string_view reason,
                   const boost::json::value& harmless = nullptr);
 
-  // The fields that no reader has requested.
+  // Names of the fields that no reader has read.
   std::vector<std::string> unread() const;
 
   std::string full_name(std::string_view name) const { return path_ + std::string(name); }
@@ -65,7 +64,7 @@ class Fields {
   std::unordered_set<std::string_view> read_;
 };
 
-// The integer in a JSON number (also 16.0) or in a string ("16"), as vLLM takes it, within [min, max].
+// Reads an integer in [min, max]: a JSON number (also 16.0) or a string ("16"), as vLLM accepts them.
 Result<std::int64_t> integer_in(const boost::json::value& value, std::string_view field, std::int64_t min,
                                 std::int64_t max);
 

@@ -14,25 +14,25 @@ enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang, ollama };
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };
 
 struct Route {
-  std::string_view path;              // one that ends in '/' matches all longer paths
-  std::string_view methods = "POST";  // as in an Allow header
+  std::string_view path;              // a path that ends in '/' matches all longer paths
+  std::string_view methods = "POST";  // in the format of an Allow header
   Protocol protocol = Protocol::openai;
   ModelField model = ModelField::body;
   std::string_view limit = {};     // field that limits the output tokens; "": the route generates none
-  std::string_view limit_in = {};  // object that has this field; "": the body
+  std::string_view limit_in = {};  // object that contains the limit field; "": the body
   bool chat = false;               // the prompt is a conversation, which a chat template renders
-  bool renders = false;            // PATH/render returns the prompt's exact tokens
-  bool resumable = false;          // another replica can continue a broken stream
+  bool renders = false;            // PATH/render exists and returns the prompt's exact tokens
+  bool resumable = false;          // another replica can continue an interrupted stream
   bool pooled = false;             // the answer is vectors or scores
-  bool stored_id = false;          // what follows the path is the id of a stored response
+  bool stored_id = false;          // the rest of the path is the id of a stored response
 
   bool generates() const { return !limit.empty(); }
 };
 
 std::span<const Route> routes();
 
-// The route of a path; null if the table has none. The path may have a gateway's prefix; OpenAI's routes may
-// then lack "/v1".
+// The route of a path; null if the table has none. The path may begin with a gateway's prefix; then OpenAI's
+// routes may lack "/v1".
 const Route* find_route(std::string_view path);
 
 }  // namespace octavo::openai

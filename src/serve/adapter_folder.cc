@@ -16,7 +16,8 @@ constexpr std::size_t kNameBytesMax = 256;
 constexpr std::size_t kConfigBytesMax = 1 << 20;
 constexpr const char* kConfig = "adapter_config.json";
 
-// Each folder has exactly one valid name: "a/../b", "./b" and "b/" are invalid.
+// Whether the name is a path inside the folder. Each folder has exactly one valid name: "a/../b", "./b" and
+// "b/" are invalid.
 bool is_path_downwards(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && name.size() <= kNameBytesMax && name.find('\0') == std::string::npos &&
@@ -33,7 +34,7 @@ fs::file_time_type changed_at(const fs::path& folder) {
   return latest;
 }
 
-// Errors caused by the files themselves: they stay until the files change.
+// Whether the files themselves cause the error, so that it persists until they change.
 bool is_of_the_files(ErrorCode code) {
   return code != ErrorCode::resource_exhausted && code != ErrorCode::unavailable;
 }
@@ -54,7 +55,7 @@ Result<> AdapterFolder::open(const std::string& path, std::vector<std::string> b
 
 Result<bool> AdapterFolder::offers(const std::string& name) {
   const std::lock_guard lock(asking_);
-  if (service_.adapters->find(name)) return true;  // somebody else has asked meanwhile
+  if (service_.adapters->find(name)) return true;  // another request has loaded it in the meantime
   const auto path = find(name);
   if (!path) return false;
   const Time changed = changed_at(*path);
@@ -68,9 +69,9 @@ Result<bool> AdapterFolder::offers(const std::string& name) {
   service_.engine.load_adapter({name, *path}, [this, name, path = *path, changed](const Result<>& result) {
     ended(name, path, changed, result);
   });
-  // Last, so that no request with this name reaches the engine before the adapter.
+  // The name is added last, so that no request with it reaches the engine before the adapter.
   service_.offer_adapter({.name = name, .path = *path, .parent = {}});
-  if (const auto failed = failure_of(name)) {  // already
+  if (const auto failed = failure_of(name)) {  // the load has already failed
     service_.adapters->remove(name);
     return std::unexpected(failed->error);
   }
@@ -107,7 +108,8 @@ std::optional<AdapterFolder::Failure> AdapterFolder::failure_of(const std::strin
 std::optional<std::string> AdapterFolder::find(const std::string& name) const {
   if (!is_path_downwards(name)) return std::nullopt;
   std::error_code error;
-  const fs::path folder = fs::canonical(root_ / name, error);  // links are followed, and must stay here
+  // resolves links, which must not lead out of the folder
+  const fs::path folder = fs::canonical(root_ / name, error);
   if (error || std::ranges::mismatch(root_, folder).in1 != root_.end()) return std::nullopt;
   return is_of_this_model(folder) ? std::optional(folder.string()) : std::nullopt;
 }

@@ -17,20 +17,20 @@ namespace octavo {
 
 class AdapterFolder {
  public:
-  // Offers the folder's adapters of the base model to the service's requests. base_names: the base model's
-  // names. Error: not a folder.
+  // Lets the service's requests use the folder's adapters. Only adapters of the base model count; base_names:
+  // its names. Error: not a folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
-  // Any thread. Whether requests may use this name: the folder exists and belongs to this model. The first
-  // call starts loading the adapter; only the answers that need it wait. Error: the folder exists but cannot
-  // be loaded.
+  // Safe from any thread. Whether requests may use this name: the folder exists and belongs to this model.
+  // The first call starts loading the adapter; only requests for this adapter wait. Error: the folder exists
+  // but cannot be loaded.
   Result<bool> offers(const std::string& name);
 
  private:
   using Time = std::filesystem::file_time_type;
   struct Failure {
     Error error;
-    std::optional<Time> changed{};  // of the faulty files; nullopt: a retry can succeed
+    std::optional<Time> changed{};  // modification time of the faulty files; nullopt: a retry can succeed
   };
 
   AdapterFolder(std::filesystem::path root, std::vector<std::string> base_names, const Service& service)
@@ -43,9 +43,9 @@ class AdapterFolder {
   const std::filesystem::path root_;
   const std::vector<std::string> base_names_;
   const Service& service_;
-  std::mutex asking_;  // one at a time, so that two do not load the same
+  std::mutex asking_;  // held during a load, so that no adapter is loaded twice
   mutable std::mutex mutex_;
-  std::map<std::string, Failure> failures_;  // no more than the folder has folders
+  std::map<std::string, Failure> failures_;  // failed loads by folder name; at most one for each folder
 };
 
 }  // namespace octavo

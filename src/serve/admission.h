@@ -1,4 +1,4 @@
-// Limits the resources that all clients together, and each client, may use at a time.
+// Limits the resources in use: by all clients together, and by each client.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace octavo {
 
 // Resources of a running request.
 struct Price {
-  int answers = 0;         // n times prompts: places in the engine's queue
-  std::int64_t bytes = 0;  // memory of its sequences, and of the log-probabilities that it asks for
+  int answers = 0;         // number of answers, n times prompts: slots in the engine's queue
+  std::int64_t bytes = 0;  // memory of the sequences and of the requested log-probabilities
 
   Price& operator+=(const Price& other) {
     answers += other.answers;
@@ -32,13 +32,14 @@ struct Price {
   }
 };
 
-// One budget for all requests and a smaller one per client, so that no client fills the server.
+// A budget for all requests, and a smaller budget for each client, so that no client uses up the server's
+// resources.
 class Admission {
  public:
   Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
       : budget_(budget), client_max_(client_max), clock_us_(std::move(clock_us)) {}
 
-  // A request's share of the budget, returned by the destructor. The admission must outlive it.
+  // A request's share of the budget. The destructor returns it. The admission must outlive the ticket.
   class Ticket {
    public:
     Ticket() = default;
@@ -54,9 +55,8 @@ class Admission {
     }
     ~Ticket();
 
-    // Takes more memory. False: the budget or the client's share is used up; nothing is taken.
+    // Reserves more memory. False: the budget or the client's share is used up, and nothing is reserved.
     bool grow(std::int64_t bytes);
-    // Returns the share of an answer that has ended.
     void give_back_answer();
 
    private:
@@ -71,18 +71,16 @@ class Admission {
     Price held_;
   };
 
-  // Checks that a request of this price can ever be admitted. Error (invalid_argument, with field and limit):
-  // it exceeds one client's budget.
+  // Checks that the price does not exceed one client's budget. Error: invalid_argument, with field and limit.
   Result<> possible(const Price& price) const;
 
-  // Any thread. Errors: as possible(); resource_exhausted if too much is in use now.
+  // Safe from any thread. Errors: as for possible(); resource_exhausted if too many resources are in use.
   Result<Ticket> admit(const std::string& client, const Price& price);
 
   Price used() const;
-  // Number of requests with a ticket.
   int tickets() const { return tickets_; }
 
-  // Estimated seconds until a refused request fits, from the rate at which answers end: 1 to 60.
+  // Estimated seconds until a request of this price fits, in [1, 60], from the rate at which answers end.
   int retry_after_s(const Price& price) const;
 
  private:
@@ -95,10 +93,10 @@ class Admission {
   std::atomic<int> tickets_ = 0;
   mutable std::mutex mutex_;
   Price used_;
-  std::int64_t last_end_us_ = 0;                    // of an answer
-  std::int64_t busy_since_us_ = 0;                  // when the first answer of those held now came
-  double seconds_an_answer_ = 0;                    // between two ends, lately
-  std::unordered_map<std::string, Price> clients_;  // those that hold something
+  std::int64_t last_end_us_ = 0;                    // time when the last answer ended
+  std::int64_t busy_since_us_ = 0;                  // time when the first of the current answers was admitted
+  double seconds_an_answer_ = 0;                    // recent average time between two ends of answers
+  std::unordered_map<std::string, Price> clients_;  // clients that use resources
 };
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Feeds model output in arbitrary pieces to every parser of tool calls and of thoughts marked by words. The
-// joined pieces must equal the result for the whole text.
+// Passes model output in arbitrary pieces to every parser of tool calls and of thoughts marked with words.
+// The joined results must equal the result for the whole text.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ void in_pieces(std::string_view text, Take take) {
   }
 }
 
-// Joins pieces as a client does.
+// Joins pieces like a client.
 void join(ParsedText& all, const ParsedText& news) {
   all.content += news.content;
   for (const CallPiece& piece : news.calls) {

@@ -18,7 +18,7 @@ constexpr int kLastWordsMs = 2000;
 
 }  // namespace
 
-// The service exists after the model is loaded.
+// The service is null until the model is loaded.
 struct ApiServer::Door {
   explicit Door(const std::vector<std::string>& api_keys) : keys(api_keys) {}
 
@@ -54,7 +54,7 @@ void ApiServer::open(std::shared_ptr<Service> service) { door_->service = std::m
 
 void ApiServer::stop(int grace_ms) {
   const auto service = door_->service.load();
-  if (service) service->live.stop();  // or its streams would be waited for
+  if (service) service->live.stop();  // otherwise the server would wait for its streams
   if (service && service->batches) service->batches->stop();
   if (!server_->drain(grace_ms) && service) {
     for (const auto& generation : service->generations.all()) generation->shut_down();

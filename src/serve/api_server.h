@@ -1,4 +1,4 @@
-// The OpenAI-compatible server: routes, keys, and requests from body to generation.
+// The OpenAI-compatible server: handles routes, API keys, and requests up to the start of a generation.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,19 @@ namespace octavo {
 
 class ApiServer {
  public:
-  // Starts to listen and answers 503 until open() is called. Sets `http.refusal` and `http.admit`. Error: io
-  // if the address cannot be bound.
+  // Starts to listen. Until open() is called, requests get 503. Sets `http.refusal` and `http.admit`. Error:
+  // io if it cannot listen on the address.
   static Result<std::unique_ptr<ApiServer>> start(const std::vector<std::string>& api_keys,
                                                   http::ServerOptions http);
   ~ApiServer();
 
-  // Starts to serve requests.
   void open(std::shared_ptr<Service> service);
 
   std::uint16_t port() const { return server_->port(); }
   std::string address() const { return server_->address(); }
 
-  // Takes no new requests, waits up to grace_ms for answers in flight, ends the rest with an error to
-  // their clients, and waits for the engine to confirm. The engine must still be running.
+  // Refuses new requests and waits up to grace_ms for running answers. Then ends the others with an error to
+  // their clients, and waits until the engine has confirmed. The engine must still be running.
   void stop(int grace_ms);
 
  private:

@@ -1,4 +1,4 @@
-// Interface of files and batches to the server's routes. The room `batches` implements it.
+// Interface to files and batches for the server's routes. The module `batches` implements it.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@ namespace octavo {
 class BatchApi {
  public:
   virtual ~BatchApi() = default;
-  // Answers a request to a route of files or batches. On an intake thread.
+  // Answers a request to a route of files or batches. Runs on an intake thread.
   virtual void handle(const std::shared_ptr<http::Exchange>& exchange) = 0;
-  // Ends the lines that run without recording them; the next start of the server runs them again.
+  // Ends the running lines without recording them; they run again after the server's next start.
   virtual void stop() = 0;
 };
 

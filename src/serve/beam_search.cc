@@ -24,7 +24,8 @@ BeamRules rules_of(const Request& request, double length_penalty) {
   return rules;
 }
 
-// Log-probabilities are taken before temperature and penalties, so only their number matters.
+// Log-probabilities are taken before temperature and penalties, so only the number of log-probabilities
+// matters.
 SamplingParams one_token(const SamplingParams& asked) {
   SamplingParams p;
   p.temperature = 0;
@@ -51,7 +52,7 @@ std::vector<TokenId> Beams::path(int node) const {
   return tokens;
 }
 
-// The reported log-probabilities of a position at which entry `place` of the row was chosen.
+// The log-probabilities that are reported for a position; entry `place` of the row was chosen.
 TokenLogprobs Beams::said(const TokenLogprobs& row, std::size_t place) const {
   if (!rules_.logprobs) return {};
   TokenLogprobs said{.id = row.top[place].first,
@@ -109,7 +110,8 @@ void Beams::extend(std::span<const TokenLogprobs> rows) {
 bool Beams::done() const {
   if (live_.empty() || steps_ >= rules_.max_tokens) return true;
   if (std::ssize(completed_) < rules_.width) return false;
-  // Sums only fall. The best length for a sum is the shortest or the longest one, depending on the penalty.
+  // Sums never rise with more tokens. The best length for a sum is the shortest or the longest one, depending
+  // on the penalty.
   const double sum = live_.front().sum;
   const double bound = std::max(score(sum, live_.front().length), score(sum, rules_.max_tokens));
   return bound <= score(completed_.back().sum, completed_.back().length);
@@ -158,8 +160,8 @@ Result<std::shared_ptr<BeamSearch>> BeamSearch::start(std::shared_ptr<Service> s
   return search;
 }
 
-// Submits the requests of a step. After an error no request is left running. If only some could be submitted,
-// step() reports the error after those have ended.
+// Submits the requests of a step. After an error no request is running. If only some were submitted, step()
+// reports the error when these have ended.
 Result<> BeamSearch::ask() {
   const std::size_t count = beams_.count();
   {
@@ -186,7 +188,7 @@ Result<> BeamSearch::ask() {
   return {};
 }
 
-// Handles that `missing` requests of this step could not be submitted.
+// Handles the case that `missing` requests of this step could not be submitted.
 Result<> BeamSearch::give_up(std::size_t missing, Error error) {
   std::vector<RequestId> ids;
   {
@@ -240,7 +242,7 @@ void BeamSearch::step() {
   const auto went_on = within_memory([this]() -> Result<> {
     beams_.extend(rows_);
     if (!beams_.done()) {
-      request_.engine = head_.engine;  // it holds what the beams have in common
+      request_.engine = head_.engine;  // this engine has the beams' common prefix in its cache
       return ask();
     }
     answer();

@@ -1,5 +1,5 @@
-// Bodies of both endpoints, and of every message in them: any bytes give a request or an error, never a
-// crash.
+// Passes arbitrary bytes as bodies of both endpoints, and as messages in them. The result must be a request
+// or an error, never a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Together they have every field of both endpoints.
+// These bodies together contain every field of both endpoints.
 const octavo::fuzz::JsonMutator& mutator() {
   static const octavo::fuzz::JsonMutator m({
       R"({"model": "m", "messages": [{"role": "user", "content": "hi"}], "temperature": 0.5, "top_p": 0.9,

@@ -1,5 +1,5 @@
-// Bodies of every route except OpenAI's completions (chat_request_fuzz.cc): any bytes give a request or an
-// error. Each input is tried on every route.
+// Passes arbitrary bytes as bodies to every route except OpenAI's completions and chats
+// (chat_request_fuzz.cc). The result must be a request or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -83,7 +83,7 @@ void read_json(std::string_view text, const openai::RequestRules& rules) {
   if (const auto request = openai::parse_rerank_request(*body, rules)) CHECK(!request->documents.empty());
 }
 
-// The same text as a transcription's form: its members become fields.
+// Reads the same text as a transcription form: its members become fields.
 void read_form(std::string_view text, const openai::RequestRules& rules) {
   const auto parts = http::parse_form("multipart/form-data; boundary=b", text);
   if (parts) (void)openai::parse_transcription_request(*parts, text.size() % 2 == 0, rules);

@@ -1,5 +1,4 @@
-// Wakes generations at moments that they have asked for: their client's deadline, the end of a stream's
-// silence.
+// Calls Generation::wake() at requested times: at a client's deadline, or when a stream needs a keep-alive.
 #pragma once
 
 #include <condition_variable>
@@ -14,16 +13,16 @@ namespace octavo {
 
 class Generation;
 
-// Any thread. Has its own thread.
+// Safe from any thread. Has a separate thread.
 class Deadlines {
  public:
   Deadlines();
   ~Deadlines();
 
-  // Wakes nothing any more. Not from a generation's own end: it waits for the one that is being woken.
+  // Stops all calls, and waits for a running one. A generation must not call it from wake().
   void stop();
 
-  // at_us: as now_us(). Does nothing for a generation that ends before.
+  // at_us: on the clock of now_us(). Does nothing if the generation has ended by then.
   void add(std::int64_t at_us, std::weak_ptr<Generation> generation);
 
  private:
@@ -34,7 +33,7 @@ class Deadlines {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<std::int64_t, std::weak_ptr<Generation>> due_;
-  std::size_t cleanup_at_ = kCleanupAtLeast;  // entries
+  std::size_t cleanup_at_ = kCleanupAtLeast;  // number of entries at which ended generations are removed
   bool ended_ = false;
   std::thread thread_;
 };

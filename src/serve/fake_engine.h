@@ -1,4 +1,4 @@
-// An engine for tests: emits the tokens of a script, one per step, on its own thread.
+// An engine for tests: emits the tokens of a script, one in each step, on a separate thread.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,14 @@
 namespace octavo {
 
 struct Script {
-  std::vector<TokenId> tokens{};          // what is generated, as far as max_tokens allows
-  FinishReason end = FinishReason::stop;  // after the last of them; `length` when max_tokens cuts in
-  std::optional<Error> error{};           // with FinishReason::error
-  bool hang = false;                      // after the last token, wait for an abort
+  std::vector<TokenId> tokens{};          // output tokens, cut at max_tokens
+  FinishReason end = FinishReason::stop;  // reason after the last token; `length` if max_tokens cuts the
+                                          // tokens
+  std::optional<Error> error{};           // error with FinishReason::error
+  bool hang = false;                      // after the last token, wait until the request is aborted
   int tokens_per_step = 1;
-  std::vector<float> pooled{};  // of texts that are read: the whole answer
-  std::vector<int> computed{};  // Output::computed_tokens of the outputs before the first token
+  std::vector<float> pooled{};  // the answer for requests to pooling models
+  std::vector<int> computed{};  // values of Output::computed_tokens in the outputs before the first token
 };
 
 class FakeEngine final : public EngineClient {
@@ -98,11 +99,11 @@ class FakeEngine final : public EngineClient {
   std::optional<ErrorCode> refusal_code{};
   std::atomic<bool> healthy = true;
   std::atomic<bool> hangs = false;
-  std::atomic<bool> out_of_memory = false;  // reading the metrics throws std::bad_alloc
+  std::atomic<bool> out_of_memory = false;  // metrics() throws std::bad_alloc
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
   std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
-  Request last_request{};  // read when nothing is being submitted
+  Request last_request{};  // read it only when no request is being submitted
 
  private:
   struct AnswerState {

@@ -18,21 +18,22 @@ using openai::AnswerPart;
 
 namespace {
 
-constexpr std::size_t kPromptTail = 16;  // tokens that settle how an answer's first word is written
+constexpr std::size_t kPromptTail = 16;  // number of last prompt tokens that decide how the answer's first
+                                         // word is written
 
 std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   return std::span(ids).last(std::min(ids.size(), kPromptTail));
 }
 
-// Special tokens that mark tool calls.
+// Special tokens that mark tool calls, which the text must contain.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
   if (!request.tools.dialect) return {};
   return service.options.tool_tokens;
 }
 
-// Limit of unread output per client; beyond it the stream is cut.
+// Limit of bytes that a client has not read; beyond it the connection is closed.
 constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
-constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // of a stream, written at a time
+constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // maximum size of one write to a stream
 
 std::size_t bytes_of(const Output& output) {
   std::size_t bytes = sizeof(output) + output.token_ids.size() * sizeof(TokenId);
@@ -50,7 +51,7 @@ std::int64_t logprobs_bytes(std::span<const TokenLogprobs> logprobs) {
 
 double seconds(std::int64_t us) { return static_cast<double>(us) * 1e-6; }
 
-// OpenAI's shape for positions of the prompt: the first token has no probability (rank 0).
+// The log-probabilities of the prompt in OpenAI's format: the first token has none (rank 0).
 std::vector<TokenLogprobs> with_first_token(const openai::EchoedPrompt& prompt) {
   std::vector<TokenLogprobs> all;
   if (!prompt.token_ids.empty()) all.emplace_back().id = prompt.token_ids.front();
@@ -131,15 +132,15 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// Processes the tokens that the client already has, without sending them, so that text, stop strings,
-// thoughts and calls are in the state after the last of them.
+// Processes the tokens that the client already has, without sending them. Then text, stop strings, thoughts
+// and calls are in the state after these tokens.
 Result<> Generation::resume() {
   if (!plan_.request.resume) return {};
   Run& run = runs_.front();
   Choice& choice = run.choices.front();
   Output said;
   said.token_ids = *plan_.request.resume;
-  // Log-probabilities need the token's position in the text, after all earlier tokens.
+  // Log-probabilities need the token's position in the text, which depends on all earlier tokens.
   const auto placed = [](TokenId id) { return TokenLogprobs{.id = id, .rank = 1, .top = {}}; };
   if (plan_.request.sampling.logprobs) {
     std::ranges::transform(said.token_ids, std::back_inserter(said.logprobs), placed);
@@ -215,7 +216,7 @@ void Generation::end_with(Error error) {
   schedule();
 }
 
-// Runs at most one worker at a time.
+// Starts a worker if none is running.
 void Generation::schedule() {
   {
     const std::lock_guard lock(mutex_);
@@ -225,8 +226,7 @@ void Generation::schedule() {
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
 }
 
-// Sends a piece, then lets other generations run. Waits while the client has not read
-// earlier pieces.
+// Sends a piece of output, then lets other generations run. Waits if the client has not read earlier pieces.
 void Generation::drain() {
   const auto again = [self = shared_from_this()] {
     self->service_->delivery.post([self] { self->drain(); });
@@ -246,7 +246,6 @@ void Generation::drain() {
   if (next_ < batch_.size() || !rest()) again();
 }
 
-// Takes the queued outputs.
 bool Generation::fetch() {
   std::vector<Mail>().swap(batch_);
   next_ = 0;
@@ -270,7 +269,7 @@ std::optional<Error> Generation::told_to_end() {
   return concluded_ ? std::nullopt : error;
 }
 
-// Adds a keep-alive to a stream that has been silent for long, and asks to be woken after the next silence.
+// Adds a keep-alive if the stream has sent nothing for long. Requests the next wake-up.
 void Generation::keep_alive(std::string& out) {
   {
     const std::lock_guard lock(mutex_);
@@ -306,7 +305,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const int engine = mail.output.engine;
   choice.times = times;
   bool last = false;
-  if (ended) ticket_.give_back_answer();  // before the client can send its next request
+  if (ended) ticket_.give_back_answer();  // must happen before the client can send its next request
   if (!concluded_ && !choice.processor.finished()) {
     if (error)
       fail(*error, out);
@@ -319,7 +318,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const bool refused = error && error->code == ErrorCode::invalid_argument;
   if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
   if (!last) return;
-  // Recorded first, so that a client that has its answer finds it in the metrics.
+  // Recorded before the answer is sent, so that a client with a complete answer finds it in the metrics.
   const auto concluded = within_memory([&]() -> Result<> {
     conclude(out);
     return {};
@@ -327,7 +326,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (!concluded) fail(concluded.error(), out);
 }
 
-// Opened with the first output, so that an earlier error can set the HTTP status.
+// Opened with the first output, so that an earlier error can still set the HTTP status.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
@@ -346,7 +345,7 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
   if (!choice.processor.finished() || --run.unfinished > 0) return false;
-  // The server finds stop strings, so the engine must be told.
+  // The server finds stop strings, so it must stop the engine.
   if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
 }
@@ -367,8 +366,8 @@ void Generation::measure(Run& run, Choice& choice, Mail& mail) {
 void Generation::record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                             const RequestTimes& times, std::int64_t at_us) {
   const SamplingParams& sampling = plan_.request.sampling;
-  // The engine reports `abort` for an answer that a stop string ended. The reason reported to the client
-  // counts.
+  // For an answer that ended at a stop string, the engine reports `abort`. The reason that the client got is
+  // recorded.
   reason = choice.told.value_or(reason);
   service_->metrics.answer_ended({.engine = engine,
                                   .reason = reason,

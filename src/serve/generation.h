@@ -1,7 +1,7 @@
-// One HTTP request's generation, from the engine's outputs to the client.
+// The generation of one HTTP request, from the engine's outputs to the client.
 //
-// The engine's thread only puts outputs into a queue. A worker takes them in order, converts them to text and
-// writes to the client. At most one worker runs per generation, so its data needs no lock.
+// The engine's thread only appends outputs to a queue. A worker reads them in order, converts them to text
+// and writes to the client. At most one worker runs for each generation, so its data needs no lock.
 #pragma once
 
 #include <atomic>
@@ -24,19 +24,19 @@ namespace octavo {
 
 class Generation final : public OutputReceiver, public std::enable_shared_from_this<Generation> {
  public:
-  // Submits all prompts, or none if the server is full. Answers the exchange with an error now, or with the
-  // engine's output from now on. If there is no exchange, only the plan's reply gets the output. Returns the
+  // Submits all prompts, or none if the server is full. Then answers the exchange with an error, or later
+  // with the engine's output. Without an exchange only the plan's reply gets the output. Returns the
   // generation, for cancel().
   static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
 
   const std::string& request_id() const { return plan_.request.request_id; }
-  // Ends what is unfinished, with FinishReason::abort.
+  // Ends all unfinished answers with FinishReason::abort.
   void cancel() noexcept { submission_.cancel(); }
-  // Any thread. Ends it with an error to the client: the server stops.
+  // Ends the generation with an error to the client because the server stops. Any thread.
   void shut_down();
-  // Any thread, at a moment that it has asked for.
+  // Handles a deadline that was requested from Deadlines. Any thread.
   void wake();
 
  private:
@@ -47,18 +47,18 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   };
   struct Choice {
     openai::OutputProcessor processor;
-    openai::AnswerPart kept;             // of a stream, for its next chunk; else all of it
-    int sent_tokens = 0;                 // with the chunks so far
-    std::optional<FinishReason> told{};  // to the client
+    openai::AnswerPart kept;             // streams: text for the next chunk; otherwise: the whole answer
+    int sent_tokens = 0;                 // number of tokens in the chunks so far
+    std::optional<FinishReason> told{};  // finish reason that the client has received
     std::int64_t last_output_us = 0;
-    RequestTimes times{};  // when the engine has ended it
+    RequestTimes times{};  // set when the engine has ended the answer
     int preemptions = 0;
     bool opened = false;
   };
-  struct Run {  // one prompt
+  struct Run {  // state of one prompt
     openai::EchoedPrompt echoed;
     std::vector<Choice> choices;
-    int unfinished = 0;  // choices that the client still waits for
+    int unfinished = 0;  // number of choices that are not complete for the client
     int cached_tokens = 0;
   };
 
@@ -74,11 +74,11 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   void drain();
   bool fetch();
   bool rest();
-  bool has_work() const { return !mail_.empty() || ending_ || woken_; }  // under mutex_
+  bool has_work() const { return !mail_.empty() || ending_ || woken_; }  // call it with mutex_ locked
   void end_with(Error error);
   void keep_alive(std::string& out);
   std::optional<Error> told_to_end();
-  bool report_progress(const Mail& mail, std::string& out);  // true: the output is nothing else
+  bool report_progress(const Mail& mail, std::string& out);  // true: the output contains only progress
   void take(Mail&& mail, std::string& out);
   Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);
@@ -104,21 +104,21 @@ class Generation final : public OutputReceiver, public std::enable_shared_from_t
   // Used by the draining worker only.
   std::shared_ptr<http::Exchange> exchange_;
   std::vector<Run> runs_;
-  std::unique_ptr<PromptProgress> progress_;  // null: not requested
-  std::vector<Mail> batch_;  // taken from the mailbox
-  std::size_t next_ = 0;     // of the batch
+  std::unique_ptr<PromptProgress> progress_;  // null: the client did not request progress
+  std::vector<Mail> batch_;                   // outputs taken from the mailbox
+  std::size_t next_ = 0;                      // index of the next output in batch_
   std::size_t unfinished_runs_;
   bool concluded_ = false;
   bool stream_open_ = false;
-  std::int64_t written_us_;  // time of the stream's last bytes
+  std::int64_t written_us_;  // time when the stream last sent bytes
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::vector<Mail> mail_;
   std::size_t mail_bytes_ = 0;
   bool started_ = false;
   bool scheduled_ = false;
   bool woken_ = false;
-  std::optional<Error> ending_{};  // the error for the client
+  std::optional<Error> ending_{};  // error to send to the client
 };
 
 }  // namespace octavo

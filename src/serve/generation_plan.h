@@ -1,5 +1,5 @@
-// Everything that the server decides about a generation before it submits the request, and that request. Used
-// by the server, the terminal and the batch runner.
+// A request for the engine, and all decisions of the server about its answer. Used by the server, the
+// terminal and the batch runner.
 #pragma once
 
 #include <cstddef>
@@ -19,40 +19,43 @@
 
 namespace octavo {
 
-// Memory per reported log-probability: the engine's entry and its text in a reply.
+// Estimated memory of a reported log-probability: the engine's entry and the text in a reply.
 inline constexpr std::int64_t kLogprobBytes = 384;
 
 struct GenerationPlan {
   openai::GenerationRequest request;
-  std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
-  std::vector<MediaPart> images{};            // of the only prompt
-  std::vector<MediaPart> sources{};           // of models with cross attention: one beside each prompt
-  std::vector<std::string> echo_texts;        // with echo: the prefix of each answer
-  bool prompt_only = false;                   // show no generated text
+  std::vector<std::vector<TokenId>> prompts;  // checked: each prompt fits the context
+  std::vector<MediaPart> images{};            // images of the prompt, if there is only one
+  std::vector<MediaPart> sources{};           // media for cross attention: one for each prompt
+  std::vector<std::string> echo_texts;        // with echo: the text that each answer begins with
+  bool prompt_only = false;                   // output tokens are not shown
   StopSplitter stops;
-  std::optional<openai::Thinking> thinking{};  // chat, of models that think
-  std::optional<ThinkingBudget> thinking_budget{};  // before the tokens that prompts have spent
+  std::optional<openai::Thinking> thinking{};  // for chats with reasoning models
+  std::optional<ThinkingBudget>
+      thinking_budget{};  // budget, before the prompts' thought tokens are subtracted
   std::unique_ptr<openai::Reply> reply;
-  http::Response (*error_response)(const Error&) = openai::error_response;  // before the reply begins
+  // makes the response for an error before the reply begins
+  http::Response (*error_response)(const Error&) = openai::error_response;
   std::int64_t arrived_us = 0;
-  Price price{};                        // estimate before it runs
+  Price price{};                        // estimated price
   std::string client{};                 // tenant
-  std::optional<TraceContext> trace{};  // of the request
-  std::optional<int> engine{};          // index; nullopt: any
+  std::optional<TraceContext> trace{};  // trace context of the request
+  std::optional<int> engine{};          // index of the engine; nullopt: any
   bool background = false;              // no client waits for the reply
 
-  // Time of the client's deadline, or 0.
+  // The client's deadline; 0: none.
   std::int64_t ends_us() const {
     return request.timeout_s > 0 ? arrived_us + static_cast<std::int64_t>(request.timeout_s * 1e6) : 0;
   }
 
-  // As usage reports them: with those of the source.
+  // Number of prompt tokens in `usage`, including the tokens of the source.
   int prompt_tokens(std::size_t prompt) const {
     return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);
   }
 };
 
-// The engine's request for one prompt of the plan; moves the prompt into it. eos_ids: the model's end tokens.
+// Makes the engine's request for one prompt of the plan, and moves the prompt into it. eos_ids: the model's
+// end tokens.
 Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids);
 
 }  // namespace octavo

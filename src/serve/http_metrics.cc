@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-// Clients choose methods freely; only known ones become labels.
+// Clients can send any method; only known ones become labels.
 std::string_view known_method(std::string_view method) {
   constexpr std::array<std::string_view, 7> kMethods = {"GET",    "HEAD",    "POST", "PUT",
                                                         "DELETE", "OPTIONS", "PATCH"};

@@ -17,7 +17,7 @@ namespace octavo {
 // Safe from any thread.
 class HttpMetrics {
  public:
-  // handler: the route, with {names} for its variable parts; "none": no route.
+  // handler: path of the route, with {names} for variable parts; "none": no route.
   void count(std::string_view handler, const http::Answered& answered);
 
   std::string text() const;
@@ -33,8 +33,8 @@ class HttpMetrics {
 
   mutable std::mutex mutex_;
   std::map<std::string, Handler, std::less<>> handlers_;
-  std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // by handler and method
-  std::map<std::string, std::int64_t> requests_;                      // by their labels
+  std::map<std::pair<std::string, std::string>, Histogram> seconds_;  // durations by handler and method
+  std::map<std::string, std::int64_t> requests_;                      // counts by label text
   Histogram all_seconds_{
       {.01, .025, .05, .075, .1, .25, .5, .75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60}};
 };

@@ -13,7 +13,7 @@ namespace {
 
 using openai::Fields;
 
-// Reads a number within [least, most], if given.
+// Reads a number in [least, most], if present.
 Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t most, auto& out) {
   std::optional<std::int64_t> given;
   TRY_VOID(f.integer64(name, given));
@@ -24,7 +24,6 @@ Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t
   return {};
 }
 
-// Fields of `size`.
 Result<> read_size(Fields& f, const auto& read_fields) {
   TRY(const boost::json::object* size, f.object("size"));
   if (size == nullptr) return {};
@@ -77,7 +76,7 @@ Result<> apply(Fields& f, media::TokenBudgetRule& rule) {
   return read(f, "max_soft_tokens", 1, rule.tokens_max, rule.tokens_max);
 }
 
-// Applies the choice of frames.
+// Applies the fields that select a video's frames.
 Result<> apply(Fields& f, media::VideoRule& rule) {
   double fps = 0;
   int frames = 0;

@@ -8,11 +8,15 @@
 
 namespace octavo {
 
-// The rule with a request's mm_processor_kwargs: min_pixels and max_pixels (or size with shortest_edge and
-// longest_edge) for images of any size; max_patches for tiles by shape; dynamic_hd for padded tiles;
-// size.longest_edge and do_image_splitting for other tiles; size.longest_edge for Pixtral; num_frames or fps
-// for videos. No field makes an image larger, or gives it more tiles, than the server's setting. Errors name
-// the field: unknown for this model, or out of range.
+// Applies a request's mm_processor_kwargs to the image settings:
+// - images of any size: min_pixels and max_pixels, or size with shortest_edge and longest_edge.
+// - tiles by aspect ratio: max_patches.
+// - padded tiles: dynamic_hd.
+// - other tiles: size.longest_edge and do_image_splitting.
+// - Pixtral: size.longest_edge.
+// - videos: num_frames or fps.
+// A field can lower the server's limits of size and number of tiles, but not raise them. Errors name the
+// field: unknown for this model, or out of range.
 Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,
                                               const boost::json::object& overrides);
 

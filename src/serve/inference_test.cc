@@ -1,4 +1,4 @@
-// Requests with token ids and replies with token ids; prompts as token ids; text that fills a gap.
+// Tests requests and replies with token ids, prompts as token ids, and text that fills a gap.
 #include <gmock/gmock.h>
 
 #include <boost/json/value_to.hpp>
@@ -99,7 +99,7 @@ TEST_F(InferenceTest, FillsInTheMiddle) {
   EXPECT_EQ(engine_->last_request.prompt, prompt);
 }
 
-// As a prefill server forwards it.
+// The request of a prefill server that forwards the tokens.
 TEST_F(ServeTest, AForwardedPromptIsNotReadAgain) {
   serve_text("x");
   const auto with = [](const std::string& ids) {

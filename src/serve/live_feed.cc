@@ -23,7 +23,7 @@ json::object histogram_json(const Histogram& histogram) {
           {"counts", json::array(histogram.counts().begin(), histogram.counts().end())}};
 }
 
-// Steps with a number above `after`, in order.
+// The steps with a number above `after`, in order.
 json::array steps_json(const RecentSteps& recent, std::int64_t after) {
   std::vector<StepRecord> steps;
   for (const StepRecord& step : recent)
@@ -75,7 +75,7 @@ void LiveFeed::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Sleeps while there are no watchers.
+// Sleeps while no stream is open.
 void LiveFeed::run() {
   std::unique_lock lock(mutex_);
   while (true) {

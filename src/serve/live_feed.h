@@ -1,5 +1,4 @@
-// Snapshots of the first engine for the page at `/`: a few times a second, as server-sent
-// events.
+// Sends snapshots of the first engine to the page at `/`, a few times a second, as server-sent events.
 #pragma once
 
 #include <condition_variable>
@@ -18,15 +17,14 @@ namespace octavo {
 
 class LiveFeed {
  public:
-  // Keeps references.
+  // Keeps references to both arguments.
   LiveFeed(EngineClient& engine, const Metrics& metrics);
   ~LiveFeed() { stop(); }
 
-  // Starts a stream that ends when its client leaves or the feed stops. False: too many streams, or the feed
-  // has stopped.
+  // Starts a stream, which ends when its client disconnects or the feed stops. False: too many streams, or
+  // the feed has stopped.
   bool add(std::shared_ptr<http::Exchange> exchange);
 
-  // Ends all streams.
   void stop();
 
  private:
@@ -35,8 +33,8 @@ class LiveFeed {
 
   EngineClient& engine_;
   const Metrics& metrics_;
-  std::int64_t last_step_ = 0;  // the newest that has been told
-  std::int64_t looked_us_ = 0;  // at the prefixes
+  std::int64_t last_step_ = 0;  // index of the last step that was sent
+  std::int64_t looked_us_ = 0;  // time when the prefixes were last read
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<http::Exchange>> watchers_;

@@ -1,4 +1,4 @@
-// The running generations, to end all of them.
+// The set of running generations. The server ends all of them when it stops.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Images and sounds of chats, fetched from addresses.
+// Fetches images and audio of chats from URLs.
 #pragma once
 
 #include <string>
@@ -10,25 +10,30 @@
 
 namespace octavo {
 
-// Addresses that are allowed.
+// Addresses from which media may be fetched.
 struct MediaSources {
-  std::vector<std::string> domains{};  // hosts whose http: and https: addresses are fetched
-  std::string local_path{};            // a folder below which file: addresses are read; "": none are
+  std::vector<std::string> domains{};  // allowed hosts for http: and https: URLs
+  std::string local_path{};            // folder below which file: URLs may be read; "": file: URLs are
+                                       // refused
 
-  static constexpr std::size_t kBytesMax = std::size_t{64} << 20;  // of one request
-  static constexpr int kTimeoutMs = 10'000;                        // for one of them, all in all
-  static constexpr int kRedirectsMax = 3;                          // each to one of the domains
+  // maximum bytes of all media of one request
+  static constexpr std::size_t kBytesMax = std::size_t{64} << 20;
+  // time limit for one URL, including redirections
+  static constexpr int kTimeoutMs = 10'000;
+  // maximum number of redirections; the target of each must be an allowed host
+  static constexpr int kRedirectsMax = 3;
 };
 
-// http:, https: or file:.
+// Whether the text is a URL that begins with http:, https: or file:.
 bool is_address(std::string_view url);
 
-// The bytes at the URL. Errors (invalid_argument): the host or path is not allowed, no such file, a status
-// other than 200, more than bytes_max, or a timeout.
+// Fetches the bytes at the URL. Errors (invalid_argument): the host or path is not allowed, the file does not
+// exist, the status is not 200, more than bytes_max bytes, or a timeout.
 Result<std::string> fetch_media(const MediaSources& sources, const std::string& url,
                                 std::size_t bytes_max = MediaSources::kBytesMax);
 
-// Sets Media::bytes of all media with an address. Errors as above, with the part's field.
+// Fetches all media that have a URL, and sets Media::bytes. Errors: as above, with the field of the message
+// part.
 Result<> fetch_all(const MediaSources& sources, std::vector<openai::ChatPrompt::Media>& media);
 
 }  // namespace octavo

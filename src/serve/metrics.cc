@@ -43,10 +43,11 @@ double seconds_between(std::int64_t from_us, std::int64_t to_us) {
   return std::max(0.0, static_cast<double>(to_us - from_us) * 1e-6);
 }
 
-// The text, grouped by name: Prometheus requires the lines of all engines after one HELP and TYPE.
+// The page's text, grouped by name: Prometheus requires all engines' lines of a metric after its HELP and
+// TYPE.
 class Exposition {
  public:
-  // labels: one per engine. Values passed to the functions below are in this order.
+  // labels: one for each engine. Values passed to the functions below are in the same order.
   explicit Exposition(std::vector<std::string> labels) : labels_(std::move(labels)) {}
 
   template <class Items, class Value>
@@ -120,7 +121,7 @@ void write_prompt_sources(Engines engines, Exposition& out) {
   }
 }
 
-// Where the KV of cached prompt tokens was when their request arrived.
+// The tier in which the KV of cached prompt tokens was when their request arrived.
 void write_cached_sources(Engines engines, Exposition& out) {
   constexpr std::string_view kName = "prompt_tokens_cached_by_source_total";
   out.begin(kName,
@@ -216,7 +217,7 @@ void write_engines(Engines engines, const EngineInfo& info, Exposition& out) {
              engines[i].blocks_total);
 }
 
-// Names of the adapters of unfinished answers are labels; the value is the current time.
+// The labels are names of adapters with unfinished answers; the value is the current time.
 void write_adapters(Engines engines, int max_loras, Exposition& out) {
   out.begin("lora_requests_info", "LoRA adapters with unfinished requests, as labels.", "gauge");
   for (std::size_t i = 0; i < engines.size(); ++i) {
@@ -272,7 +273,7 @@ void write_sleep_states(Engines engines, Exposition& out) {
                  engines[i].sleep_level == static_cast<int>(level) ? 1 : 0);
 }
 
-// Names of a tier: where its blocks are, and vLLM's words for each direction of transfer.
+// Names of a tier: its location, and vLLM's names for both directions of transfer.
 struct TierName {
   KvTierStats EngineStats::* stats;
   std::string_view name, there, back;
@@ -429,7 +430,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (std::ranges::any_of(engines, [](const EngineStats& e) { return e.work.enabled; }))
     write_work(engines, out);
 
-  std::vector<Answers> answers;  // of each engine
+  std::vector<Answers> answers;  // answers of each engine
   {
     const std::lock_guard lock(mutex_);
     for (const EngineStats& e : engines) {

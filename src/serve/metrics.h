@@ -16,7 +16,7 @@
 
 namespace octavo {
 
-// One answer that has ended in the engine.
+// An answer that the engine has completed.
 struct AnswerRecord {
   int engine = 0;  // EngineInfo::index
   FinishReason reason = FinishReason::stop;
@@ -45,17 +45,16 @@ class Metrics {
   };
   Latencies latencies(int engine) const;
 
-  // Labels each engine's values with its index.
+  // Labels the values of each engine with its index.
   std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
 
   HttpMetrics http;
 
  private:
-  // Finished answers of one engine.
   struct Answers {
     explicit Answers(int max_model_len);
 
-    std::array<std::int64_t, 5> ended{};  // by FinishReason
+    std::array<std::int64_t, 5> ended{};  // count of each FinishReason
     Histogram prompt_tokens, generation_tokens, max_generation_tokens, params_max_tokens, computed_tokens;
     Histogram params_n, preemptions;
     Histogram first_token, token_gap, time_per_token;
@@ -67,7 +66,7 @@ class Metrics {
   std::string model_name_;
   int max_model_len_;
   mutable std::mutex mutex_;
-  std::vector<Answers> engines_;  // by index
+  std::vector<Answers> engines_;  // indexed by engine
   std::int64_t rejected_ = 0;
 };
 

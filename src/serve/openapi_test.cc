@@ -1,4 +1,4 @@
-// /openapi.json describes exactly what the server has.
+// /openapi.json describes exactly the routes of the server.
 #include <gmock/gmock.h>
 
 #include <boost/json/parse.hpp>

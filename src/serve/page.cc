@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// The files themselves say what scripts may do.
+// The content security policy is in the files themselves.
 http::Response html(int status, std::string_view text) {
   return {.status = status,
           .content_type = "text/html; charset=utf-8",

@@ -8,12 +8,12 @@
 namespace octavo {
 
 http::Response start_page();
-// The router's page: shows its fleet instead of an engine.
+// The router's page, which shows the fleet instead of an engine.
 http::Response fleet_page();
-// Sent instead to clients without a key (401): asks for one.
+// The page for clients without a valid key (401): it asks for a key.
 http::Response login_page();
 
-// Made from web/dist by cmake/embed.cmake.
+// cmake/embed.cmake generates these from web/dist.
 namespace page_files {
 extern const std::string_view index;
 extern const std::string_view login;

@@ -19,7 +19,7 @@ std::vector<int> lengths_of(const PoolingPlan& plan) {
 Price price_of(const PoolingPlan& plan, int pooled_size) {
   constexpr std::int64_t kTextBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
-  constexpr std::int64_t kNumberBytes = 16;  // as a float, and as it is written
+  constexpr std::int64_t kNumberBytes = 16;  // memory of a number: as float, and as text
   const std::int64_t texts = std::ssize(plan.texts);
   return {.answers = static_cast<int>(texts),
           .bytes =
@@ -56,7 +56,7 @@ Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
   if (submitted.error().code == ErrorCode::resource_exhausted) self->service_->metrics.admission_rejected();
   {
     const std::lock_guard lock(self->mutex_);
-    self->unfinished_ = 0;  // texts that the engine has taken end without a reply
+    self->unfinished_ = 0;  // texts that the engine has accepted end without a reply
   }
   self->submission_.cancel();
   return submitted;
@@ -96,7 +96,7 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
 
 // Called after the last deliver().
 void Pooling::conclude() {
-  if (submission_.cancelled()) return;  // the client has left
+  if (submission_.cancelled()) return;  // the client has disconnected
   std::string body;
   if (!error_)
     if (const auto done = within_memory([&]() -> Result<> {

@@ -1,4 +1,4 @@
-// One HTTP request to a pooling model. The client gets the reply after the engine's last vector.
+// One HTTP request to a pooling model. The reply is sent after the engine's last vector.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace octavo {
 
 class Pooling final : public OutputReceiver, public std::enable_shared_from_this<Pooling> {
  public:
-  // Submits all texts, or none if the server is full. Error: nothing was started.
+  // Submits all texts, or none if the server is full. After an error nothing was started.
   static Result<> start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange);
 
@@ -35,12 +35,12 @@ class Pooling final : public OutputReceiver, public std::enable_shared_from_this
   Admission::Ticket ticket_;
   Submission submission_;
   const std::shared_ptr<http::Exchange> exchange_;
-  const std::vector<int> lengths_;  // tokens of each text
+  const std::vector<int> lengths_;  // number of tokens of each text
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   Vectors vectors_;
   std::size_t unfinished_;
-  std::optional<Error> error_;  // the first
+  std::optional<Error> error_;  // the first error
 };
 
 }  // namespace octavo

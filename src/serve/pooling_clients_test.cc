@@ -1,4 +1,4 @@
-// Texts as clients of Cohere and SageMaker send them.
+// Requests of Cohere's and SageMaker's clients.
 #include <gmock/gmock.h>
 
 #include "serve/pooling_fixture.h"
@@ -28,7 +28,7 @@ TEST_F(PoolingTest, EmbedByTypeTruncatesAtEitherEnd) {
   EXPECT_EQ(numbers(left.at("data").at(0).at("embedding")), (std::vector<double>{4, '6', 0}));
 }
 
-// A client of SageMaker knows one route alone.
+// SageMaker's clients use only one route.
 TEST_F(PoolingTest, InvocationsAreForTheRouteOfTheirFields) {
   serve_embedder();
   EXPECT_EQ(reply("/invocations", R"({"input":"ab"})").at("data").at(0).at("object"), "embedding");

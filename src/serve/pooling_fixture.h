@@ -1,4 +1,4 @@
-// For tests of models that read texts: the whole server, with a scripted engine.
+// For tests of pooling models: the whole server, with a scripted engine.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace octavo {
 
 class PoolingTest : public ServeTest {
  protected:
-  // A model that makes (tokens, first token, 0) of a text.
+  // The model returns the vector (number of tokens, first token, 0) for a text.
   void serve_embedder(bool normalise = true) {
     serve(
         [](const Request& r, int) {
@@ -26,7 +26,7 @@ class PoolingTest : public ServeTest {
                                 .normalise = normalise};
         });
   }
-  // A model whose score is the number of tokens less 10.
+  // The model's score is the number of tokens minus 10.
   void serve_reranker() {
     serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size()) - 10}}; },
           [&](ServeOptions& options, http::ServerOptions&) {

@@ -22,7 +22,7 @@ namespace {
 
 std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
-// Begin and end of every reply.
+// The common beginning and end of replies.
 struct Frame {
   std::string id, model;
   std::int64_t tokens = 0;
@@ -37,16 +37,16 @@ struct Frame {
   }
 };
 
-// Each float as the shortest text that reads back as the same float.
+// Writes each float as the shortest text that reads back as the same float.
 std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
 
-// Little-endian floats.
+// Base64 of the little-endian floats.
 std::string base64(const std::vector<float>& vector) {
   const std::string_view bytes(reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float));
   return '"' + encode_base64(bytes) + '"';
 }
 
-// make(i) for i below `count`, joined by commas.
+// The results of make(i) for i below `count`, joined by commas.
 template <class Make>
 std::string joined(std::size_t count, Make&& make) {
   std::string all;
@@ -74,13 +74,13 @@ void activate(const Service& service, Task task, bool wanted, std::span<float> v
   if (wanted) octavo::activate(own != nullptr ? own->activation : info.score_activation, vector);
 }
 
-// Numbers per vector that the server returns.
 int size_of(const Service& service, Task task) {
   const std::vector<int>& returned = service.options.pooling.returned;
   return returned.empty() ? service.engine_info.size_for(task) : static_cast<int>(returned.size());
 }
 
-// Applies it to each of several vectors, stored one after the other, and keeps their first `kept` numbers.
+// Applies the activation to several vectors, which are stored one after another. Keeps the first `kept`
+// components of each.
 void activate_each(const Service& service, Task task, bool wanted, std::size_t kept,
                    std::vector<float>& vectors) {
   const auto size = static_cast<std::size_t>(size_of(service, task));
@@ -93,7 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Keeps the vectors of those tokens for which the server returns one.
+// Keeps the vectors of those tokens for which the server returns vectors.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const EngineInfo::TokenHead* head = service.engine_info.token_head(task);
@@ -110,14 +110,13 @@ void choose(const Service& service, Task task, std::span<const TokenId> ids, std
   vectors = std::move(chosen);
 }
 
-// Number of a vector's components that the client gets.
 Result<int> kept_of(const Service& service, Task task, std::optional<int> asked, std::string_view field) {
   const int size = size_of(service, task);
   if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);
   return asked.value_or(std::min(size, service.options.pooling.dimensions.value_or(size)));
 }
 
-// Combines the vectors of chunks to one vector per text.
+// Combines the vectors of chunks to one vector for each text.
 Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
                  std::span<const std::vector<int>> lengths, Vectors&& chunks) {
   for (std::vector<float>& chunk : chunks)
@@ -137,7 +136,7 @@ std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// What is common to all routes once the texts are known.
+// Data that all routes need when the texts are known.
 struct Begun {
   PoolingPlan plan;
   Frame frame;
@@ -159,12 +158,12 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
   return begun;
 }
 
-// ---- One answer for each text.
+// ---- Routes with one answer for each text.
 
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
-// any_task: the request may name any task of the model.
+// any_task: the request may choose any task of the model.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
                                   std::string_view id, std::string_view prefix, Writer write,
                                   bool any_task = false) {
@@ -193,7 +192,7 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   }
   request.input.clear();
   request.chat.reset();
-  std::vector<std::vector<TokenId>> read;  // the tokens of each text, where some are chosen
+  std::vector<std::vector<TokenId>> read;  // tokens of each text, if only some tokens' vectors are returned
   if (const PoolingRules& rules = service.options.pooling;
       is_of_tokens(asked) && (rules.step_tag || !rules.returned.empty() || info.token_head(asked) != nullptr))
     for (const Tokenizer::Texts& text : texts.chunks) read.push_back(text.ids);
@@ -210,7 +209,7 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   return std::move(begun.plan);
 }
 
-// ---- One score for each pair.
+// ---- Routes with one score for each pair.
 
 using ScoreReply = std::function<std::string(const Frame&, const std::vector<float>& scores)>;
 
@@ -224,8 +223,8 @@ float cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return aa * bb == 0 ? 0.0F : static_cast<float>(product / std::sqrt(aa * bb));
 }
 
-// Score of two texts with one vector per token: the sum over the query's vectors of the largest product with
-// a document's vector (MaxSim: Khattab and Zaharia, "ColBERT", 2020).
+// Score of two texts with a vector for each token (MaxSim: Khattab and Zaharia, "ColBERT", 2020). For each
+// vector of the query, takes the largest product with a vector of the document; returns the sum.
 float late_interaction(std::span<const float> query, std::span<const float> document, std::size_t size) {
   double sum = 0;
   for (std::size_t q = 0; q < query.size(); q += size) {
@@ -239,7 +238,8 @@ float late_interaction(std::span<const float> query, std::span<const float> docu
   return static_cast<float>(sum);
 }
 
-// A pair in the server's chat template: a conversation of "query" and "document", as in vLLM.
+// The tokens of a pair, rendered by the chat template as a conversation of "query" and "document", as in
+// vLLM.
 Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::string& query,
                                           const std::string& document, std::size_t most) {
   const std::string messages =
@@ -253,8 +253,8 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
   return texts;
 }
 
-// A cross-encoder reads each pair. An embedding model reads each text, and the score is the similarity of the
-// vectors.
+// A cross-encoder reads pairs. An embedding model reads single texts, and the score is the similarity of
+// their vectors.
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
@@ -309,7 +309,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
 
 using Body = boost::json::object;
 
-// JSON list of the vectors, which are stored one after the other.
+// JSON list of vectors, which are stored one after another.
 std::string lists(const std::vector<float>& vectors, std::size_t size) {
   return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
                        return numbers(std::span(vectors).subspan(i * size, size));
@@ -333,7 +333,7 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
       [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
          const std::vector<float>& vector) {
         const int size = *request.dimensions;
-        // Token weights are a list of numbers, as in vLLM.
+        // Token weights are returned as a list of numbers, as in vLLM.
         const bool weights = size == 1 && s.engine_info.token_head(*request.task) != nullptr;
         const std::string data = request.base64 ? base64(vector)
                                  : is_of_tokens(*request.task) && !weights
@@ -356,8 +356,8 @@ Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::
       });
 }
 
-// One bit per number, 1 if it is above 0; the first is a byte's highest bit. `shift`: subtracted from each
-// byte.
+// One bit for each number: 1 if the number is above 0. The first bit is the highest bit of a byte. shift:
+// subtracted from each byte.
 std::string bits(const std::vector<float>& vector, int shift) {
   std::vector<int> bytes((vector.size() + 7) / 8, -shift);
   for (std::size_t i = 0; i < vector.size(); ++i) bytes[i / 8] += vector[i] > 0 ? 128 >> (i % 8) : 0;

@@ -1,5 +1,5 @@
-// Converts a pooling body to the engine's texts, and the engine's vectors to the reply: vectors, scores of
-// labels, or ranks. No HTTP.
+// Converts a pooling body to the engine's texts, and the engine's vectors to a reply with vectors, scores of
+// labels, or ranks. Independent of HTTP.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,12 +20,12 @@ using Vectors = std::vector<std::vector<float>>;
 
 struct PoolingPlan {
   std::string request_id;
-  std::vector<Tokenizer::Texts> texts;            // checked: they fit the model
-  std::function<std::string(Vectors&&)> reply{};  // the body, from the model's vectors
-  Task task = Task::embed;                        // of each text
-  std::string adapter{};                          // name of the LoRA adapter, or empty
+  std::vector<Tokenizer::Texts> texts;            // checked: each text fits the model
+  std::function<std::string(Vectors&&)> reply{};  // makes the reply's body from the model's vectors
+  Task task = Task::embed;                        // the same task for all texts
+  std::string adapter{};                          // name of the LoRA adapter; "": none
   std::int64_t priority = 0;
-  std::vector<std::string> unknown_fields{};  // of the body; they have no effect
+  std::vector<std::string> unknown_fields{};  // fields of the body that have no effect
   std::string client{};                       // tenant
   http::Response (*error_response)(const Error&) = openai::error_response;
 
@@ -34,18 +34,18 @@ struct PoolingPlan {
     for (const Tokenizer::Texts& text : texts) sum += std::ssize(text.ids);
     return sum;
   }
-  // Number of vectors from the model.
+  // Number of vectors that the model returns.
   std::int64_t vectors() const { return is_of_tokens(task) ? tokens() : std::ssize(texts); }
 };
 
 enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, classify, score, rerank };
 
-// The route of "/v1/embeddings", "/v2/embed", "/pooling", "/classify", "/score", "/rerank", with or without
-// /v1. nullopt: another path.
+// The pooling route of a path: "/v1/embeddings", "/v2/embed", "/pooling", "/classify", "/score" or "/rerank",
+// each with or without /v1. nullopt: another path.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
-// The plan for a body of one of these routes. The service must outlive it. id: request id if the body has
-// none; "": random. Errors: the body's fields; field "model" if the model has another task.
+// Makes the plan for the body of a pooling route. The service must outlive it. id: used if the body has no
+// request id; "": random. Errors: invalid fields; field "model" if the model has another task.
 Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, const boost::json::object& body,
                                  std::string_view id = {});
 

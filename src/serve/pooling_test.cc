@@ -1,4 +1,4 @@
-// The routes of models that read texts: sockets, routes, text, with a scripted engine.
+// The routes of pooling models: sockets, routes and text, with a scripted engine.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -159,7 +159,7 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
 }
 
-// A model with one vector per token: (its id, 0) or, from 'n' on, (0, its id).
+// A model with a vector for each token: (its id, 0) or, from 'n' on, (0, its id).
 class TokenVectorsTest : public PoolingTest {
  protected:
   void serve_tokens(Task task, std::vector<std::string> labels = {}, const PoolingRules& rules = {}) {
@@ -219,7 +219,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
 }
 
-// A reward model: scores of labels for each token; the server returns those of tokens that end a step.
+// A reward model with scores of labels for each token. The server returns those of tokens that end a step.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
   serve_tokens(Task::token_classify, labels);
@@ -345,7 +345,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
     const json::object& item = r.at("data").at(0).as_object();
     return numbers(item.at(path == "/pooling" ? "data" : "embedding"));
   };
-  // "u: hi\n", and with "assistant: ".
+  // "u: hi\n", without and with "assistant: ".
   EXPECT_EQ(vector("/v1/embeddings", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/pooling", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/v1/embeddings", R"(,"add_generation_prompt":true)"), (std::vector<double>{17, 'u', 0}));
@@ -363,7 +363,7 @@ TEST_F(PoolingTest, AConversationIsOneText) {
               HasSubstr("chat_template"));
 }
 
-// A model with a limit of 20 tokens, whose vector is (1, tokens).
+// A model with a limit of 20 tokens and the vector (1, number of tokens).
 TEST_F(PoolingTest, LongTextsAreReadInChunks) {
   serve([](const Request& r, int) { return Script{.pooled = {1, static_cast<float>(r.prompt.size())}}; },
         [&](ServeOptions& options, http::ServerOptions&) {

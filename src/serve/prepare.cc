@@ -14,16 +14,16 @@
 namespace octavo {
 namespace {
 
-// Tokens in known vocabularies are shorter, except runs of spaces.
+// Maximum bytes of a token in known vocabularies, except sequences of spaces.
 constexpr std::size_t kTokenBytesMax = 128;
 
-// Maximum tokens of a prompt: the context minus one for an answer, or the encoder's limit.
+// Maximum number of tokens of a prompt: the context minus one for an answer, or the encoder's limit.
 int prompt_tokens_max(const Service& service) {
   const int source = service.engine_info.source.tokens;
   return source > 0 ? source : service.options.rules.max_model_len - 1;
 }
 
-// Refuses a prompt that is certainly longer than the context, before the tokenizer reads all of it.
+// Refuses a prompt that is certainly longer than the context, before it is tokenised completely.
 Result<> fits_context(const Service& service, std::size_t tokens, std::string_view field) {
   const int context = service.options.rules.max_model_len, source = service.engine_info.source.tokens;
   if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
@@ -72,7 +72,8 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   return {};
 }
 
-// With and without a leading space: a word has different tokens at the beginning and in the middle of a text.
+// Tokenises each word with and without a leading space, since a word has different tokens at the beginning
+// and inside of a text.
 Result<> tokenize_bad_words(const Tokenizer& tokenizer, SamplingParams& p) {
   for (const std::string& word : p.bad_words) {
     for (const std::string& form : {word, " " + word}) {
@@ -109,13 +110,13 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .n = p.n};
 }
 
-// Counts tokens, block hashes and block tables of each sequence, and the log-probabilities of prompts.
-// Log-probabilities of answers are added as they arrive.
+// Estimates memory for tokens, block hashes and block tables of each sequence, and for the log-probabilities
+// of prompts. Those of answers are added as they arrive.
 Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
-  constexpr std::int64_t kBeamTokenBytes = 64;  // of each token that was ever part of a beam
-  constexpr std::int64_t kImageCopies = 2;      // on both sides of the way to the engine
+  constexpr std::int64_t kBeamTokenBytes = 64;  // for each token that was ever part of a beam
+  constexpr std::int64_t kImageCopies = 2;      // copies in the server and in the engine
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
@@ -158,7 +159,7 @@ Result<std::string> echo_text(const Service& service, const openai::TextOrTokens
   return service.tokenizer.decode(ids, true);
 }
 
-// Tokens around the texts before and after the gap, in models that fill in the middle.
+// Tokens around the texts before and after the gap, for models that fill in the middle.
 struct FillInMarks {
   std::string_view before, behind, middle;
 };
@@ -178,7 +179,7 @@ Result<std::vector<TokenId>> filled_in(const Service& service, std::vector<Token
                middle = tokenizer.id_of(marks.middle);
     if (!before || !behind || !middle) continue;
     TRY(const std::vector<TokenId> rest, tokenizer.encode(suffix, false, prompt_bytes_max(service, false)));
-    // Position after the tokens that begin every text.
+    // Position after the tokens with which every text begins.
     std::size_t at = 0;
     if (request.add_special_tokens)
       while (at < prompt.size() && tokenizer.is_special(prompt[at])) ++at;
@@ -204,7 +205,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
         .harmony = openai::HarmonyReader(*rule->harmony, service.tokenizer, prompt, calls)};
   }
   if (rule->text) {
-    // A grammar applies from the first token, so marks that are words cannot precede it.
+    // A grammar applies from the first token on, so marks of thoughts that are words cannot precede the
+    // answer.
     const bool bound = request.output && request.output->field != "tools";
     if (bound || request.reasoning_off) return std::nullopt;
     const bool open = rule->from_start || opens_thoughts(*rule->text, prompt, service.tokenizer);
@@ -222,8 +224,8 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
       .tools = request.tools.tools};
 }
 
-// With message headers, constraints apply to the answer's last message. Calls of strict tools are separate
-// messages.
+// With message headers, constraints apply only to the answer's last message. Calls of strict tools are
+// separate messages.
 Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
   if (!request.output || reader.place() != openai::HarmonyReader::Place::header) return {};
   if (request.tools.bound) return {};

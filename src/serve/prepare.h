@@ -1,4 +1,5 @@
-// Converts a parsed request to the engine's: renders the template, tokenises, and checks what needs both.
+// Converts a parsed request to a plan: renders the chat template, tokenises, and checks limits that need
+// both.
 #pragma once
 
 #include <functional>
@@ -16,17 +17,16 @@
 namespace octavo {
 
 // Errors name the field: the prompt is empty, too long or not valid text; max_tokens exceeds the context; or
-// more answers or log-probabilities than one client may have.
+// the answers or log-probabilities exceed one client's limit.
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
-// For other protocols: makes the reply of a generation.
+// Makes the reply in the format of another protocol.
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
-// Media of a generation's prompts.
 struct PromptMedia {
   std::vector<MediaPart> images{}, sources{};  // as in GenerationPlan
 };
-// A plan for prompts that fit the context. Errors: as above.
+// Makes a plan for prompts that fit the context. Errors: as above.
 Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
                                        std::vector<std::vector<TokenId>> prompts, PromptMedia media,
                                        std::string_view id_prefix, const ReplyMaker& reply);
@@ -35,7 +35,7 @@ Result<GenerationPlan> prepare_completion(const Service& service, openai::Comple
 Result<GenerationPlan> prepare_completion_as(const Service& service, openai::CompletionRequest request,
                                              std::string_view id_prefix, const ReplyMaker& reply);
 
-// The conversation as ids, with its images; also the result of /tokenize.
+// The tokens of a conversation and its images; also used for /tokenize.
 struct ChatTokens {
   std::vector<TokenId> ids;
   std::vector<MediaPart> images;
@@ -43,7 +43,7 @@ struct ChatTokens {
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max);
 
-// Maximum bytes of a text that can fit the context. With truncation: maximum bytes for the tokenizer.
+// Maximum bytes of a text that can fit the context. truncated: maximum bytes to tokenise.
 std::size_t prompt_bytes_max(const Service& service, bool truncated);
 
 }  // namespace octavo

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-// In Prometheus' text format, without the values that cannot be read.
+// The metrics in Prometheus' text format. Leaves out values that cannot be read.
 std::string process_metrics();
 
 }  // namespace octavo

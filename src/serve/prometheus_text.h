@@ -1,4 +1,4 @@
-// Pieces of Prometheus' text format 0.0.4.
+// Writes parts of Prometheus' text format 0.0.4.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// Label values escape backslash, quote and line feed.
+// Escapes backslashes, quotes and line feeds in a label value.
 std::string escaped(std::string_view value);
 
 // Appends the lines of a histogram. labels: the text between the braces, may be "".

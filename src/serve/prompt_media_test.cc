@@ -1,4 +1,5 @@
-// Images in chats over HTTP: the engine gets the output of transformers' processor (tests/data/vision).
+// Images in chats over HTTP: the engine's input must equal the output of transformers' processor
+// (tests/data/vision).
 #include "serve/prompt_media.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ std::string base64(const std::string& bytes) {
 
 class ImagesTest : public ServeTest {
  protected:
-  // parts: the template accepts lists of parts.
+  // parts: the template reads lists of parts.
   void serve_images(bool parts = true, int context = 400) {
     tokenizer_ = Tokenizer::load(golden_.directory).value();
     if (parts)
@@ -55,7 +56,7 @@ class ImagesTest : public ServeTest {
     return {{"role", "user"}, {"content", std::move(content)}};
   }
 
-  // Error of a chat with one image at this URL.
+  // The error for a chat with one image at this URL.
   std::pair<int, json::object> error_of(const std::string& url) {
     const http::Response response =
         post("/v1/chat/completions", chat({user(json::array{text("Look:"), image(url)})}));
@@ -80,7 +81,7 @@ TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
   for (media::Image& tile : golden_.tiles("tiles.photo.jpg")) tiles.push_back(std::move(tile));
   ASSERT_EQ(request.media.size(), tiles.size());
   EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
-  for (std::size_t i = 0; i < 5; ++i)  // of the lossless one
+  for (std::size_t i = 0; i < 5; ++i)  // of the lossless image
     EXPECT_EQ(request.media[i].bytes, std::string(tiles[i].pixels.begin(), tiles[i].pixels.end())) << i;
   for (const MediaPart& part : request.media)
     for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
@@ -106,7 +107,7 @@ TEST_F(ImagesTest, ARequestMayHaveThemSmaller) {
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"a","mm_processor_kwargs":{"max_pixels":65}})").status, 400);
 }
 
-// Models whose tiles are one part.
+// Models for which all tiles of an image are one part.
 class TiledImageTest : public ImagesTest,
                        public testing::WithParamInterface<std::pair<const char*, media::PinnedTileRule>> {};
 
@@ -206,7 +207,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
               HasSubstr("only parts of type text, thinking, image_url, video_url, audio_url and input_audio"));
 }
 
-// Sounds in chats: the engine gets the output of transformers' processor (tests/data/sound).
+// Audio in chats: the engine's input must equal the output of transformers' processor (tests/data/sound).
 class PromptSoundTest : public ServeTest {
  protected:
   void serve_sound(int context = 400) {
@@ -239,7 +240,7 @@ class PromptSoundTest : public ServeTest {
         {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(parts)}}}}});
   }
 
-  // A conversation with this sound and another one.
+  // A conversation with this audio and another one.
   static std::string conversation(const std::string& first) {
     const json::object url{{"type", "audio_url"},
                            {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
@@ -277,7 +278,7 @@ TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
   }
 }
 
-// A model with whole windows splits a longer sound.
+// A model that reads whole windows splits a longer audio.
 TEST_F(PromptSoundTest, AWindowOrSeveral) {
   const VisionGolden golden("voxtral", media::kSoundRoot);
   serve_sound(golden, {.mels = 80, .frames = 200, .tokens = 25, .token_id = 260, .whole = true}, "[AUDIO]",
@@ -315,7 +316,7 @@ TEST_F(PromptSoundTest, ErrorsNameThePart) {
   expect(input(file("chirp.wav").substr(0, 60)), audio, "too short to be heard");
   std::string long_sound = file("chirp.wav");
   long_sound += long_sound.substr(44);
-  for (const std::size_t at : {4U, 40U}) {  // the lengths in its header
+  for (const std::size_t at : {4U, 40U}) {  // offsets of the lengths in its header
     const auto length = static_cast<std::uint32_t>(long_sound.size() - at - 4);
     std::memcpy(long_sound.data() + at, &length, 4);
   }

@@ -10,11 +10,14 @@ PromptProgress::PromptProgress(const GenerationPlan& plan) {
 
 std::optional<openai::Progress> PromptProgress::take(std::size_t prompt, const Output& output,
                                                      std::int64_t at_us) {
-  if (output.finished && output.token_ids.empty()) return std::nullopt;  // it has failed, or was cancelled
+  // the request has failed or was cancelled
+  if (output.finished && output.token_ids.empty()) return std::nullopt;
   if (began_us_ == 0) began_us_ = at_us;
   Prompt& news = prompts_[prompt];
   const int computed = output.token_ids.empty() ? output.computed_tokens : news.tokens;
-  if (computed <= news.computed) return std::nullopt;  // another of its answers, or a step after a preemption
+  if (computed <= news.computed)
+    return std::nullopt;  // an output of another answer to the prompt, or a step
+                          // after a preemption
   news.computed = computed;
   news.cached = std::max(news.cached, output.cached_tokens);
   openai::Progress all{.ms = static_cast<double>(at_us - began_us_) * 1e-3};

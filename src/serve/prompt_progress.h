@@ -1,4 +1,4 @@
-// How much of a request's prompts the engine has computed, for streams that report it.
+// Tracks how many prompt tokens the engine has computed, for streams that report it.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ class PromptProgress {
  public:
   explicit PromptProgress(const GenerationPlan& plan);
 
-  // nullopt: the output does not add to what was reported.
+  // The new progress; nullopt: nothing new to report.
   std::optional<openai::Progress> take(std::size_t prompt, const Output& output, std::int64_t at_us);
 
  private:
   struct Prompt {
     int tokens = 0;
     int cached = 0;
-    int computed = -1;  // -1: its first step has not begun
+    int computed = -1;  // -1: the first step has not begun
   };
 
   std::vector<Prompt> prompts_;

@@ -1,4 +1,4 @@
-// Streams that report how much of their prompt is computed.
+// Streams that report the progress of their prompt.
 #include <gmock/gmock.h>
 
 #include "serve/serve_fixture.h"
@@ -15,7 +15,7 @@ class PromptProgressTest : public ServeTest {
   void SetUp() override {
     serve([](const Request&, int) { return Script{.tokens = ending("Hey"), .computed = {1, 1, 2}}; });
   }
-  // "cache/processed/total" of the stream's first events; the rest must have none.
+  // The first events of a stream as "cache/processed/total"; later events must have no progress.
   std::vector<std::string> progress(const std::string& path, const std::string& body) {
     std::vector<std::string> shown;
     bool answering = false;

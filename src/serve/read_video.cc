@@ -58,13 +58,13 @@ class VideoParts {
     return text;
   }
 
-  // Qwen3-VL's form: each part is an image with its time before it.
+  // Qwen3-VL's format: each part is an image, with its time before it.
   void stamp(ReadMedia& read) const {
     for (const double seconds : media::part_seconds(frames_, head_.fps, rule_))
       read.text += fmt::format("<{:.1f} seconds>{}{}{}", seconds, rule_.before, tokens(), rule_.after);
   }
 
-  // In 32 bits, like transformers.
+  // Computed in 32 bits, like in transformers.
   void set_times(ReadMedia& read) const {
     const double fps = static_cast<double>(frames_.size()) / head_.frames * head_.fps;
     const float steps = service_.engine_info.image.time_steps,
@@ -82,11 +82,11 @@ class VideoParts {
   media::VideoHead head_;
   std::vector<int> frames_;
   media::PartGrid grid_;
-  std::int64_t tokens_ = 0;  // of a part
+  std::int64_t tokens_ = 0;  // number of tokens of a part
   std::vector<MediaPart> parts_;
 };
 
-// Uses all frames, as vLLM does.
+// Uses all frames of the list, as vLLM does.
 Result<> read_frames(std::string_view list, const media::VideoRule& rule, VideoParts& parts) {
   const auto count = std::ranges::count(list, ',') + 1;
   if (count > rule.frames_max) return invalid("", "the video has {} frames, the limit is {}", count, rule.frames_max);

@@ -157,7 +157,7 @@ TEST_F(ResponsesTest, CallsAndTheirResultsAreMessages) {
   EXPECT_EQ(prompt(), "user: Hi\nassistant: None\ntool: 7\nassistant: ");
 }
 
-// Each message of the assistant stays, and all thoughts before one.
+// Every assistant message is kept, and all thoughts before it.
 TEST_F(ResponsesTest, NoItemOfTheHistoryIsLost) {
   openai::RequestRules rules;
   rules.model_names = {"demo"};

@@ -1,5 +1,5 @@
-// A whole server with a scripted engine: every body on every route gets an answer other than 500, and the
-// server continues. An input is {"route": PATH, "body": BODY}.
+// Sends arbitrary bodies to all routes of a whole server with a scripted engine. No answer may be a 500, and
+// the server must continue to serve. An input is {"route": PATH, "body": BODY}.
 #include <boost/json/serialize.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +56,7 @@ class Server {
     for (int tries = 0; tries < 2; ++tries) {
       if (!client_) client_ = http::Client::connect({.port = server_->port(), .timeout_ms = 20'000}).value();
       if (const auto response = client_->post_json(path, body)) return response->status;
-      client_.reset();  // the server has closed it behind a refusal
+      client_.reset();  // the server has closed the connection after a refusal
     }
     return 0;
   }

@@ -1,4 +1,4 @@
-// Admission and the price of requests: the whole server in one process, with a scripted engine.
+// Admission and prices of requests, in the whole server with a scripted engine.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class AdmissionTest : public ServeTest {
  protected:
-  // Twelve answers at a time, at most eight per client.
+  // At most twelve answers at a time, and eight for each client.
   void serve_small(std::int64_t bytes = std::int64_t{1} << 30) {
     serve(
         [](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
@@ -31,7 +31,7 @@ class AdmissionTest : public ServeTest {
                  {{"Content-Type", "application/json"}, {"Authorization", "Bearer " + key}})
         .value();
   }
-  // Answers that run until the client disconnects.
+  // Sends requests whose answers run until the client disconnects.
   http::Client hold(const std::string& key, int answers) {
     const int before = engine_->running();
     http::Client c = client();
@@ -64,7 +64,7 @@ TEST_F(AdmissionTest, WhatCanNeverBeAdmittedIsA400AndNothingOfItRuns) {
 TEST_F(AdmissionTest, AClientThatFillsItsShareLeavesRoomForOthers) {
   serve_small();
   const http::Client held = hold("a", 6);
-  // Either all prompts of a request or none.
+  // All prompts of a request are admitted, or none.
   EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b","c"]})").status, 429);
   EXPECT_EQ(engine_->submitted, 1);
   EXPECT_EQ(post_as("a", "/v1/completions", R"({"prompt":["a","b"]})").status, 200);
@@ -129,7 +129,7 @@ TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
   EXPECT_EQ(param(refused), "tokens");
 }
 
-// A gateway names the tenants; the same prompt of two tenants has two cache identities.
+// A gateway names the tenants. The same prompt of two tenants has two identities in the cache.
 TEST_F(AdmissionTest, TenantsByHeader) {
   serve([](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
         [](ServeOptions& o, http::ServerOptions&) {
@@ -156,7 +156,7 @@ TEST_F(AdmissionTest, TenantsByHeader) {
   EXPECT_NE(salt("a", R"(,"cache_salt":"own")"), salt("b", R"(,"cache_salt":"own")"));
   EXPECT_EQ(a.find("a@"), std::string::npos) << "the tenant's name is not told";
 
-  // Eight answers of one tenant leave room for the other tenant.
+  // Eight answers of one tenant leave capacity for the other tenant.
   http::Client holding = client();
   const std::string body = R"({"prompt":"x","seed":1,"stream":true,"n":8})";
   ASSERT_TRUE(holding
@@ -183,7 +183,7 @@ TEST_F(AdmissionTest, ARequestsTimeEndsIt) {
   const http::Response whole = post("/v1/completions", R"({"prompt":"x","timeout":0.05})");
   EXPECT_EQ(whole.status, 503) << whole.body;
   EXPECT_THAT(whole.body, HasSubstr("timeout: its 0.05 s are over"));
-  const http::Response stream =  // begins before its time is over
+  const http::Response stream =  // the answer begins before the timeout
       client()
           .request("POST", "/v1/completions", R"({"prompt":"x","stream":true})",
                    {{"Content-Type", "application/json"}, {"X-Request-Timeout", "1"}})

@@ -1,4 +1,4 @@
-// Time per token from the engine to the client, and per request before the engine.
+// Measures the server's time for each token after the engine, and for each request before the engine.
 #include <benchmark/benchmark.h>
 
 #include <boost/json/parse.hpp>
@@ -10,7 +10,7 @@
 namespace octavo::openai {
 namespace {
 
-// Converts a token id to text, stop strings, JSON and the event.
+// Converts a token to text, checks stop strings, and writes JSON and the event.
 void streamed_token(benchmark::State& state) {
   const Tokenizer tokenizer = byte_tokenizer();
   SamplingParams sampling;

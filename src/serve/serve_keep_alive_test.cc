@@ -1,4 +1,4 @@
-// Streams that have nothing to say, through the whole server.
+// Streams without output for some time, in the whole server.
 #include <gmock/gmock.h>
 
 #include "serve/serve_fixture.h"
@@ -13,13 +13,13 @@ const std::string kMessage = R"({"model":"demo","max_tokens":9,"messages":[{"rol
 
 class KeepAliveTest : public ServeTest {
  protected:
-  // A token each step_us, or none.
+  // Emits a token every step_us; if the text is empty, emits none.
   void serve_slowly(std::string text, int step_us) {
     serve([text](const Request&,
                  int) { return text.empty() ? Script{.hang = true} : Script{.tokens = ending(text)}; },
           [](ServeOptions& options, http::ServerOptions&) { options.keep_alive_us = kSilenceUs; }, step_us);
   }
-  // What a stream sends until it has a text so many times.
+  // The bytes of a stream up to the n-th occurrence (`times`) of a text.
   std::string begin_of(const std::string& path, const std::string& body, const std::string& text, int times) {
     http::Client reader = client();
     EXPECT_EQ(reader.open("POST", path, body).value().status, 200);

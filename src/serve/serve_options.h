@@ -23,20 +23,21 @@
 namespace octavo {
 
 struct MediaOptions {
-  std::optional<media::ProcessorConfig> images{};  // nullopt: the model takes no images
-  std::optional<PromptSound> prompt_sound{};       // nullopt: the model takes no sound in prompts
+  std::optional<media::ProcessorConfig> images{};  // nullopt: the model does not support images
+  std::optional<PromptSound> prompt_sound{};       // nullopt: the model does not support audio in prompts
   std::optional<SoundRules> transcription{};       // nullopt: the model does not transcribe
   MediaSources sources{};
-  // Each of "image", "video", "audio" with a default adapter of that name.
+  // Those of "image", "video", "audio" for which a default adapter of that name exists.
   std::set<std::string, std::less<>> adapters{};
 };
 
-// Limits of running and waiting requests. One client may have all running answers, half of the queue and half
-// of the memory.
+// Limits of running and waiting requests. One client may use all slots of running answers, half of the queue
+// and half of the memory.
 struct AdmissionOptions {
-  int max_num_seqs = 128;                                  // running answers
-  int max_num_queued_reqs = 4096;                          // waiting answers; more: 429
-  std::int64_t request_bytes_max = std::int64_t{4} << 30;  // see Price::bytes; more: 429
+  int max_num_seqs = 128;                                  // maximum number of running answers
+  int max_num_queued_reqs = 4096;                          // maximum number of waiting answers; beyond it:
+                                                           // 429
+  std::int64_t request_bytes_max = std::int64_t{4} << 30;  // maximum sum of Price::bytes; beyond it: 429
 
   Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
   Price client_max() const {
@@ -45,39 +46,39 @@ struct AdmissionOptions {
 };
 
 struct ThreadOptions {
-  int intake = 2;                       // parse, render, tokenise
-  int delivery = 2;                     // detokenise, write
-  int fetch = 8;                        // wait for media at addresses
-  std::size_t intake_queue_max = 1024;  // more: 503
-  std::size_t fetch_queue_max = 256;    // more: 503
+  int intake = 2;                       // threads that parse, render and tokenise
+  int delivery = 2;                     // threads that detokenise and write
+  int fetch = 8;                        // threads that fetch media from URLs
+  std::size_t intake_queue_max = 1024;  // maximum number of waiting tasks; beyond it: 503
+  std::size_t fetch_queue_max = 256;    // maximum number of waiting tasks; beyond it: 503
 };
 
 // Routes and features that a flag turns on.
 struct ServeFeatures {
-  bool prompt_tokens_details = false;  // usage.prompt_tokens_details.cached_tokens
-  bool request_id_headers = false;     // X-Request-Id in answers
-  bool request_metrics = false;        // an answer's times in its reply and as Server-Timing
-  bool tokenizer_info = false;         // /tokenizer_info
+  bool prompt_tokens_details = false;  // report usage.prompt_tokens_details.cached_tokens
+  bool request_id_headers = false;     // send X-Request-Id in answers
+  bool request_metrics = false;        // report an answer's times in its reply and in Server-Timing
+  bool tokenizer_info = false;
   bool dev_mode = false;               // routes for development
   bool sleep_mode = false;             // /sleep, with dev_mode
   bool profiles = false;               // /start_profile and /stop_profile
   bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
-  bool page = true;                    // a web page at `/`
+  bool page = true;                    // serve a web page at `/`
 };
 
 struct AccessOptions {
-  std::vector<std::string> api_keys{};  // empty: requests need no key
-  // Request header that identifies the tenant; "": the API key or the address. Trusted as sent: set it at the
-  // gateway.
+  std::vector<std::string> api_keys{};  // empty: no key is required
+  // Request header that identifies the tenant; "": use the API key or the address. It is trusted as sent, so
+  // set it at the gateway.
   std::string client_header{};
-  bool isolate_prefix_cache = false;  // tenants share no cached prefixes
+  bool isolate_prefix_cache = false;  // tenants do not share cached prefixes
 };
 
 struct ObserveOptions {
-  std::shared_ptr<Tracer> tracer{};  // null disables spans
+  std::shared_ptr<Tracer> tracer{};  // null: no spans
   StepTraceOptions step_trace{};
   bool log_requests = false;
-  std::optional<int> max_log_len{};  // bytes of a prompt in the log; nullopt: all
+  std::optional<int> max_log_len{};  // maximum bytes of a prompt in the log; nullopt: no limit
 };
 
 struct ServeOptions {
@@ -90,21 +91,22 @@ struct ServeOptions {
   AccessOptions access{};
   ObserveOptions observe{};
 
-  std::vector<TokenId> eos_ids{};      // end an answer unless ignore_eos; sorted
+  std::vector<TokenId> eos_ids{};      // tokens that end an answer unless ignore_eos is set; sorted
   std::vector<TokenId> tool_tokens{};  // special tokens of rules.tool_dialect
-  ContentFormat content_format{};      // contents in chat templates
-  std::string root_path{};             // prefix of paths that a proxy leaves in place
+  ContentFormat content_format{};      // format of contents for the chat template
+  std::string root_path{};             // path prefix that a proxy does not remove
   std::string version{};
-  std::string model_root{};  // in /v1/models
+  std::string model_root{};  // `root` in /v1/models
   std::string system_fingerprint{};
   std::string response_role = "assistant";
-  std::int64_t keep_alive_us = 0;  // silence of a stream after which it sends a keep-alive; 0 disables it
-  // The folder of an adapter, given as a path or as a hub name; can take as long as a download.
+  std::int64_t keep_alive_us = 0;  // time without output after which a stream sends a keep-alive; 0: never
+  // Returns the folder of an adapter, given a path or a name on the hub. It may download the adapter.
   std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
     return path;
   };
-  std::uint64_t body_bytes_max = 64 << 20;                   // of a compressed body after decompression
-  std::size_t response_store_bytes = std::size_t{64} << 20;  // of /v1/responses; the oldest are dropped
+  std::uint64_t body_bytes_max = 64 << 20;                   // maximum size of a body after decompression
+  std::size_t response_store_bytes = std::size_t{64} << 20;  // memory for responses of /v1/responses; the
+                                                             // oldest are dropped
 };
 
 }  // namespace octavo

@@ -1,4 +1,5 @@
-// Streams that continue after the tokens that a client already has: at every cut, both halves make the whole.
+// Streams that continue after the tokens that a client already has. At every position, both halves must join
+// to the whole answer.
 #include <gmock/gmock.h>
 
 #include "grammar/tool_dialect.h"
@@ -11,7 +12,7 @@ using testing::HasSubstr;
 
 class ResumeTest : public ServeTest {
  protected:
-  // An engine that continues at the requested token, one token per event.
+  // An engine that continues at the requested token, with one token for each event.
   void serve_on(const std::string& text) {
     serve(
         [text](const Request& request, int) {
@@ -33,7 +34,7 @@ class ResumeTest : public ServeTest {
         });
   }
 
-  // The events without the ids that differ between answers.
+  // The events without ids, which differ between answers.
   static std::vector<std::string> said(const std::vector<std::string>& events) {
     std::vector<std::string> out;
     for (const std::string& event : events) {

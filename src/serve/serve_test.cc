@@ -227,7 +227,7 @@ TEST_F(ServeTest, AReaderThatIsLateGetsEverything) {
   http::Client c = client();
   const std::string body = kCompletion + R"(,"max_tokens":20000,"logprobs":5,"stream":true})";
   ASSERT_TRUE(c.open("POST", "/v1/completions", body).has_value());
-  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));  // all is there, and unread
+  EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));  // everything was generated, but not read
   std::string all;
   for (auto piece = c.read(); piece && *piece; piece = c.read()) all += **piece;
   EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));
@@ -421,7 +421,7 @@ TEST_F(ServeTest, AReplyTellsItsTimesOnWish) {
     const std::string stream =
         post(path, body + R"(,"stream":true,"stream_options":{"include_usage":true}})").body;
     EXPECT_THAT(stream, HasSubstr(R"("metrics":{"time_to_first_token_ms":)")) << path;
-    EXPECT_EQ(post(path, body + R"(,"n":2})").body.find("metrics"), std::string::npos);  // whose would they be
+    EXPECT_EQ(post(path, body + R"(,"n":2})").body.find("metrics"), std::string::npos);  // two answers
   }
 }
 
@@ -432,7 +432,7 @@ TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
     http::Client c = client();
     ASSERT_TRUE(
         c.send_raw(method + " /health HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n\r\n").has_value());
-    EXPECT_THAT(c.receive_raw().value(), HasSubstr("HTTP/1.1 401")) << method;  // without the body
+    EXPECT_THAT(c.receive_raw().value(), HasSubstr("HTTP/1.1 401")) << method;  // no body sent
   }
   EXPECT_EQ(client().get("/health")->status, 200);
 }
@@ -565,7 +565,7 @@ TEST_F(ServeTest, SurvivesRandomBodies) {
   }
 }
 
-// An error may quote any bytes of the request.
+// An error may contain any bytes of the request.
 TEST_F(ServeTest, HeadersThatAreNoTextAreRefused) {
   serve_text("ok");
   for (const std::string name : {"X-Request-Timeout", "X-data-parallel-rank"})

@@ -1,4 +1,4 @@
-// Fields and routes that vLLM's tests and clients rely on, through the whole server.
+// Fields and routes that vLLM's tests and clients need, in the whole server.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Python clients read attributes without asking whether they exist.
+// Python clients read attributes without checking that they exist.
 TEST_F(ServeTest, FieldsThatARequestDidNotAskForAreNull) {
   serve_text("Hi");
   const json::object chat = reply("/v1/chat/completions", kChat + "}");

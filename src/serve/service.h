@@ -1,4 +1,4 @@
-// The state of the API server that routes share.
+// The state of the API server, shared by all routes.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@
 
 namespace octavo {
 
-// The references must outlive the service.
+// All references must outlive the service.
 struct Service {
   Service(EngineClient& engine_client, const Tokenizer& text_tokenizer, const ChatTemplate* default_template,
           const ChatTemplate* template_for_tools, ServeOptions serve_options)
@@ -48,8 +48,8 @@ struct Service {
   EngineClient& engine;
   const EngineInfo engine_info = engine.info();
   const Tokenizer& tokenizer;
-  const ChatTemplate* chat_template;  // null if the model has no template
-  const ChatTemplate* tool_template;  // for requests with tools
+  const ChatTemplate* chat_template;  // null: the model has no template
+  const ChatTemplate* tool_template;  // template for requests with tools
   const ServeOptions options;
   const std::shared_ptr<AdapterNames> adapters;
   Metrics metrics;
@@ -61,7 +61,7 @@ struct Service {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();  // seconds since 1970
   UnknownFields unknown_fields;
-  // Allows requests to name the adapter.
+  // Adds the adapter to the names that requests may use.
   void offer_adapter(AdapterCard card) const {
     if (card.parent.empty()) card.parent = options.rules.model_names.front();
     card.created_at =
@@ -76,7 +76,7 @@ struct Service {
   WorkerPool intake;
   WorkerPool delivery;
   WorkerPool fetchers;
-  std::unique_ptr<BatchApi> batches;  // set before the server opens; null without --batch-dir
+  std::unique_ptr<BatchApi> batches;  // set before the server accepts requests; null without --batch-dir
 };
 
 }  // namespace octavo

@@ -26,7 +26,7 @@ Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfi
     *id = *found;
   }
   if (english) return rules;
-  // Language tokens follow the begin token and precede the tasks.
+  // Language tokens are between the begin token and the task tokens.
   for (TokenId id = rules.begin + 1; id < std::min(rules.transcribe, rules.translate); ++id) {
     const std::string token = tokenizer.token(id).value_or("");
     if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>"))

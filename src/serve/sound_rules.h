@@ -1,4 +1,4 @@
-// A model's rules for sound: its spectrogram and its special tokens for transcription.
+// A model's settings for audio: its spectrogram, and its special tokens for transcription.
 #pragma once
 
 #include <optional>
@@ -12,22 +12,22 @@
 
 namespace octavo {
 
-// Sound in prompts.
 struct PromptSound {
   media::LogMel log_mel;
-  std::string token;  // of a sound in a text
+  std::string token;  // text that marks an audio in a prompt
 };
 
 struct SoundRules {
   media::LogMel log_mel;
-  TokenId begin = 0;  // of the text
+  TokenId begin = 0;  // token before the text
   TokenId transcribe = 0, translate = 0;
-  TokenId previous = 0;    // before what was said before
-  TokenId no_times = 0;    // it is to say no times
-  TokenId first_time = 0;  // token of 0 seconds; the later ones are kTimeStep apart
-  std::vector<std::pair<std::string, TokenId>> languages{};  // by their codes; empty if English-only
-  std::vector<TokenId> suppress{};                           // never said
-  std::vector<TokenId> begin_suppress{};                     // never said first
+  TokenId previous = 0;    // token before the text that precedes the audio
+  TokenId no_times = 0;    // token that turns timestamps off
+  TokenId first_time = 0;  // token of the timestamp 0 s; the following tokens are kTimeStep apart
+  std::vector<std::pair<std::string, TokenId>> languages{};  // tokens by language code; empty if the model is
+                                                             // English-only
+  std::vector<TokenId> suppress{};                           // tokens that are never sampled
+  std::vector<TokenId> begin_suppress{};                     // tokens that are never sampled first
 
   static constexpr double kTimeStep = 0.02;  // seconds
 
@@ -35,8 +35,7 @@ struct SoundRules {
   std::optional<TokenId> language(std::string_view code) const;
 };
 
-// Error (corrupt): the tokenizer lacks one of Whisper's special tokens. english: the model knows only
-// English.
+// Error (corrupt): the tokenizer lacks one of Whisper's special tokens. english: the model is English-only.
 Result<SoundRules> sound_rules(const Tokenizer& tokenizer, const media::MelConfig& mel, bool english);
 
 }  // namespace octavo

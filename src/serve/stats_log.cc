@@ -31,7 +31,7 @@ std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::s
   std::vector<std::string> lines;
   for (const EngineStats& engine : now) {
     const auto earlier = std::ranges::find(before, engine.engine, &EngineStats::engine);
-    // A restarted engine counts from zero.
+    // The counters of a restarted engine begin at 0.
     if (earlier == before.end() || engine.prompt_tokens < earlier->prompt_tokens) continue;
     if (auto line = stats_line(*earlier, engine, seconds)) lines.push_back(*std::move(line));
   }

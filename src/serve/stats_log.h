@@ -1,4 +1,4 @@
-// vLLM's periodic log line: throughput, queue and cache, while there is work.
+// vLLM's periodic log line with throughput, queue and cache, while the engine is busy.
 #pragma once
 
 #include <condition_variable>
@@ -13,16 +13,16 @@
 
 namespace octavo {
 
-// A log line of an engine's work in the `seconds` between two snapshots; nullopt: it was idle.
+// The log line for an engine. before, now: snapshots `seconds` apart. nullopt: the engine was idle.
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
 
-// One line per engine; engines may have been added or removed meanwhile.
+// One line for each engine. Engines may have been added or removed between the snapshots.
 std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
                                      double seconds);
 
 class StatsLog {
  public:
-  // Writes a line for each engine that is not idle, every `seconds`, until it is destroyed.
+  // Every `seconds`, writes a line for each engine that is not idle.
   StatsLog(const EngineClient& engine, double seconds);
   ~StatsLog();
 

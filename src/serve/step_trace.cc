@@ -19,13 +19,13 @@
 namespace octavo {
 namespace {
 
-// An engine keeps its last 256 steps; they are read at this interval.
+// Interval for reading an engine's steps; it keeps its last 256.
 constexpr std::chrono::milliseconds kTraceInterval{25};
 constexpr std::size_t kPrefixBytesMax = 128;
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
-// The prefix becomes part of a file name.
+// The prefix becomes part of a file name, so its characters are checked.
 Result<> check_prefix(std::string_view prefix) {
   const bool good =
       !prefix.empty() && prefix.size() <= kPrefixBytesMax && is_plain(prefix[0]) &&
@@ -47,7 +47,7 @@ std::int64_t ms_since_1970() {
       .count();
 }
 
-// Writes text to a file, gzipped or plain.
+// A file to which text is written, gzipped or plain.
 class TraceFile {
  public:
   static Result<TraceFile> create(const std::string& path, bool gzip) {
@@ -60,7 +60,7 @@ class TraceFile {
   void write(std::string_view text) {
     failed_ |= gzwrite(file_.get(), text.data(), static_cast<unsigned>(text.size())) == 0;
   }
-  // Error: not everything was written.
+  // Error: the file is incomplete.
   Result<> close() {
     failed_ |= gzclose(file_.release()) != Z_OK;
     if (failed_) return failure(ErrorCode::io, "{} could not be written whole", path_);
@@ -93,13 +93,13 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));
   TRY_VOID(read_steps(fields, options));
-  // More categories of PyTorch's trace.
+  // Options that would add other categories to PyTorch's trace.
   fields.accept({"torch_profiler_with_stack", "torch_profiler_dump_cuda_time_total", "ignore_frontend"});
   for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
   return options;
 }
 
-// A file, and the thread that writes it.
+// A running trace: a file, and the thread that writes it.
 class StepTrace::Recording {
  public:
   Recording(const EngineClient& engine, StepTraceOptions options, TraceFile file)
@@ -130,9 +130,9 @@ class StepTrace::Recording {
 
  private:
   struct Seen {
-    std::int64_t number = 0;  // the newest step
-    int steps = 0;            // since the start
-    std::int64_t lost = 0;    // of which nobody told in time
+    std::int64_t number = 0;  // number of the last step read
+    int steps = 0;            // number of steps since the start
+    std::int64_t lost = 0;    // number of steps that were overwritten before they were read
   };
 
   static std::int64_t newest_step(const EngineStats& stats) {
@@ -143,14 +143,14 @@ class StepTrace::Recording {
     std::unique_lock lock(mutex_);
     while (!ends_.wait_for(lock, kTraceInterval, [this] { return ended_; })) note();
     lock.unlock();
-    std::this_thread::sleep_for(2 * kTraceInterval);  // what the last steps' owner has not told yet
+    std::this_thread::sleep_for(2 * kTraceInterval);  // the last steps may not be reported yet
     note();
   }
 
   void note() {
     for (const EngineStats& stats : engine_.stats()) {
       Seen& seen = newest_[stats.engine];
-      if (newest_step(stats) < seen.number) seen.number = 0;  // it was started again
+      if (newest_step(stats) < seen.number) seen.number = 0;  // the engine has restarted
       std::vector<StepRecord> steps;
       std::ranges::copy_if(stats.recent_steps, std::back_inserter(steps),
                            [&](const StepRecord& step) { return step.number > seen.number; });
@@ -184,7 +184,7 @@ class StepTrace::Recording {
     slice("sample", step.began_us + forward_us, step.microseconds - forward_us, "");
   }
 
-  // Gauges of the current moment, not of the step.
+  // Writes gauges of the current moment; they are not from the step.
   void write_gauges(const EngineStats& stats, const StepRecord& last) {
     const std::int64_t at_us = last.began_us + last.microseconds;
     const auto gauges = [&](std::string_view name, std::string_view values) {
@@ -204,7 +204,7 @@ class StepTrace::Recording {
   StepTraceOptions options_;
   TraceFile file_;
   bool begun_ = false;
-  std::map<int, Seen> newest_;  // by engine
+  std::map<int, Seen> newest_;  // by index of the engine
   std::mutex mutex_;
   std::condition_variable ends_;
   bool ended_ = false;

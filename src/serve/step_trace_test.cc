@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Completes each call at once and records its steps, as an engine does.
+// Completes each call at once and records its steps, like an engine.
 class SteppingEngine final : public EngineClient {
  public:
   void step(int prompt_tokens, int answer_tokens) {

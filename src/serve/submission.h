@@ -1,4 +1,4 @@
-// The engine's requests of one HTTP request.
+// All requests to the engine that belong to one HTTP request.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace octavo {
 
 class OutputReceiver {
  public:
-  // Called on the engine's thread. index: the prompt's.
+  // Called on the engine's thread. index: index of the prompt.
   virtual void deliver(std::size_t index, Output&& output) noexcept = 0;
 
  protected:
@@ -26,28 +26,27 @@ class OutputReceiver {
 // A sink that keeps the receiver alive.
 std::shared_ptr<OutputSink> sink_of(std::shared_ptr<OutputReceiver> receiver, std::size_t index);
 
-// Counts refusals in the metrics. Errors as in Admission::admit.
+// Requests admission, and counts refusals in the metrics. Errors: as for Admission::admit.
 Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client,
                                 Price price);
 
-// Any thread.
+// Safe from any thread.
 class Submission {
  public:
   explicit Submission(EngineClient& engine) : engine_(engine) {}
 
   Result<> submit(Request request, std::shared_ptr<OutputSink> sink);
-  // Adds other work, by the function that cancels it.
+  // Adds work that is not an engine request. cancel: cancels it.
   void add(std::function<void()> cancel);
 
-  // Cancels all work, including work that is added later.
+  // Cancels all work, also work that is added later.
   void cancel() noexcept;
   bool cancelled() const;
-  // Cancels the index-th work.
   void cancel(std::size_t index);
 
  private:
   EngineClient& engine_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::vector<std::function<void()>> cancels_;
   bool cancelled_ = false;
 };

@@ -10,7 +10,6 @@ namespace {
 
 namespace json = boost::json;
 
-// A string becomes one part.
 json::array as_parts(json::value content) {
   if (content.is_array()) return std::move(content.get_array());
   return {json::object{{"type", "text"}, {"text", std::move(content)}}};
@@ -56,7 +55,7 @@ void merge_system(const ContentRules& rules, json::array& messages) {
 }
 
 void fit_roles(const ContentRules& rules, const TemplateHabits& habits, json::array& messages) {
-  bool later = false;  // a system message is not the first message
+  bool later = false;  // whether a system message is not the first message
   for (std::size_t i = 0; i < messages.size(); ++i) {
     json::object& message = messages[i].get_object();
     if (!habits.knows_developer && message.at("role").get_string() == "developer") message["role"] = "system";
@@ -73,7 +72,7 @@ std::string messages_for_template(const ChatTemplate& chat_template, const opena
   const TemplateHabits& habits = chat_template.habits();
   const ContentFormat format = rules.format;
   const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
-  boost::system::error_code ignored;  // the server wrote this text
+  boost::system::error_code ignored;  // cannot fail, because the server wrote this text
   json::value all = parse_exact_json(prompt.messages, ignored);
   fit_roles(rules, habits, all.get_array());
   for (json::value& message : all.get_array()) {

@@ -1,4 +1,4 @@
-// A tokenizer for tests: one token per byte (the id is the byte), and at least two special tokens.
+// A tokenizer for tests: one token for each byte (the id is the byte), and at least two special tokens.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -22,8 +22,8 @@ inline std::string as_utf8(unsigned code_point) {
   return {static_cast<char>(0xC0 | (code_point >> 6)), static_cast<char>(0x80 | (code_point & 0x3F))};
 }
 
-// Byte-level BPE without merges. Printable Latin-1 bytes represent themselves, the others are U+0100 onwards
-// (GPT-2). special: more special tokens, from kTestVocabulary on.
+// Byte-level BPE without merges. As in GPT-2, printable Latin-1 bytes represent themselves and the others are
+// U+0100 onwards. special: more special tokens, with ids from kTestVocabulary on.
 inline Tokenizer byte_tokenizer(const std::vector<std::string>& special = {}) {
   namespace json = boost::json;
   json::object vocabulary;

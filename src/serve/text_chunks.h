@@ -1,5 +1,5 @@
-// Pooling settings of the operator that replace those of the model's files (vLLM's --pooler-config), and
-// texts longer than the model's limit, read in chunks.
+// Pooling settings (vLLM's --pooler-config), which replace those of the model's files. Also: texts that are
+// longer than the model's limit and are embedded in chunks.
 #pragma once
 
 #include <cstddef>
@@ -17,31 +17,32 @@
 namespace octavo {
 
 struct PoolingRules {
-  std::optional<Task> task{};       // default of /pooling; nullopt: the model's
-  std::optional<bool> activated{};  // default of requests: normalise vectors, activate scores
-  std::optional<int> dimensions{};  // of vectors, default of requests
-  int longest = 0;                  // maximum number of tokens of a text in chunks; 0: texts are not cut
-  // The score is (score - mean) / sigma, before its activation.
+  std::optional<Task> task{};       // default task of /pooling; nullopt: the model's task
+  std::optional<bool> activated{};  // default for requests: whether vectors are normalised and scores
+                                    // activated
+  std::optional<int> dimensions{};  // default number of components of vectors
+  int longest = 0;                  // maximum number of tokens of a text that is split into chunks; 0: texts
+                                    // are not split
+  // The score before activation is (score - mean) / sigma.
   float score_mean = 0, score_sigma = 1;
-  // For vectors of tokens: returns only those of this token, and only these components; empty: all.
+  // For vectors of tokens: returns only the vectors of this token, and only these components. Empty: all.
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
-  std::map<std::string, std::string, std::less<>>
-      text_prompts{};           // prefix of texts, by the name of their kind
-  bool score_template = false;  // pairs are rendered by the chat template
+  std::map<std::string, std::string, std::less<>> text_prompts{};  // prefixes of texts, by input type
+  bool score_template = false;                                     // the chat template renders pairs of texts
 };
 
-// Texts in order; a long text is several chunks.
+// Texts in order; a long text is split into several chunks.
 struct TextChunks {
   std::vector<Tokenizer::Texts> chunks{};
-  std::vector<std::vector<int>> lengths{};  // tokens of each text's chunks
+  std::vector<std::vector<int>> lengths{};  // numbers of tokens of each text's chunks
 
-  // Cuts the text into chunks of `most` tokens; the last can be shorter.
+  // Splits the text into chunks of `most` tokens; the last one can be shorter.
   void add(Tokenizer::Texts text, std::size_t most);
 };
 
-// The mean of the vectors of a text's chunks, weighted by their tokens. lengths: tokens of each chunk;
-// vectors have equal sizes.
+// The mean of the vectors of a text's chunks, weighted by the chunks' numbers of tokens. Vectors must have
+// equal sizes.
 std::vector<float> mean_of_chunks(std::span<const std::vector<float>> vectors, std::span<const int> lengths);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// A span for each answer.
+// Makes a span for each answer.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct AnswerSpan {
   int prompt_tokens = 0, generation_tokens = 0;
   std::string_view finish_reason;
   RequestTimes times;
-  std::int64_t arrived_us = 0, finished_us = 0;  // of now_us()
+  std::int64_t arrived_us = 0, finished_us = 0;  // on the clock of now_us()
 };
 
-// With vLLM's attributes.
+// The span, with vLLM's attributes.
 Span to_span(const AnswerSpan& answer);
 
 }  // namespace octavo

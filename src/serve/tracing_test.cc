@@ -80,7 +80,7 @@ TEST_F(TracingTest, WhatNobodyRecordsIsNotSent) {
     span.context.reset();
     span.request_id = "last";
     tracer->record(to_span(span));
-  }  // sends what is left
+  }  // the destructor sends the remaining spans
   ASSERT_EQ(spans_.size(), 1U);
   EXPECT_EQ(value_of(spans_[0], "gen_ai.request.id"), "\"last\"");
 }
@@ -90,7 +90,7 @@ TEST(Tracing, EndpointsAreChecked) {
   EXPECT_EQ(Tracer::start("http://localhost:4317", "s").error().field, "otlp-traces-endpoint");
 }
 
-// A collector that does not respond delays no request.
+// A collector that does not answer does not delay requests.
 TEST(Tracing, GoesOnWithoutACollector) {
   const auto tracer = Tracer::start("http://127.0.0.1:1/v1/traces", "s").value();
   for (int i = 0; i < 3000; ++i) tracer->record({});

@@ -13,9 +13,9 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kQuietSearch = media::MelConfig::kRate;  // the last second of a window
+// the cut is searched in the last second of a window
+constexpr std::size_t kQuietSearch = media::MelConfig::kRate;
 
-// A spectrogram as a MediaPart.
 MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
   const std::vector<float> mel = log_mel(samples);
   const auto bytes = std::as_bytes(std::span(mel));
@@ -23,7 +23,7 @@ MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples
           .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
 }
 
-// Tokens of the previous text; only the last ones count, as in OpenAI's code.
+// Tokens of the previous text. As in OpenAI's code, only the last ones are used.
 Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return std::vector<TokenId>{};
@@ -116,7 +116,7 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   const auto reply = [&](const Tokenizer& tokenizer, openai::ReplyOptions options) {
     return openai::transcription_reply(tokenizer, std::move(options), std::move(transcript));
   };
-  // Made before the windows are moved from.
+  // Must be made before the windows are moved.
   std::vector<std::vector<TokenId>> prompts(sound.windows.size(), prompt);
   return plan_generation(service, std::move(request.generation), std::move(prompts),
                          {.sources = std::move(sound.windows)},

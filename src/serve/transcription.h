@@ -1,4 +1,4 @@
-// Converts a sound file to the engine's request: windows, and a prompt for each.
+// Converts an audio file to requests for the engine: windows, and a prompt for each window.
 #pragma once
 
 #include <string_view>
@@ -11,24 +11,24 @@
 
 namespace octavo {
 
-// A sound cut into windows at quiet moments, as spectrograms.
+// Spectrograms of an audio's windows, which begin and end at quiet moments.
 struct HeardSound {
   double seconds = 0;
-  std::vector<double> starts;  // of the windows, in seconds
+  std::vector<double> starts;  // start times of the windows in seconds
   std::vector<MediaPart> windows;
 };
 
-// Errors name field "file": see media::decode_sound.
+// Decodes the file. Errors have field "file": see media::decode_sound.
 Result<HeardSound> hear(const Service& service, std::string_view file);
 
-// Error: translation or another language from a model that knows only English; an unknown language; special
-// tokens in the prompt; or a model without audio input.
+// Errors: translation, or a language other than English, with an English-only model; an unknown language;
+// special tokens in the prompt; a model without audio input.
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
 
-// A request for one output token: the sound's language.
+// A request for one output token: the language of the audio.
 Request language_request(const Service& service, const HeardSound& sound);
 
-// request.language must be set. Errors as in prepare_completion.
+// request.language must be set. Errors: as for prepare_completion.
 Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
                                              HeardSound sound);
 

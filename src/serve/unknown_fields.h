@@ -1,4 +1,4 @@
-// Unknown fields of requests: ignored, with a line in the log.
+// Unknown fields of requests: they are ignored and logged.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace octavo {
 // Thread-safe.
 class UnknownFields {
  public:
-  // Warns once for each new name, up to a limit, so that clients cannot fill the log.
+  // Logs each new name once. The number of names is limited, so that clients cannot fill the log.
   void warn(std::span<const std::string> names);
 
  private:

@@ -28,7 +28,7 @@ bool WorkerPool::push(Task&& task, std::size_t limit) {
 }
 
 void WorkerPool::stop() {
-  std::deque<Task> dropped;  // destroyed outside the lock: a task may own what posts again
+  std::deque<Task> dropped;  // destroyed without the lock, since a task may own an object that posts again
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

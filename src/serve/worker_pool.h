@@ -16,17 +16,17 @@ class WorkerPool {
  public:
   using Task = std::function<void()>;
 
-  // try_post refuses once queue_max tasks wait.
+  // queue_max: number of waiting tasks at which try_post refuses new ones.
   WorkerPool(int threads, std::size_t queue_max);
-  ~WorkerPool();  // stop()
+  ~WorkerPool();  // calls stop()
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // False: too many are waiting, or the pool has stopped.
+  // False: too many tasks are waiting, or the pool has stopped.
   bool try_post(Task task);
-  // For work that is bounded elsewhere. Dropped after the pool has stopped.
+  // Adds a task regardless of queue_max: the caller limits their number. After stop() tasks are dropped.
   void post(Task task);
-  // Drops waiting tasks and returns when the running ones have ended. Not to be called from a task.
+  // Drops waiting tasks, and returns when the running ones have ended. Must not be called from a task.
   void stop();
 
  private:

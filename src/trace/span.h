@@ -1,4 +1,4 @@
-// Spans of OpenTelemetry, and the body that exports them.
+// Spans of OpenTelemetry, and the request body that exports them.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace octavo {
 
-// Trace and parent of a span, from the W3C header `traceparent`.
+// The trace and parent span of a request, from the W3C header `traceparent`.
 struct TraceContext {
   std::string trace_id;     // 32 hexadecimal digits
-  std::string parent_span;  // 16 of them; "": the span is the first of its trace
-  bool sampled = true;      // somebody records the trace
+  std::string parent_span;  // 16 hexadecimal digits; "": the span is the first of its trace
+  bool sampled = true;      // the caller records the trace
 };
 
-// nullopt: no valid header; the request begins a new trace.
+// nullopt: the header is invalid, so the request begins a new trace.
 std::optional<TraceContext> parse_traceparent(std::string_view header);
 std::string traceparent(const TraceContext& context);
 
-enum class SpanKind : std::uint8_t { server = 2, client = 3 };  // OTLP's numbers
+enum class SpanKind : std::uint8_t { server = 2, client = 3 };  // numeric values are OTLP's
 
 using SpanValue = std::variant<std::string, std::int64_t, double>;
 
 struct Span {
-  std::optional<TraceContext> context = {};  // nullopt: a new trace
-  std::string id = {};                       // 16 hexadecimal digits; "": a new one
+  std::optional<TraceContext> context = {};  // nullopt: the span begins a new trace
+  std::string id = {};                       // 16 hexadecimal digits; "": a new id
   std::string name = {};
   SpanKind kind = SpanKind::server;
   std::vector<std::pair<std::string, SpanValue>> attributes = {};
-  std::int64_t begun_us = 0, ended_us = 0;  // of now_us()
+  std::int64_t begun_us = 0, ended_us = 0;  // on the clock of now_us()
 };
 
 std::string new_trace_id();

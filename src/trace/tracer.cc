@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kSpansMax = 2048;  // unsent; OpenTelemetry's default
+constexpr std::size_t kSpansMax = 2048;  // maximum number of unsent spans; OpenTelemetry's default
 constexpr std::size_t kBatch = 512;
 constexpr auto kInterval = std::chrono::seconds(1);
 constexpr int kSendMs = 5000;

@@ -18,10 +18,10 @@ class Tracer {
  public:
   // endpoint: http://HOST:PORT/v1/traces. Error: an invalid URL.
   static Result<std::shared_ptr<Tracer>> start(const std::string& endpoint, std::string service_name);
-  ~Tracer();  // sends what is left
+  ~Tracer();  // sends the remaining spans
 
-  // Any thread, never waits. Beyond 2,048 unsent spans new ones are dropped, and the log reports their
-  // number.
+  // Safe from any thread, never waits. If 2,048 spans are unsent, drops the span; the log reports the number
+  // of dropped spans.
   void record(Span span);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
-// Conversations outside of these limits are skipped, as in vLLM.
+// Conversations outside these limits are skipped, as in vLLM.
 constexpr int kShareGptLeast = 4, kShareGptPromptMost = 1024, kShareGptMost = 2048;
 
 class Chance {
@@ -89,14 +89,14 @@ Result<int> tokens_of(std::string_view text, const Tokenizer& tokenizer) {
   return static_cast<int>(ids.size());
 }
 
-// The text of a turn; null if the entry has none.
+// The text of a turn; null: the entry has no text.
 const json::string* turn(const json::array& turns, std::size_t i) {
   const json::object* object = turns[i].if_object();
   const json::value* value = object == nullptr ? nullptr : object->if_contains("value");
   return value == nullptr ? nullptr : value->if_string();
 }
 
-// Tokenizes only conversations that are needed.
+// Tokenises only the conversations that are used.
 Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& tokenizer) {
   TRY(const std::string text, read_file(o.path));
   boost::system::error_code wrong;
@@ -160,7 +160,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   return prompts;
 }
 
-// Prompts have about the wanted number of tokens: whole lines, of the file's mean length.
+// Makes prompts of whole lines. The number of lines follows from the mean length of the file's lines.
 Result<std::vector<Prompt>> sonnet(const DatasetOptions& o, const Tokenizer& tokenizer) {
   constexpr std::string_view kBegin = "Repeat some of these lines:\n";
   TRY(const std::string text, read_file(o.path));

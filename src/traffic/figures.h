@@ -12,39 +12,42 @@
 
 namespace octavo::traffic {
 
-// The outcome of one request. Times in microseconds of one clock.
+// The outcome of one request. All times are in microseconds on the same clock.
 struct AnswerTimes {
   bool completed = false;
   int input_tokens = 0;
   int output_tokens = 0;
   std::int64_t sent_us = 0;
-  std::int64_t first_us = 0;  // first chunk of the response
-  std::int64_t last_us = 0;   // last chunk
+  std::int64_t first_us = 0;  // time of the response's first chunk
+  std::int64_t last_us = 0;   // time of the response's last chunk
 };
 
-// In milliseconds. ttft: from sending to the first chunk; tpot: mean time per further token, 0 for
-// one token; e2el: from sending to the last chunk.
+// In milliseconds. ttft: from sending to the first chunk; tpot: mean time of a token after the first one, 0
+// if there is only one; e2el: from sending to the last chunk.
 struct Times {
   double ttft, tpot, e2el;
 };
 Times times_of(const AnswerTimes& answer);
 
-// Limits in milliseconds that a good request meets; 0 disables a limit.
+// Limits in milliseconds for good requests; 0 disables a limit.
 struct Goodput {
   double ttft_ms = 0;
   double tpot_ms = 0;
   double e2el_ms = 0;
 
-  // "ttft:200", "tpot:50", "e2el:10000". Errors: invalid_argument (field "goodput").
+  // Parses limits such as "ttft:200", "tpot:50", "e2el:10000". Errors: invalid_argument (field "goodput").
   static Result<Goodput> parse(std::span<const std::string> limits);
   bool limited() const { return ttft_ms > 0 || tpot_ms > 0 || e2el_ms > 0; }
   bool met_by(const Times& times) const;
 };
 
-// completed, failed, total_*_tokens, *_throughput, request_goodput (null without limits),
-// max_output_tokens_per_s and max_concurrent_requests (both per whole second, as in vLLM), and mean_,
-// median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms. Incomplete responses count as failed and in no time. gaps:
-// times between a response's chunks.
+// Returns:
+// - completed, failed, total_*_tokens, *_throughput.
+// - request_goodput; null without limits.
+// - max_output_tokens_per_s and max_concurrent_requests, both per whole second, as in vLLM.
+// - mean_, median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms.
+// An incomplete response counts as failed, and its times are not used. gaps: times between a response's
+// chunks.
 boost::json::object figures(std::span<const AnswerTimes> answers, const GapCounts& gaps, double seconds,
                             const Goodput& goodput, std::span<const double> percentiles);
 

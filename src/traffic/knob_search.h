@@ -1,4 +1,4 @@
-// Searches settings of several knobs for the one with the highest score.
+// Searches for the settings of several knobs that give the highest score.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,19 @@ namespace octavo::traffic {
 
 struct Knob {
   std::string flag;
-  std::vector<std::string> values;  // "": the flag is not given
-  std::size_t usual = 0;            // index of the value without tuning
-  bool ordered = false;             // neighbours are similar: a refinement tries them, and not all values
-  std::vector<std::size_t> coarse = {};  // indexes for the grid; empty: the grid has the usual value
+  std::vector<std::string> values;  // values of the flag; "": the flag is not given
+  std::size_t usual = 0;            // index of the value that is used without tuning
+  bool ordered = false;             // neighbouring values give similar scores, so a refinement tries only the
+                                    // neighbours of the best value
+  std::vector<std::size_t> coarse = {};  // indexes of the values in the grid; empty: only the usual value
 };
 
-// In this order: the usual setting; the grid of all coarse values; then, from the best so far, each knob
-// alone (neighbours of ordered knobs, all values of the others), until no knob improves it. No setting comes
-// twice.
+// Tries settings in this order:
+// 1. the usual setting.
+// 2. the grid of all coarse values.
+// 3. from the best setting so far, changes of one knob: neighbours of the value if the knob is ordered,
+//    otherwise all values.
+// The search ends when no knob improves the best setting. No setting is tried twice.
 class KnobSearch {
  public:
   using Setting = std::vector<std::size_t>;  // index of each knob's value
@@ -28,12 +32,11 @@ class KnobSearch {
   explicit KnobSearch(std::vector<Knob> knobs);
 
   std::optional<Setting> next();  // nullopt: the search has ended
-  void add(double score);         // of the setting that next() returned
+  void add(double score);         // adds the score of the setting that next() returned
 
   const std::vector<Knob>& knobs() const { return knobs_; }
   const Setting& best() const { return best_; }
   double best_score() const { return best_score_; }
-  // All settings of the grid.
   std::vector<Setting> grid() const;
 
  private:
@@ -46,8 +49,8 @@ class KnobSearch {
   Setting current_, best_;
   double best_score_ = 0;
   bool refines_ = false;
-  std::size_t knob_ = 0;       // the next one to refine
-  std::size_t unchanged_ = 0;  // knobs refined since the best setting changed
+  std::size_t knob_ = 0;       // index of the knob to refine next
+  std::size_t unchanged_ = 0;  // number of knobs refined since the best setting changed
 };
 
 }  // namespace octavo::traffic

@@ -13,14 +13,13 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kTimeoutMs = 6 * 3'600'000;  // of one response, as in vLLM
+constexpr int kTimeoutMs = 6 * 3'600'000;  // timeout of one response, as in vLLM
 
 const json::value* at_path(const json::value& root, std::string_view pointer) {
   boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
 }
 
-// Reads one streamed response.
 class Reader {
  public:
   explicit Reader(LoadAnswer& answer) : answer_(answer) {}
@@ -75,8 +74,8 @@ class Reader {
     piece(choices->get_array().front());
   }
 
-  // A chunk with a choice counts, even without text: its tokens may be half a character. The chunk that only
-  // names the role does not count.
+  // Records a chunk. A chunk with a choice counts, even without text, because its tokens may be part of a
+  // character. The chunk that has only the role does not count.
   void piece(const json::value& choice) {
     if (const json::value* role = at_path(choice, "/delta/role"); role != nullptr && role->is_string()) {
       const json::value* content = at_path(choice, "/delta/content");
@@ -121,7 +120,7 @@ std::shared_ptr<const std::string> body_of(const Prompt& prompt, const LoadOptio
   return std::make_shared<const std::string>(json::serialize(body));
 }
 
-// Runs wholly on the client's one thread.
+// All functions run on the client's only thread.
 class Run {
  public:
   Run(std::span<const Prompt> prompts, std::span<const std::int64_t> due_us, const LoadOptions& options,
@@ -197,7 +196,7 @@ class Run {
   std::size_t ended_count_ = 0;
   int open_ = 0;
   bool waiting_ = false;
-  // declared last, so destroyed first: its thread calls the other members
+  // Declared last, so destroyed first, because its thread calls the other members.
   http::AsyncClient client_{{.idle_connections_max = 4096}};
   http::ClientLoop& loop_ = client_.next_loop();
 };

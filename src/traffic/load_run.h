@@ -19,25 +19,24 @@ struct LoadOptions {
   bool chat = false;         // send `messages` instead of `prompt`
   http::Headers headers;     // in addition to Content-Type
   std::string model;         // model name in requests
-  boost::json::object body;  // additional fields of each request; they override all others
+  boost::json::object body;  // additional fields of each request; they replace all others of the same name
   int max_concurrency = 0;   // maximum number of requests in flight; 0 for no limit
 };
 
-// Outcome of one request.
 struct LoadAnswer {
   AnswerTimes times;
-  std::vector<std::int64_t> gaps_us;  // between chunks after the first one
+  std::vector<std::int64_t> gaps_us;  // times between chunks, after the first chunk
   std::string text;
-  std::string error;  // empty: completed
+  std::string error;  // empty: the request was completed
 };
 
 struct LoadResult {
-  std::vector<LoadAnswer> answers;  // one for each prompt
-  double seconds = 0;               // from the first send time to the last end
+  std::vector<LoadAnswer> answers;  // one answer for each prompt
+  double seconds = 0;               // time from the first send to the last end
 };
 
-// due_us: earliest send time of each prompt from the start of the run, ascending. ended: called for each
-// response, on the client's thread. A failed request is a LoadAnswer with an error; the run continues.
+// due_us: earliest send time of each prompt, from the start of the run, ascending. ended: called for each
+// response, on the client's thread. If a request fails, its LoadAnswer has an error and the run continues.
 LoadResult run_load(std::span<const Prompt> prompts, std::span<const std::int64_t> due_us,
                     const LoadOptions& options, const std::function<void(std::size_t ended)>& ended);
 

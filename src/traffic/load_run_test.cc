@@ -28,7 +28,7 @@ class LoadRun : public testing::Test {
     options_.server = {"127.0.0.1", server_->port()};
     options_.model = "m";
   }
-  // Two chunks, and the usage that the request's text specifies.
+  // Answers with two chunks, and the usage that the request's text contains.
   void serve_answers() {
     serve([this](std::shared_ptr<http::Exchange> e) {
       {

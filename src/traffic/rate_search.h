@@ -5,19 +5,20 @@ namespace octavo::traffic {
 
 class RateSearch {
  public:
-  // first: the first rate to measure, requests/s. Ends when the lowest bad rate is within `precision` times
-  // the highest good rate of it; or when first / 16 is too high, or first * 65,536 is not.
+  // first: the first rate to measure, in requests/s. The search ends when the lowest bad rate exceeds the
+  // highest good rate by at most the fraction `precision`. It also ends if first / 16 is too high, or if
+  // first * 65,536 is not.
   RateSearch(double first, double precision) : first_(first), precision_(precision) {}
 
   bool done() const;
   double next() const;  // the rate to measure now
   void add(double rate, bool good);
 
-  double best() const { return good_; }  // 0: none was good
+  double best() const { return good_; }  // highest good rate; 0: no rate was good
 
  private:
   double first_, precision_;
-  double good_ = 0, bad_ = 0;  // highest good and lowest bad rate; 0 if unknown
+  double good_ = 0, bad_ = 0;  // highest good rate and lowest bad rate; 0 if unknown
 };
 
 }  // namespace octavo::traffic

@@ -1,4 +1,4 @@
-// Interface that scales a fleet to the planner's number of replicas.
+// Interface that scales a fleet to the number of replicas that the planner decides.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  // Called often, on one thread, with the wanted number of replicas. Failures are logged and tried again.
+  // Called often, on one thread, with the required number of replicas. Failures are logged and retried.
   virtual void tick(int replicas, std::int64_t now_us) = 0;
 
-  // Called while the program ends, until it returns true: everything that must end with the program has
+  // Called at the end of the program until it returns true: all processes that must end with the program have
   // ended.
   virtual bool end(std::int64_t) { return true; }
 };
 
-// Changes nothing: for dry runs, and if HPA or KEDA scales by the planner's metrics.
+// Does not scale: for dry runs, and if HPA or KEDA scales by the planner's metrics.
 class NoConnector final : public Connector {
  public:
   void tick(int, std::int64_t) override {}

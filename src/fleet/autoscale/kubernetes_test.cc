@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// An API server with one deployment, and what it has.
+// An API server with one deployment.
 struct Cluster {
   std::atomic<int> replicas{3}, puts{0};
   std::atomic<bool> refuses{false};

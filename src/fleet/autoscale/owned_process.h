@@ -11,21 +11,20 @@ namespace octavo::fleet {
 
 class OwnedProcess {
  public:
-  // Runs a command as a shell reads it, with quotes and variables. The process has its own group, so a
-  // terminal's Ctrl-C does not reach it. Errors: io.
+  // Runs a shell command line. The process is in a separate process group, so a terminal's Ctrl-C does not
+  // reach it. Errors: io.
   static Result<OwnedProcess> start(const std::string& command);
   OwnedProcess(OwnedProcess&& other) noexcept;
   OwnedProcess& operator=(OwnedProcess&& other) noexcept;
-  ~OwnedProcess();  // kill()
+  ~OwnedProcess();  // calls kill()
 
-  // False once the process has ended.
   bool running();
   // Describes how the process ended: its exit status or signal.
   std::string fate() const;
   bool succeeded() const { return ended_ && status_ == 0; }
 
-  void terminate();  // SIGTERM
-  void kill();       // its whole group, at once
+  void terminate();  // sends SIGTERM
+  void kill();       // kills its process group at once
 
  private:
   OwnedProcess() = default;

@@ -37,9 +37,9 @@ struct Planner::State {
   std::unique_ptr<http::Server> server;
   std::thread thread;
 
-  std::mutex mutex;  // of all below
+  std::mutex mutex;  // guards all members below
   std::condition_variable wake;
-  std::optional<std::int64_t> stop_until_us;  // now: it is to stop
+  std::optional<std::int64_t> stop_until_us;  // end of the time to stop; nullopt: not stopping
   AutoscalerState seen;
   int silent = 0;
   double queued = 0;

@@ -1,5 +1,5 @@
-// `octavo plan live`: reads the replicas' metrics, decides the number of replicas, and lets a connector scale
-// to it. GET /metrics shows its inputs and decisions.
+// `octavo plan live`: reads the replicas' metrics, decides the number of replicas, and makes a connector
+// scale to it. GET /metrics shows the inputs and decisions.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ namespace octavo::fleet {
 class Connector;
 
 struct PlannerOptions {
-  std::vector<std::string> urls = {};  // URLs of replicas, and of routers, which list their replicas
+  std::vector<std::string> urls = {};  // URLs of replicas, or of routers, which list their replicas
   std::string api_key = {};
-  Pool pool = Pool::both;  // prefill or decode: only these workers of the routers
+  Pool pool = Pool::both;  // prefill or decode: only the routers' workers of this type
   AutoscalerRules rules = {};
   double share = 0.99;                         // fraction of requests that must be within the SLO
-  std::optional<CapacityTable> capacity = {};  // required
+  std::optional<CapacityTable> capacity = {};  // must be set
   const Predictor* predictor = find_predictor("trend");
-  int interval_ms = 5000;  // from one reading to the next
+  int interval_ms = 5000;  // time between two readings
   http::ServerOptions http = {};
 };
 
-// Makes a connector, given the number of existing replicas.
+// Makes a connector. replicas: number of existing replicas.
 using MakeConnector = std::function<std::unique_ptr<Connector>(int replicas)>;
 
 class Planner {
  public:
-  // Errors: those of http::Server::start.
+  // Errors: as for http::Server::start.
   static Result<std::unique_ptr<Planner>> start(PlannerOptions options, const MakeConnector& make_connector);
-  ~Planner();  // stop(0)
+  ~Planner();  // calls stop(0)
 
   std::string address() const;
-  // Lets the connector end its servers, and waits for this up to the given time.
+  // Waits up to grace_ms until the connector has ended its servers.
   void stop(int grace_ms);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A replica that computes `each` more tokens whenever it is read.
+// A replica that has computed `each` more tokens at each reading.
 std::unique_ptr<http::Server> replica(int each) {
   return http::Server::start(
              {},
@@ -26,7 +26,7 @@ std::unique_ptr<http::Server> replica(int each) {
       .value();
 }
 
-// Remembers what was wanted.
+// Stores the requested numbers.
 class Remembering final : public Connector {
  public:
   Remembering(std::atomic<int>& wanted, std::atomic<int>& ends) : wanted_(wanted), ends_(ends) {}

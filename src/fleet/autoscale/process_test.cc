@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-// Programs that never listen; those that do are started by tests/e2e/test_plan_live.py.
+// Uses programs that never listen. tests/e2e/test_plan_live.py starts programs that listen.
 struct Started {
   ScratchDirectory folder;
 
@@ -40,7 +40,7 @@ TEST(ProcessConnector, OneThatEndsIsStartedAgainAfterAWhile) {
   ProcessConnector connector(started.options("exit 3"));
   connector.tick(1, 0);
   ASSERT_TRUE(started.reach(1));
-  for (int i = 1; i < 200; ++i) {  // it is gone, and no other one comes within the five seconds
+  for (int i = 1; i < 200; ++i) {  // the process has ended, and no other one starts within five seconds
     connector.tick(1, kSecond + i);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -57,7 +57,7 @@ TEST(ProcessConnector, OneThatIsNotReadyInTimeIsEnded) {
   connector.tick(2, 0);
   ASSERT_TRUE(started.reach(2));
   connector.tick(2, 29 * kSecond);
-  connector.tick(2, 31 * kSecond);  // ends both
+  connector.tick(2, 31 * kSecond);  // ends both processes
   connector.tick(2, 32 * kSecond);
   connector.tick(2, 60 * kSecond);
   EXPECT_TRUE(started.reach(4));

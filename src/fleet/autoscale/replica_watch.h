@@ -1,4 +1,4 @@
-// Differences between two reads of the replicas' metrics.
+// Differences between two readings of the replicas' metrics.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace octavo::fleet {
 
-// The pool whose replicas are watched. vLLM's counters name the prompts of both pools at both: a decode
-// replica counts prompts that it has not computed.
+// The pool whose replicas are watched. vLLM's replicas of both pools count prompts under the same name, so a
+// decode replica also counts prompts that it has not computed.
 enum class Pool : std::uint8_t { both, prefill, decode };
 
-// Requests that wait in a router's queue, from its /metrics.
+// Number of requests in a router's queue, from its /metrics page.
 double queued_requests(std::string_view page);
 
 struct FleetReading {
   std::vector<ReplicaReading> replicas = {};
-  int silent = 0;     // replicas that did not answer
-  double queued = 0;  // requests at routers
+  int silent = 0;     // number of replicas that did not answer
+  double queued = 0;  // number of requests in the routers' queues
 };
 
 class ReplicaWatch {
  public:
-  // Latencies are those that this fraction of the requests did not exceed.
+  // share: reported latencies are the values that this fraction of the requests did not exceed.
   explicit ReplicaWatch(double share, Pool pool = Pool::both) : share_(share), pool_(pool) {}
 
-  // By address. Counts nothing from before the first read of a replica.
+  // pages: by the replica's address. Work from before the first reading of a replica is not counted.
   FleetReading read(const std::map<std::string, Result<std::string>>& pages);
 
  private:

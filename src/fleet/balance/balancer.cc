@@ -65,7 +65,7 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
     return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();
-  std::optional<LatencyInputs> inputs;  // before the request is booked
+  std::optional<LatencyInputs> inputs;  // computed before the request is booked
   if (predictor) inputs = predictor->inputs(cycle, chosen);
   Choice choice = book(cycle, options);
   choice.inputs = inputs;
@@ -85,15 +85,15 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
   return static_cast<std::int64_t>(request.tokens.size()) - cycle.cached_tokens(decision_.chosen());
 }
 
-// Fills decision_. Endpoints that have requested a pause and those of small shares come last; `rested` rules
-// out the former.
+// Fills decision_. First tries without paused endpoints and without those whose share is small; then with
+// them. `rested` always excludes paused endpoints.
 std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (rank_named(cycle, options)) return std::nullopt;
   leave_out(cycle, options.excluded);
   bool any = false;
   for (const bool last : {false, true}) {
     if (last) {
-      if (left_out_.size() == options.excluded.size()) break;  // the same candidates again
+      if (left_out_.size() == options.excluded.size()) break;  // the candidates would be the same
       left_out_.assign(options.excluded.begin(), options.excluded.end());
       if (options.rested) leave_out_paused(cycle);
     }
@@ -115,7 +115,7 @@ std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOpti
   return Refusal{429, "no endpoints available for the given request", "rejected-saturated"};
 }
 
-// Whether the endpoint that the request must go to is available.
+// Whether the endpoint that the request names is available.
 bool Balancer::rank_named(const Cycle& cycle, const ChoiceOptions& options) {
   const Member* named = options.worker.empty() ? nullptr : cycle.view.find(options.worker);
   if (!named || named->state.availability != Availability::available ||
@@ -139,8 +139,8 @@ void Balancer::leave_out_full(const Cycle& cycle) {
       left_out_.push_back(member.id);
 }
 
-// Into left_out_: `excluded`; paused and full endpoints; new endpoints and those of small weight, as often as
-// their share demands; endpoints of a worse priority than the best available one.
+// Fills left_out_ with: `excluded`; paused and full endpoints; new endpoints and those of small weight
+// (randomly, by their share); endpoints with a lower priority than the best available one.
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
@@ -151,7 +151,8 @@ void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
            std::ranges::find(excluded, member.id) == excluded.end();
   };
   std::int64_t oldest_us = cycle.now_us;
-  int priority = std::numeric_limits<int>::max(), weight = 0;  // the best one, and the largest of it
+  // best priority, and largest weight among endpoints of this priority
+  int priority = std::numeric_limits<int>::max(), weight = 0;
   for (const Member& member : cycle.view.members) {
     if (!takes(member)) continue;
     oldest_us = std::min(oldest_us, slots_[member.id].since_us);
@@ -182,7 +183,7 @@ Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   return choice;
 }
 
-// The endpoints beside the chosen one, and what the policy learns.
+// Chooses the endpoints besides the chosen one, and the data that the policy learns.
 void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& options, Choice& choice) {
   const EndpointId answering = choice.booking.endpoint;
   if (from.pipeline.encodes()) choice.encoders = encoders(from, cycle, options);
@@ -196,7 +197,7 @@ void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& option
   from.pipeline.sent(cycle, answering);
 }
 
-// "": the answering endpoint computes the prompt.
+// Name of the prefill endpoint; "": the answering endpoint computes the prompt.
 std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& options,
                                 EndpointId answering) {
   find_candidates(cycle.view, cycle.request, options, {}, found_);
@@ -207,7 +208,7 @@ std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& o
   return cycle.view.find(chosen)->endpoint->name;
 }
 
-// Names, separated by commas, for a prompt with images or audio; "": none.
+// Names of encode endpoints, separated by commas, for a prompt with images or audio; "": none.
 std::string Balancer::encoders(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (cycle.request.media.empty()) return {};
   find_candidates(cycle.view, cycle.request, options, {}, found_);

@@ -1,6 +1,6 @@
 // Chooses the endpoint of each request for `octavo route`, `octavo pick` and the simulator. The balancer owns
-// the fleet, its health, the policies and the load in flight. Safe from any thread. Decisions are serial, so
-// that each one sees the load of the earlier ones.
+// the fleet, its health, the policies and the load in flight. Safe from any thread. Decisions are made one
+// after another, so that each one includes the load of the earlier ones.
 #pragma once
 
 #include <atomic>
@@ -30,112 +30,120 @@
 
 namespace octavo::fleet {
 
-// Endpoints that do the same part of the work, and the policy that chooses among them.
+// Endpoints with the same role, and the policy that chooses one of them.
 struct PoolOptions {
   Role part = Role::both;
-  std::string policy = {};  // its name, for explanations
+  std::string policy = {};  // name of the policy, for explanations
   PipelineConfig pipeline = {};
 };
 
 void log_availability(const Endpoint& endpoint, Availability now);
 
 struct BalancerOptions {
-  std::vector<PoolOptions> pools = {};  // one for both parts, or one for prefill and one for decode
+  std::vector<PoolOptions> pools = {};  // one pool for both roles, or one for prefill and one for decode
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
-  std::int64_t slow_start_us = 0;  // until a new endpoint has its full share
+  std::int64_t slow_start_us = 0;  // time until a new endpoint gets its full share of requests
   bool learn_places = false;       // learn an endpoint's request limit from its refusals
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();
-  // An endpoint has left the fleet and its last request has ended. Must not call back.
+  // Called when an endpoint has left the fleet and its last request has ended. Must not call the balancer.
   std::function<void(const Endpoint&)> released = [](const Endpoint&) {};
   std::function<void(const Endpoint&, Availability)> availability_changed = log_availability;
 };
 
-// One reading of an endpoint's metrics.
 struct Scrape {
   EndpointId endpoint = kNoEndpoint;
-  std::string name = {};  // of the endpoint read: its id may belong to another one now; "" skips the check
-  std::optional<bool> answered = {};        // counts as a probe; unset if another server was read
-  std::optional<EndpointState> state = {};  // its availability is ignored
-  Attributes attributes = {};               // replace those of the same names
+  std::string name = {};  // name of the endpoint that was read, since another endpoint may have its id by
+                          // now; "": skip this check
+  std::optional<bool> answered = {};        // result of the reading as a health probe; nullopt: another
+                                            // server was read
+  std::optional<EndpointState> state = {};  // the new state; its availability is ignored
+  Attributes attributes = {};               // attributes, which replace those of the same names
 };
 
 class Balancer {
  public:
-  // Errors: a pipeline that cannot be made.
+  // Errors: a pipeline has an invalid configuration.
   static Result<std::unique_ptr<Balancer>> make(BalancerOptions options);
 
-  // Chooses, books, and lets the policy learn. Every booking must be ended().
+  // Chooses an endpoint, adds a booking, and lets the policy learn the choice. Every booking must be passed
+  // to ended().
   std::expected<Choice, Refusal> choose(const RouteRequest& request, const ChoiceOptions& options);
-  // The same decision without effect: tokens of the prompt that the best endpoint would have to compute.
+  // The same decision without effects. Returns the number of prompt tokens that the best endpoint would have
+  // to compute.
   std::optional<std::int64_t> new_tokens(const RouteRequest& request, const ChoiceOptions& options);
-  // Calls `troubled` for each trouble of the endpoint until the booking has ended. It must not call back.
-  // silence_us: of an endpoint that reports no load, after which the request counts as lost; 0: never.
+  // Calls `troubled` for each trouble of the endpoint until the booking has ended. It must not call the
+  // balancer. silence_us: for endpoints that report no load, the time without bytes after which the request
+  // counts as lost; 0: never.
   void watch(const Booking& booking, std::function<void(Trouble)> troubled, std::int64_t silence_us = 0);
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking, Outcome outcome);
-  // The latencies of an answer in ms, negative where unknown; before ended(). inputs: as chosen with.
+  // Reports the latencies of an answer in ms; negative: unknown. Call it before ended(). inputs: those of the
+  // choice.
   void took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms);
-  // A request that failed here was answered by another endpoint.
+  // Reports that a request failed at this endpoint, and another endpoint answered it.
   void failed(const Endpoint& endpoint);
-  // The endpoint has sent Retry-After.
   void pause(const Endpoint& endpoint, std::int64_t seconds);
-  // The endpoint has no capacity for a request (429, 503); before ended(). seconds: its Retry-After.
+  // Reports that the endpoint has no capacity for a request (429, 503). Call it before ended(). seconds: its
+  // Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
-  // Requests that the available endpoints can take now, with learn_places. Places::kUnknown if one of
-  // them has never refused a request, or none is available.
+  // Number of requests that the available endpoints can accept now, with learn_places. Places::kUnknown: no
+  // endpoint is available, or one has never refused a request.
   int room() const;
 
-  // Whether an endpoint, available or not, serves this model. True while no endpoint exists.
+  // Whether an endpoint, available or not, serves this model. True if there are no endpoints.
   bool knows(std::string_view model) const;
-  // Headers that the policies read, see scan_request().
+  // Names of headers that the policies read, see scan_request().
   std::span<const std::string> headers() const { return pools_.back().pipeline.headers(); }
-  // The agent's session of the request, or "".
+  // The agent session of the request; "": none.
   std::string_view agent(const RouteRequest& request) const;
-  // Null if no plugin places bursts.
+  // Null: no plugin places bursts.
   const BurstPrefixProducer* burst() const { return pools_.back().pipeline.burst(); }
   std::vector<BurstEndpoint> burst_endpoints(const RouteRequest& request, const Subset& subset) const;
   double saturation(const SaturationDetector& detector) const;
-  // URL of a random available endpoint, or "".
+  // URL of a random available endpoint; "": none is available.
   std::string any_url();
   std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }  // unpredictable random bits
 
   Result<EndpointId> add(Endpoint endpoint);
-  // Adds the endpoint, or describes anew one that add() or put() added before. One of a list stays as it is.
+  // Adds the endpoint, or replaces the description of an endpoint that add() or put() has added. Endpoints
+  // from a list do not change.
   Result<EndpointId> put(Endpoint endpoint);
-  // Replaces the endpoints of a source. Discovered models and adapters stay if the list names none.
+  // Replaces the endpoints of a source. If the list has no models and adapters for an endpoint, discovered
+  // ones stay.
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
-  // Makes an endpoint of each data-parallel rank at the endpoint's port.
+  // Replaces an endpoint by one endpoint for each data-parallel rank at its port.
   void set_ranks(EndpointId id, const Endpoint& endpoint, int ranks);
-  // The models and adapters that the endpoint serves; unset fields do not change.
+  // Sets the models and adapters that the endpoint serves. Unset arguments do not change anything.
   void set_models(const Member& member, std::optional<std::vector<std::string>> models,
                   std::vector<std::string> adapters);
-  // No new requests for the endpoint and the other ranks of its port; requests in flight end.
+  // Stops new requests to the endpoint and to the other ranks of its port. Running requests continue.
   bool remove(EndpointId id);
-  // Removed endpoints with watched requests.
+  // Removed endpoints that still have watched requests.
   std::vector<Member> leaving() const;
 
   void probed(EndpointId id, const Endpoint& endpoint, bool success);
-  // Returns the endpoints whose process is new: their caches are empty, and requests that the old process had
-  // are lost.
+  // Applies the readings. Returns the endpoints that have restarted: their caches are empty, and requests of
+  // the old process are lost.
   std::vector<EndpointId> scraped(std::vector<Scrape> scrapes);
-  void tick();  // several times a second: breakers become half-open, old prefixes expire
+  void tick();  // call it several times a second: opens breakers half, and drops old prefixes
 
-  // The endpoint's cache events, up to `position`. False: it has left the fleet.
+  // Applies cache events of the endpoint, up to `position`. False: the endpoint has left the fleet.
   bool cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
   void caches_reset();
-  std::vector<IndexedPrefixes> indexed_prefixes() const;  // of the policies' producers
-  // The blocks that an endpoint has reported, if any.
+  std::vector<IndexedPrefixes> indexed_prefixes() const;  // indexes of the policies' producers
+  // The blocks that an endpoint has reported; nullopt: it has reported none.
   std::optional<HeldDump> held(std::string_view endpoint);
-  // Takes over a dump from another router. False: it is of no use.
+  // Takes over a dump from another router. False: the dump cannot be used.
   bool restore(const Member& member, const HeldDump& dump);
 
-  // Calls `changed` when the load in flight has changed, once for each changed_loads(). It must not call
-  // back.
+  // Sets a callback for changes of the load in flight. It is called at most once between two calls of
+  // changed_loads(), and must not call the balancer.
   void watch_loads(std::function<void()> changed);
-  // Own load in flight where it has changed since the last call; all of it with `all`.
+  // Load in flight of this process that has changed since the last call. all: also the load that has not
+  // changed.
   std::vector<WorkerLoad> changed_loads(bool all);
   void peer_told(const LoadMessage& message);
   void peer_gone(PeerId peer);
@@ -143,7 +151,7 @@ class Balancer {
   const Fleet& fleet() const { return fleet_; }
   Fleet& fleet() { return fleet_; }
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
-  Load load(EndpointId id) const;  // without peers
+  Load load(EndpointId id) const;  // load without that of peers
   Load load_of_peers(EndpointId id) const;
   CircuitBreaker::State breaker(EndpointId id) const;
 
@@ -156,19 +164,20 @@ class Balancer {
   struct Watch {
     std::function<void(Trouble)> troubled;
     std::int64_t since_us = 0;
-    std::int64_t heard_us = 0;    // when it was sent, or its last bytes came
+    std::int64_t heard_us = 0;    // time when the request was sent, or when its last bytes arrived
     std::int64_t silence_us = 0;  // see watch()
-    int idle_reads = 0;           // consecutive readings of the metrics since heard_us that show no request
+    int idle_reads = 0;           // number of consecutive readings since heard_us that show no running
+                                  // request
     bool answered = false;
   };
   struct Slot {
-    std::unique_ptr<EndpointHealth> health = {};  // null if the slot is free
+    std::unique_ptr<EndpointHealth> health = {};  // null: the slot is free
     std::shared_ptr<const Endpoint> endpoint = {};
     std::string source = {};                      // see set_endpoints()
-    std::map<std::uint64_t, Watch> watches = {};  // by the booking's number
+    std::map<std::uint64_t, Watch> watches = {};  // by number of the booking
     Places places = {};
-    bool removed = false;       // from the fleet, with requests in flight
-    bool load_changed = false;  // since changed_loads()
+    bool removed = false;       // removed from the fleet, but requests are running
+    bool load_changed = false;  // since the last changed_loads()
     std::int64_t since_us = 0;  // when it became available
   };
 
@@ -208,22 +217,22 @@ class Balancer {
   const BalancerOptions options_;
   Fleet fleet_;
   std::atomic<std::uint64_t> draws_ = 0;
-  std::mutex caches_;  // of the indexes, while they change, so that decisions need not wait; after mutex_
-  std::vector<CachePosition> positions_;  // [EndpointId], of caches_
-  mutable std::mutex mutex_;              // of all below
+  std::mutex caches_;  // guards changes of the indexes, so that decisions need not wait; lock it after mutex_
+  std::vector<CachePosition> positions_;  // [EndpointId], guarded by caches_
+  mutable std::mutex mutex_;              // guards all members below
   std::vector<Pool> pools_;
   Inflight inflight_;
   std::vector<Slot> slots_;                             // [EndpointId]
-  std::map<std::string, EndpointId, std::less<>> ids_;  // by name, of endpoints in the fleet
+  std::map<std::string, EndpointId, std::less<>> ids_;  // ids of the fleet's endpoints by name
   std::function<void()> loads_changed_;
-  bool loads_are_told_ = true;        // nothing has changed since changed_loads()
-  Decision decision_;                 // scratch
-  Candidates found_;                  // scratch
-  std::vector<EndpointId> left_out_;  // scratch
+  bool loads_are_told_ = true;        // whether changed_loads() has returned all changes
+  Decision decision_;                 // temporary data
+  Candidates found_;                  // temporary data
+  std::vector<EndpointId> left_out_;  // temporary data
   std::uint64_t choices_ = 0;
   std::int64_t expired_us_ = 0;
-  std::int64_t paused_until_us_ = 0;  // the latest pause of any endpoint
-  bool ranked_ = false;               // some endpoint has a priority or weight
+  std::int64_t paused_until_us_ = 0;  // end of the last pause of all endpoints
+  bool ranked_ = false;               // whether any endpoint has a priority or weight
 };
 
 }  // namespace octavo::fleet

@@ -1,10 +1,10 @@
-// Balancer's indexes of the endpoints' caches, as far as events change them.
+// Balancer: indexes of the endpoints' caches that events change.
 #include "fleet/balance/balancer.h"
 #include "fleet/index/held_blocks.h"
 
 namespace octavo::fleet {
 
-// Requires the lock caches_. Null if the endpoint has left the fleet.
+// Call it with caches_ locked. Null: the endpoint has left the fleet.
 CachePosition* Balancer::position_of(const Member& member) {
   const auto view = fleet_.view();
   const Member* now = view->find(member.id);

@@ -1,4 +1,4 @@
-// Balancer's endpoints: which ones exist, their health, and the load that routers report to each other.
+// Balancer: the endpoints, their health, and the load that routers report to one another.
 #include <algorithm>
 #include <utility>
 
@@ -11,11 +11,15 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
-constexpr int kIdleReads = 4;           // of the metrics: a request on its way has arrived by then
-constexpr int kIdleReadsOfStream = 30;  // its last bytes may be on their way for longer
-constexpr int kSilencesOfStream = 3;    // likewise, at an endpoint that reports no load
-constexpr std::int64_t kBlindUs = 60'000'000;  // without a report for this time, an endpoint reports no load
-constexpr std::string_view kFromMetrics = "@metrics";  // source of ranks that an endpoint's metrics show
+constexpr int kIdleReads = 4;           // number of metrics readings within which a request has certainly
+                                        // arrived
+constexpr int kIdleReadsOfStream = 30;  // likewise for the last bytes of a stream, which may take longer
+constexpr int kSilencesOfStream = 3;    // factor of the silence limit for streams, at an endpoint that
+                                        // reports no load
+constexpr std::int64_t kBlindUs = 60'000'000;          // an endpoint without a report for this time counts as
+                                                       // reporting no load
+constexpr std::string_view kFromMetrics = "@metrics";  // source name of ranks that were found in an
+                                                       // endpoint's metrics
 
 std::string_view name(Availability availability) {
   switch (availability) {
@@ -234,8 +238,8 @@ void Balancer::probed(EndpointId id, const Endpoint& endpoint, bool success) {
   if (known->health->availability(now) == Availability::unhealthy) tell_watches(*known, Trouble::unhealthy);
 }
 
-// A running request keeps its endpoint busy: after several idle reads in a row its watcher hears of the
-// trouble.
+// A running request keeps its endpoint busy. So after several consecutive idle readings its watcher is
+// notified.
 void Balancer::count_idle(const Scrape& scrape) {
   Slot& known = slots_[scrape.endpoint];
   const bool busy = scrape.state->running + scrape.state->waiting > 0;
@@ -247,7 +251,7 @@ void Balancer::count_idle(const Scrape& scrape) {
   }
 }
 
-// The same for endpoints whose load is not known: their requests are watched by the clock.
+// As above, for endpoints that report no load: their requests are watched by time.
 void Balancer::count_silence(std::int64_t now) {
   const auto view = fleet_.view();
   for (const Member& member : view->members) {
@@ -280,7 +284,7 @@ std::vector<EndpointId> Balancer::scraped(std::vector<Scrape> scrapes) {
   return restarted;
 }
 
-// Whether it changes the member.
+// Returns whether the reading changes the member.
 bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& restarted) {
   EndpointState& state = member.state;
   bool changed = scrape.state.has_value();
@@ -308,7 +312,8 @@ bool Balancer::take(Scrape& scrape, Member& member, std::vector<EndpointId>& res
   return changed || state.availability != before;
 }
 
-// One address may have several processes, each with separate pages: only a later one replaces another.
+// Several processes may answer at one address, each with its own pages. Only a process that started later
+// replaces the other.
 void Balancer::restart(Member& member, const EndpointState& now) {
   log_info("{} has restarted: the router forgets its cached prefixes", member.endpoint->label());
   Slot& known = slots_[member.id];
@@ -339,7 +344,7 @@ void Balancer::take_availability(Member& member, Availability now) {
   if (now == Availability::available && before != Availability::broken)
     slots_[member.id].since_us = options_.clock();
   if (now != Availability::unhealthy) return;
-  forget(member.id);  // its cache may be empty when it returns
+  forget(member.id);  // its cache may be empty when it is available again
   tell_watches(slots_[member.id], Trouble::unhealthy);
 }
 
@@ -365,7 +370,7 @@ void Balancer::watch_loads(std::function<void()> changed) {
   loads_changed_ = std::move(changed);
 }
 
-// Growth with output tokens is reported together with the next change.
+// The growth by output tokens is reported with the next change.
 void Balancer::load_changed(EndpointId id) {
   slots_[id].load_changed = true;
   if (loads_changed_ && std::exchange(loads_are_told_, false)) loads_changed_();

@@ -1,4 +1,4 @@
-// The needs of a request, and the endpoint that it gets.
+// The requirements of a request, and the endpoint chosen for it.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@
 
 namespace octavo::fleet {
 
-// The addresses that a gateway allows, "ip:port" or "ip" for all its ports. nullopt: all.
+// Addresses that a gateway allows: "ip:port", or "ip" for all its ports. nullopt: all addresses.
 using Subset = std::optional<std::vector<std::string>>;
 
 struct ChoiceOptions {
-  Role part = Role::both;  // of the request's work
+  Role part = Role::both;  // the part of the request's work
   std::span<const EndpointId> excluded = {};
-  const Subset* subset = nullptr;       // null for all endpoints
-  int priority = 0;                     // for the policy's admitters
-  EndpointId burst_home = kNoEndpoint;  // where the request was placed together with others
-  bool bodiless = false;                // a request without a prompt: load is no reason to refuse it
-  bool rested = false;                  // no endpoint that has requested a pause (Retry-After)
+  const Subset* subset = nullptr;       // allowed endpoints; null: all
+  int priority = 0;                     // priority for the policy's admitters
+  EndpointId burst_home = kNoEndpoint;  // endpoint that was chosen for a burst of equal prompts
+  bool bodiless = false;                // the request has no prompt, so it is never refused because of load
+  bool rested = false;                  // excludes endpoints that are paused (Retry-After)
   bool computed = false;                // another endpoint has computed the prompt
-  std::string_view worker = {};         // name of the endpoint to take while it is available; "": any
+  std::string_view worker = {};         // name of the endpoint to use if it is available; "": any
   bool explain = false;
-  StepTimer* timer = nullptr;              // measures the plugins; may be null
-  std::optional<std::uint64_t> draw = {};  // random bits in place of the balancer's
+  StepTimer* timer = nullptr;              // measures the plugins' times; null: no measurement
+  std::optional<std::uint64_t> draw = {};  // random bits to use instead of the balancer's
 };
 
 struct Choice {
@@ -40,37 +40,39 @@ struct Choice {
     double score = 0;
   };
 
-  std::shared_ptr<const Endpoint> endpoint = {};  // null: none
+  std::shared_ptr<const Endpoint> endpoint = {};  // null: no endpoint was chosen
   Booking booking = {};
-  std::int64_t new_tokens = 0;       // tokens of the prompt that the endpoint does not hold
-  std::vector<Picked> picked = {};   // the endpoint, then those to fall back on
+  std::int64_t new_tokens = 0;       // number of prompt tokens that the endpoint must compute
+  std::vector<Picked> picked = {};   // the endpoint, followed by its fallbacks
   std::string prefiller = {};        // name of the endpoint that computes the prompt; "": the chosen one
-  std::string encoders = {};         // names of the endpoints that encode images, separated by commas
-  std::string kv_source = {};        // name of the endpoint that holds more of the prompt; "": none
-  HeaderFields answer_headers = {};  // for the client to send again
-  std::optional<LatencyInputs> inputs = {};  // for Balancer::took()
-  std::string explanation = {};              // JSON, with ChoiceOptions::explain
+  std::string encoders = {};         // names of the endpoints that encode images, separated by commas; "":
+                                     // the endpoint that computes the prompt
+  std::string kv_source = {};        // name of the endpoint that has more of the prompt cached; "": none
+  HeaderFields answer_headers = {};  // header fields of the answer, which the client sends with its next
+                                     // request
+  std::optional<LatencyInputs> inputs = {};  // inputs for Balancer::took()
+  std::string explanation = {};              // JSON; set with ChoiceOptions::explain
 };
 
-// Why a request gets no endpoint, in llm-d's words.
+// The reason why a request gets no endpoint, in llm-d's terms.
 struct Refusal {
-  int status = 0;  // HTTP
+  int status = 0;  // HTTP status
   std::string message = {};
-  std::string_view dropped_reason = {};  // for x-llm-d-request-dropped-reason; "": none
+  std::string_view dropped_reason = {};  // value of x-llm-d-request-dropped-reason; "": not sent
 };
 
 enum class Outcome : std::uint8_t {
   success,
-  failure,  // the endpoint's fault: counts for its circuit breaker
-  neither,  // the client left, or the request was at fault, or the cause is not known
+  failure,  // the endpoint failed: counts for its circuit breaker
+  neither,  // the client disconnected, the request was invalid, or the cause is unknown
 };
 
-// Why a request should not wait for its endpoint any longer.
+// The reason why a request should not wait any longer for its endpoint.
 enum class Trouble : std::uint8_t {
-  unhealthy,  // probes fail
-  forgotten,  // the endpoint's metrics show no request, while this one waits for its first byte
-  stalled,    // the same for longer, after the first byte
-  restarted,  // the request was sent to a process that has ended
+  unhealthy,  // health probes of the endpoint fail
+  forgotten,  // the request waits for its first byte, but the endpoint's metrics show no request
+  stalled,    // like `forgotten`, but after the first byte, and for a longer time
+  restarted,  // the process to which the request was sent has ended
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// A decision as JSON, for X-Octavo-Explain.
+// Writes a decision as JSON, for X-Octavo-Explain.
 #pragma once
 
 #include <string>

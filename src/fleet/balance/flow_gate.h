@@ -1,4 +1,5 @@
-// Holds requests until the endpoints have room for them: flow control, with a clock and a thread.
+// Flow control: holds requests until endpoints have capacity for them. Adds a clock and a thread to
+// fleet/flow.
 #pragma once
 
 #include <condition_variable>
@@ -22,17 +23,18 @@ namespace octavo::fleet {
 struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
-  std::function<double()> saturation = {};  // replaces the detector unless empty
-  bool evicts = false;                      // running requests may be ended for waiting ones
-  std::string_view program = "pick";        // in the names of metrics that llm-d does not have
+  std::function<double()> saturation = {};  // if set, replaces the detector
+  bool evicts = false;                      // whether running requests may be ended to make space for waiting
+                                            // ones
+  std::string_view program = "pick";        // used in the names of metrics that llm-d does not have
 };
 
-// For /metrics.
+// Counters for /metrics.
 struct FlowGateCounts {
   FlowGateCounts();
   std::int64_t evictions = 0;
   std::map<std::string, std::int64_t> outcomes;
-  HistogramFamily waits;                // seconds, by priority and outcome
+  HistogramFamily waits;                // waiting times in seconds, by priority and outcome
   Histogram enqueues, dispatch_cycles;  // seconds of work
 };
 
@@ -40,25 +42,26 @@ class FlowGate {
  public:
   using Then = std::function<void(FlowOutcome)>;
 
-  // `balancer` outlives the gate.
+  // `balancer` must outlive the gate.
   FlowGate(Balancer& balancer, FlowGateOptions options);
   ~FlowGate();
 
-  std::uint64_t new_id();  // for FlowItem::id
-  // Calls `then` once with the outcome: on this thread, the gate's, or cancel()'s.
+  std::uint64_t new_id();  // an id for FlowItem::id
+  // Adds a request. Calls `then` once with the outcome: on the calling thread, the gate's thread, or the
+  // thread that calls cancel().
   void enqueue(FlowItem item, Then then);
-  // Has no effect on a request that no longer waits.
+  // Removes a request. Has no effect if it is not waiting.
   void cancel(std::uint64_t id);
   bool evicts() const { return reclamation_.has_value(); }
-  // A dispatched request runs: the gate's thread may call `evict`. Only where the gate evicts.
+  // Reports that a dispatched request is running, so the gate's thread may call `evict`. Only if the gate
+  // evicts.
   void runs(std::uint64_t id, int priority, std::function<void()> evict);
   void stopped(std::uint64_t id);
-  // A dispatched request has ended.
   void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
-  // Ends all waiting requests; later ones end at once.
+  // Ends all waiting requests. Later requests end at once.
   void stop();
 
-  // llm_d_epp_flow_control_* in Prometheus' text format. pool: the InferencePool; "": none.
+  // llm_d_epp_flow_control_* in Prometheus' text format. pool: name of the InferencePool; "": none.
   std::string metrics(const std::string& pool = {}) const;
 
  private:
@@ -75,11 +78,11 @@ class FlowGate {
   const SaturationDetector detector_;
   const std::function<double()> own_saturation_;
   const std::string_view program_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards all members below
   std::condition_variable arrived_;
   FlowControl flow_;
   std::optional<Reclamation> reclamation_;
-  std::unordered_map<std::uint64_t, std::function<void()>> running_;  // ends each of them
+  std::unordered_map<std::uint64_t, std::function<void()>> running_;
   std::unordered_map<std::uint64_t, Then> waiting_;
   std::uint64_t last_id_ = 0;
   bool stopping_ = false;

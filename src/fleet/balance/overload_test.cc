@@ -1,4 +1,4 @@
-// A queue in front of endpoints that refuse what they have no room for, in virtual time.
+// Simulates a queue before endpoints that refuse requests beyond their capacity, in virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -94,8 +94,9 @@ TEST(Overload, RequestsOfOneMomentAreAnsweredInOrder) {
 }
 
 TEST(Overload, GoodputStays) {
-  constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kPlaces);  // from one answer to the next
-  Overload overload(20, kCapacityUs / 20, 16'000);                          // 20 times as many
+  constexpr std::int64_t kCapacityUs = kAnswerUs / (kEndpoints * kPlaces);  // time between two answers
+  // 20 times the requests that can be answered
+  Overload overload(20, kCapacityUs / 20, 16'000);
   overload.run();
   const double goodput = static_cast<double>(overload.answered.size()) * kCapacityUs /
                          static_cast<double>(overload.duration_us());

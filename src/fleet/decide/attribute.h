@@ -1,4 +1,4 @@
-// Attributes of endpoints: numbers that metrics say of them, as policies name them.
+// Attributes of endpoints: numbers from metrics, with the names that policies use.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,14 @@ namespace octavo::fleet {
 
 class Parameters;
 
-inline constexpr std::string_view kCoreMetrics = "core-metrics-extractor";  // customMetrics of engines' pages
+// source of attributes: customMetrics of engines' pages
+inline constexpr std::string_view kCoreMetrics = "core-metrics-extractor";
 inline constexpr std::string_view kGpuMetrics = "dcgm-extractor";
-inline constexpr std::string_view kGpuUtilization = "GPUUtilization";  // kGpuMetrics' only one, 0 to 1
+// the only attribute of kGpuMetrics, 0 to 1
+inline constexpr std::string_view kGpuUtilization = "GPUUtilization";
 
-// The attribute that `field` and `producer` name. Errors go to the parameters: the name is missing, or no
-// producer has it.
+// Reads the attribute with the name in `field` and the producer in `producer`. If the name is missing or the
+// producer lacks it, an error is added to the parameters.
 AttributeKey read_attribute(Parameters& parameters, std::string_view field);
 
 }  // namespace octavo::fleet

@@ -12,7 +12,7 @@ namespace {
 
 using Prompt = std::vector<PrefixKey>;
 
-// Prompts of a burst placed on each endpoint so far. Endpoints are numbered by index.
+// The prompts of a burst that were placed on each endpoint so far. Endpoints have indices.
 class Placement {
  public:
   Placement(std::span<const BurstEndpoint> endpoints, const BurstOptions& options, std::size_t share)
@@ -25,15 +25,14 @@ class Placement {
         load_(endpoints.size()),
         held_(endpoints.size()) {}
 
-  // `requests` have this prompt.
   void place(const Prompt& prompt, std::span<const std::size_t> requests, std::span<EndpointId> homes) {
     std::vector<std::size_t> given(endpoints_.size());
-    std::optional<std::size_t> home = holder(prompt);  // of the first ones only
+    std::optional<std::size_t> home = holder(prompt);  // only for the first requests
     for (std::size_t at = 0; at < requests.size();) {
       const std::size_t to = home.value_or(least_loaded(given));
       home.reset();
-      const std::size_t room =
-          given[to] < room_ ? room_ - given[to] : 1;  // 1: all are full, one more goes in
+      const std::size_t room = given[to] < room_ ? room_ - given[to] : 1;  // 1: all endpoints are full, so
+                                                                           // one more is placed there
       const std::size_t count = std::min(room, requests.size() - at);
       for (const std::size_t request : requests.subspan(at, count)) homes[request] = endpoints_[to].id;
       if (!options_.by_tokens)
@@ -48,7 +47,7 @@ class Placement {
   }
 
  private:
-  // The prompt's first blocks that the endpoint was given, without a gap.
+  // Number of the prompt's first blocks that were placed on the endpoint, without gaps.
   std::size_t held(std::size_t endpoint, const Prompt& prompt) const {
     const auto missing =
         std::ranges::find_if(prompt, [&](PrefixKey key) { return !held_[endpoint].contains(key); });
@@ -59,7 +58,7 @@ class Placement {
     return std::tuple(load_[i], endpoints_[i].running, std::string_view(endpoints_[i].name));
   }
 
-  // The endpoint with the most of the prompt that has not reached its share of the burst.
+  // The endpoint with most of the prompt, among those that have not reached their share of the burst.
   std::optional<std::size_t> holder(const Prompt& prompt) const {
     const auto least = static_cast<std::size_t>(options_.shared_blocks_min);
     if (least == 0) return std::nullopt;
@@ -76,7 +75,7 @@ class Placement {
     return best;
   }
 
-  // Among endpoints with room; among all if none has room.
+  // The least loaded endpoint among those with capacity; if none has capacity, among all.
   std::size_t least_loaded(std::span<const std::size_t> given) const {
     std::size_t best = 0;
     for (std::size_t i = 1; i < endpoints_.size(); ++i)
@@ -86,8 +85,8 @@ class Placement {
 
   const std::span<const BurstEndpoint> endpoints_;
   const BurstOptions& options_;
-  const std::size_t share_;  // of the burst, of each endpoint
-  const std::size_t room_;   // for requests with one prompt
+  const std::size_t share_;  // maximum part of the burst for each endpoint
+  const std::size_t room_;   // maximum number of requests with the same prompt for each endpoint
   std::vector<std::size_t> load_;
   std::vector<std::unordered_set<PrefixKey>> held_;
 };
@@ -103,11 +102,11 @@ std::vector<EndpointId> place_burst(std::span<const Prompt> prompts, std::span<c
                                     const BurstOptions& options) {
   std::vector<EndpointId> homes(prompts.size(), kNoEndpoint);
   if (endpoints.empty()) return homes;
-  // The key of the last block covers all earlier blocks.
+  // Prompts are equal if the keys of their last blocks are, since a key covers all earlier blocks.
   std::vector<Group> groups;
   std::map<std::pair<std::size_t, PrefixKey>, std::size_t> places;
   const auto shared_min = static_cast<std::size_t>(options.shared_blocks_min);
-  std::map<PrefixKey, std::size_t> beginnings;  // requests by their first shared_min blocks
+  std::map<PrefixKey, std::size_t> beginnings;  // number of requests by their first shared_min blocks
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const Prompt& prompt = prompts[i];
     if (prompt.empty()) continue;

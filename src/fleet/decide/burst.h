@@ -1,5 +1,5 @@
-// Places requests of one moment together: requests with one prompt go to one endpoint, which computes it
-// once, although no cache holds it yet (llm-d's burst-prefix-cache-producer).
+// Places requests that arrive at almost the same time: requests with the same prompt go to one endpoint,
+// which computes it once, even if no cache contains it yet (llm-d's burst-prefix-cache-producer).
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,32 @@ namespace octavo::fleet {
 struct BurstOptions {
   static constexpr std::int64_t kAll = -1;
 
-  std::int64_t window_ms = 100;          // time for which a request waits for others
-  std::int64_t per_endpoint_max = kAll;  // of the requests with one prompt
-  std::int64_t block_size = 64;          // tokens
-  std::int64_t tokens_max = 0;           // compared per prompt; 0 for 2048 blocks
-  std::int64_t shared_blocks_min = 0;    // that place different prompts together; 0 for never
-  std::int64_t requests_max = 1000;      // of a window; further requests are placed one by one
-  bool by_tokens = false;                // endpoints get equal numbers of blocks, not of requests
+  std::int64_t window_ms = 100;          // time that a request waits for others
+  std::int64_t per_endpoint_max = kAll;  // maximum number of requests with the same prompt at one endpoint
+  std::int64_t block_size = 64;          // tokens in a block
+  std::int64_t tokens_max = 0;           // maximum number of prompt tokens to compare; 0: 2048 blocks
+  std::int64_t shared_blocks_min = 0;    // number of common blocks from which different prompts are placed
+                                         // together; 0: never
+  std::int64_t requests_max = 1000;      // maximum number of requests in a window; further requests are
+                                         // placed one by one
+  bool by_tokens = false;                // endpoints get equal numbers of blocks instead of equal numbers of
+                                         // requests
 };
 
 struct BurstEndpoint {
   EndpointId id = kNoEndpoint;
   std::string name = {};
-  int running = 0;  // requests, from its metrics
+  int running = 0;  // number of running requests, from the endpoint's metrics
 };
 
-// The endpoint for each request; kNoEndpoint for a request that shares no prefix with the others.
-// prompts[i]: prefix_keys() of request i. Shared prompts are placed first, long ones before short ones. Each
-// goes to the endpoint with the least of this burst; with shared_blocks_min, to one that has the same prefix
-// and has not reached its share.
+// Returns the endpoint for each request; kNoEndpoint: the request shares no prefix with others. prompts[i]:
+// prefix_keys() of request i. Shared prompts are placed first, long ones before short ones. Each goes to the
+// endpoint with the fewest requests of this burst. With shared_blocks_min, it goes to an endpoint with the
+// same prefix that has not reached its share.
 std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
                                     std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
 
-// burst-prefix-cache-producer: reports that the endpoint chosen by place_burst() holds the whole prompt.
+// burst-prefix-cache-producer: reports that the whole prompt is cached at the endpoint from place_burst().
 class BurstPrefixProducer : public Producer {
  public:
   BurstOptions options;

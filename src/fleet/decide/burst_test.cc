@@ -11,8 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// The cases of llm-d's own tests, and more: endpoints 0, 1, ... are named "e0", "e1", ...; prompts are given
-// as their blocks.
+// Places prompts, which are given as blocks. Cases are from llm-d's tests, and others; endpoints 0, 1, ...
+// are named "e0", "e1", ...
 std::vector<EndpointId> placed(std::vector<std::vector<PrefixKey>> prompts, std::size_t endpoints,
                                BurstOptions options = {}) {
   std::vector<BurstEndpoint> all;
@@ -44,7 +44,7 @@ TEST(Burst, ACommonBeginningDrawsPromptsTogetherUpToAFairShare) {
   EXPECT_THAT(placed(prompts, 2, {.shared_blocks_min = 2}), ElementsAre(0, 0, 1, 1, kAnywhere));
   EXPECT_THAT(placed(prompts, 2, {.shared_blocks_min = 3}),
               ElementsAre(kAnywhere, kAnywhere, kAnywhere, kAnywhere, kAnywhere));
-  // One prompt is the beginning of another.
+  // One prompt is the beginning of another prompt.
   EXPECT_THAT(placed({{1}, {1, 2, 3}, {1, 2, 3}, {7, 8}, {7, 8}}, 2, {.shared_blocks_min = 1}),
               ElementsAre(0, 0, 0, 1, 1));
 }

@@ -1,4 +1,4 @@
-// The inputs of one decision: everything that a plugin may read. A cycle lives as long as the decision.
+// The inputs of one decision, which plugins can read. A cycle exists only during the decision.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,15 @@ struct Cycle {
   const Inflight& inflight;
   std::int64_t now_us;
   Draws draws;
-  std::span<const Overlap> overlaps = {};  // one of each producer, see Plugins::produce
-  // Where it was placed together with others, see burst.h.
+  std::span<const Overlap> overlaps = {};  // one entry for each producer, see Plugins::produce
+  // The endpoint chosen for a burst of equal prompts, see burst.h.
   EndpointId burst_home = kNoEndpoint;
-  // The decode endpoint, while the endpoint that computes its prompt is chosen.
+  // The chosen decode endpoint, while its prefill endpoint is chosen.
   EndpointId peer = kNoEndpoint;
-  bool trial = false;          // nothing is sent to the endpoint picked
-  StepTimer* timer = nullptr;  // null: nobody asks how long plugins take
+  bool trial = false;          // nothing is sent to the chosen endpoint
+  StepTimer* timer = nullptr;  // null: plugins' times are not measured
 
-  // Tokens of the prompt that the endpoint need not compute, as far as any producer knows.
+  // Number of prompt tokens that the endpoint has cached: the largest number that any producer reports.
   std::int64_t cached_tokens(EndpointId endpoint) const {
     std::int64_t most = 0;
     for (const Overlap& overlap : overlaps)
@@ -42,7 +42,7 @@ struct Cycle {
   Load load(const Member& member) const { return inflight.load(member.id); }
 };
 
-// The endpoints that are still in question, in no order that means anything.
+// The remaining candidates, in arbitrary order.
 using Candidates = std::vector<const Member*>;
 
 }  // namespace octavo::fleet

@@ -10,17 +10,18 @@ namespace octavo::fleet {
 
 struct Score {
   EndpointId endpoint = kNoEndpoint;
-  double total = 0;  // sum over scorers of weight x score, higher is better
+  double total = 0;  // sum of weight x score over all scorers; higher is better
 };
 
 struct Decision {
   std::vector<Score> ranking = {};  // all remaining endpoints, best first; may be empty
-  std::size_t picked = 0;           // number of the ranking's first: the chosen one and its fallbacks
-  // For /explain: the result of each step of the profile, filled if explain is set.
+  std::size_t picked = 0;           // the first n entries of the ranking are the chosen endpoint and its
+                                    // fallbacks
+  // The result of one step of the profile, for /explain. Recorded if explain is set.
   struct Step {
     std::string plugin;
     double weight = 1;
-    std::vector<Score> scores;  // a scorer's scores, or a filter's remaining endpoints with total 0
+    std::vector<Score> scores;  // a scorer's scores; for a filter, the remaining endpoints with total 0
   };
   bool explain = false;
   std::vector<Step> steps = {};

@@ -1,4 +1,4 @@
-// Who may get a request at all.
+// Selects the endpoints that can get a request.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace octavo::fleet {
 
-// Does it serve this model or adapter? One that has not said what it serves is taken to.
+// Whether the endpoint serves this model or adapter. True if the endpoint has not reported its models.
 bool serves(const Endpoint& endpoint, std::string_view model);
 
-// The available endpoints that serve the request's model and take this part of its work (Role::both: any
-// part); without those in `excluded`, which have been tried. Where no such endpoint is available, those whose
-// circuit breaker is open and those that no probe has reached yet: a request that is refused for certain is
-// worse than one that may fail.
+// Selects the available endpoints that serve the request's model and have the role `part` (Role::both: any
+// role), except those in `excluded`, which were already tried. Otherwise selects endpoints whose
+// circuit breaker is open and endpoints that were not probed yet: an attempt may succeed, but a refusal
+// cannot.
 void eligible(const FleetView& view, const RouteRequest& request, Role part,
               std::span<const EndpointId> excluded, Candidates& out);
 

@@ -1,4 +1,4 @@
-// A plugin that keeps the blocks that endpoints report, for code that saves or restores them.
+// Interface of plugins that keep the blocks reported by endpoints, for code that saves or restores them.
 #pragma once
 
 #include "fleet/index/held_blocks.h"

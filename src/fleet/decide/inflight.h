@@ -1,5 +1,5 @@
-// Requests sent to each endpoint and not ended: load that no metric shows yet. Counts the requests of this
-// process and those that peers report.
+// Load in flight: requests that were sent to each endpoint and have not ended. Metrics do not show this load
+// yet. Includes the requests of this process and those that peers report.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,42 @@ namespace octavo::fleet {
 
 struct Load {
   int requests = 0;
-  std::int64_t prefill_tokens = 0;  // to be computed before first tokens come: prompts less what is cached
-  std::int64_t context_tokens = 0;  // prompts, and what was answered to them
-  std::int64_t own_tokens = 0;      // of these what the endpoint did not hold: what is shared counts once
+  std::int64_t prefill_tokens = 0;  // tokens to compute before the first output tokens: prompts without their
+                                    // cached parts
+  std::int64_t context_tokens = 0;  // tokens of prompts and their outputs
+  std::int64_t own_tokens = 0;      // part of context_tokens that the endpoint did not have cached, so common
+                                    // prefixes count once
 
   Load& operator+=(const Load& more);
   bool operator==(const Load&) const = default;
 };
 
-// One request's share of its endpoint's load. The owner releases the share with Inflight::free().
+// One request's share of its endpoint's load. The owner must pass it to Inflight::free().
 struct Booking {
   EndpointId endpoint = kNoEndpoint;
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
-  std::uint64_t number = 0;  // of all bookings of its owner
+  std::uint64_t number = 0;  // unique number among the owner's bookings
 };
 
-// Another process that sends requests to the same endpoints: a number that it has drawn for itself.
+// A random number that identifies another process which sends requests to the same endpoints.
 using PeerId = std::uint64_t;
 
 class Inflight {
  public:
-  // new_tokens: those of the prompt that the endpoint does not hold.
+  // new_tokens: number of prompt tokens that the endpoint does not have cached.
   Booking book(EndpointId endpoint, std::int64_t prompt_tokens, std::int64_t new_tokens);
-  void first_token(Booking& booking);                    // the prompt is computed
-  void grow(Booking& booking, std::int64_t new_tokens);  // more of the answer is there
+  void first_token(Booking& booking);                    // the endpoint has computed the prompt
+  void grow(Booking& booking, std::int64_t new_tokens);  // the endpoint has sent more output tokens
   void free(Booking& booking);
 
-  // Replaces the peer's load at the endpoint.
   void peer_has(PeerId peer, EndpointId endpoint, const Load& load);
   void forget_peer(PeerId peer);
-  // Drops all load of an endpoint that has left.
+  // Drops all load of an endpoint that has left the fleet.
   void forget(EndpointId endpoint);
 
-  Load load(EndpointId endpoint) const;  // of all together
+  Load load(EndpointId endpoint) const;  // load of this process and all peers
   Load own(EndpointId endpoint) const { return at(loads_, endpoint); }
   Load of_peers(EndpointId endpoint) const { return at(of_peers_, endpoint); }
 
@@ -65,9 +66,9 @@ class Inflight {
   Loads of_peers_;  // sums over peers_
 };
 
-// Requests in flight that another process reports.
+// Load in flight that another process reports.
 struct WorkerLoad {
-  std::string worker = {};  // Endpoint::name
+  std::string worker = {};  // name of the endpoint
   Load load = {};
 
   bool operator==(const WorkerLoad&) const = default;
@@ -75,7 +76,7 @@ struct WorkerLoad {
 
 struct LoadMessage {
   PeerId sender = 0;
-  bool all = false;  // the sender has nothing in flight elsewhere
+  bool all = false;  // the message has all load of the sender: its load at other workers is 0
   std::vector<WorkerLoad> workers = {};
 
   bool operator==(const LoadMessage&) const = default;

@@ -1,4 +1,4 @@
-// Chooses an endpoint to fetch KV blocks from.
+// Chooses the endpoint from which to fetch KV blocks.
 #pragma once
 
 #include "fleet/decide/plugin.h"
@@ -7,7 +7,8 @@ namespace octavo::fleet {
 
 class KvSource : public Plugin {
  public:
-  // The candidate from which `computing` should fetch blocks, by the producers' results; null if none fits.
+  // The candidate from which `computing` should fetch blocks, according to the producers' results. Null:
+  // none.
   virtual const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) = 0;
 };
 

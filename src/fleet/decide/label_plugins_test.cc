@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Endpoints with these labels, and a filter's view of them.
+// The endpoints that a filter keeps of endpoints with these labels.
 std::vector<EndpointId> left(PluginConfig filter, std::vector<std::map<std::string, std::string>> labels,
                              RouteRequest request = prompt("p")) {
   TestFleet fleet(0);

@@ -1,4 +1,4 @@
-// Predicts an endpoint's latency by a linear model of its latest answers.
+// Predicts an endpoint's latency with a linear model of its latest answers.
 #pragma once
 
 #include <array>
@@ -14,17 +14,18 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// Ridge regression, one observation at a time: recursive least squares that forgets only in the direction of
-// the observation (Kulhavy, Restricted exponential forgetting, Automatica 23, 1987).
+// Ridge regression, updated with each observation: recursive least squares with restricted forgetting, which
+// forgets only in the direction of the observation (Kulhavy, Restricted exponential forgetting, Automatica
+// 23, 1987).
 class OnlineFit {
  public:
   static constexpr std::size_t kInputs = 6;
-  using Inputs = std::array<double, kInputs>;  // of the order of 1; the first one is 1
+  using Inputs = std::array<double, kInputs>;  // inputs of the model, scaled to about 1; the first one is 1
 
   OnlineFit();
   void learn(const Inputs& x, double y);
   double predict(const Inputs& x) const;
-  // Nothing is predicted before.
+  // Whether enough observations exist for predictions.
   bool ready() const { return learned_ >= 3 * static_cast<int>(kInputs); }
 
  private:
@@ -33,7 +34,7 @@ class OnlineFit {
   int learned_ = 0;
 };
 
-// State of an endpoint when a request arrives there.
+// State of an endpoint when a request arrives.
 struct LatencyInputs {
   OnlineFit::Inputs ttft{}, tpot{};
 };
@@ -43,7 +44,7 @@ struct Latency {
   double tpot_ms = 0;  // time per output token; 0 if unknown or not requested
 };
 
-// Limits in the request's headers minus the prediction; 0 without a prediction.
+// The limits in the request's headers minus the prediction; 0: no prediction.
 struct Headroom {
   double ttft_ms = 0, tpot_ms = 0;
   bool positive() const { return ttft_ms >= 0 && tpot_ms >= 0; }
@@ -53,15 +54,15 @@ class LatencyPredictor {
  public:
   virtual ~LatencyPredictor() = default;
   virtual LatencyInputs inputs(const Cycle& cycle, const Member& member) const = 0;
-  // Nothing: too little is known of the endpoint.
+  // nullopt: too few observations of the endpoint.
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
-  // Milliseconds to the first token. Nothing: too little is known of the endpoint.
+  // Predicted milliseconds to the first token. nullopt: too few observations of the endpoint.
   virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
-  // Learns from a finished answer. Negative times: it had no first, or no second token.
+  // Learns from a finished answer. Negative times: the answer had no first token, or no second token.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;
 };
 
-// The plugin named by latencyPredictionInfoProducerName, with defaults if it is not configured.
+// Finds the plugin named by latencyPredictionInfoProducerName, or adds it with default parameters.
 const LatencyPredictor* find_predictor(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

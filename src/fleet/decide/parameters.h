@@ -1,5 +1,5 @@
-// Reads a plugin's parameters strictly: a wrong type, a value out of range and an unknown name are errors
-// that name the field.
+// Reads a plugin's parameters strictly. A wrong type, a value out of range or an unknown name is an error
+// that names the field.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -14,36 +14,36 @@
 
 namespace octavo::fleet {
 
-// Go's durations, "1.5s" or "1h30m", in microseconds; units ns, us, ms, s, m and h.
+// Converts a duration in Go's format ("1.5s", "1h30m"; units ns, us, ms, s, m and h) to microseconds.
 std::optional<double> duration_us(std::string_view text);
 
-// nullopt: invalid text, or more than 2^50.
+// Parses a Kubernetes quantity. nullopt: invalid text, or more than 2^50.
 std::optional<std::uint64_t> quantity(std::string_view text);
 
 class Parameters {
  public:
-  // `where`: prefix of field names in errors, such as "plugins[queue-scorer].parameters"; may be "".
+  // where: prefix of field names in errors, such as "plugins[queue-scorer].parameters"; may be "".
   Parameters(const boost::json::object& values, std::string where);
 
-  // Each reads one field into `value`, which keeps its default if the field is absent.
+  // Each function reads one field into `value`. If the field is absent, `value` does not change.
   void read(std::string_view name, bool& value);
   void read(std::string_view name, std::string& value);
   void read(std::string_view name, std::int64_t& value, std::int64_t min, std::int64_t max);
   void read(std::string_view name, double& value, double min, double max);
-  // "250ms", "60s", "5m", "4h", or a number of seconds.
+  // Reads "250ms", "60s", "5m", "4h", or a number of seconds.
   void read_duration(std::string_view name, std::int64_t& value_us);
 
-  // A number or a quantity, see above; at most `max`.
+  // Reads a number or a quantity (see above) of at most `max`.
   void read_quantity(std::string_view name, std::uint64_t& value, std::uint64_t max);
 
-  // The fields of an object, by `read_fields`; strict like all others.
+  // Reads an object's fields with `read_fields`; unknown fields are errors.
   void read_object(std::string_view name, const std::function<void(Parameters& fields)>& read_fields);
 
-  // The field itself, for structures; null if absent. The call marks the field as read.
+  // The value of the field, for structured values; null if absent. The field counts as read.
   const boost::json::value* get(std::string_view name);
   void fail(std::string_view name, std::string_view message);
 
-  // The first error; else an error for a field that was not read.
+  // Returns the first error, or an error for a field that was not read.
   Result<> done() const;
 
  private:

@@ -41,7 +41,7 @@ Result<std::optional<Pipeline::ByHeader>> Pipeline::make_by_header(PipelineConfi
   return made;
 }
 
-// Null: unknown name.
+// The profile that the request's header selects. Null: unknown name.
 Profile* Pipeline::profile_of(const RouteRequest& request) {
   if (!by_header_) return &profile_;
   std::string_view name = request.header(by_header_->header).value_or("");
@@ -51,7 +51,7 @@ Profile* Pipeline::profile_of(const RouteRequest& request) {
   return found == by_header_->profiles.end() ? nullptr : &found->second;
 }
 
-// The first plugin of this kind; null if no plugin has it.
+// The first plugin of this kind. Null: no plugin has it.
 template <class Kind>
 Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())

@@ -1,5 +1,5 @@
-// A policy at work: its plugins, and the profile that chooses with them. `octavo route`, `octavo pick` and
-// the simulator use it.
+// A running policy: its plugins, and the profile that uses them. `octavo route`, `octavo pick` and the
+// simulator use it.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class HeldBlocks;
 class KvSource;
 class LatencyPredictor;
 
-// Prompts that another endpoint computes before the chosen one answers: prompts of at least `prompt_tokens`
-// tokens, at least `new_tokens` of which the chosen endpoint does not hold.
+// Selects the prompts that a prefill endpoint computes: at least `prompt_tokens` tokens, of which at least
+// `new_tokens` are not cached at the chosen endpoint.
 struct PrefillRule {
-  std::vector<StepConfig> steps = {};  // the profile that chooses the prefill endpoint
+  std::vector<StepConfig> steps = {};  // profile that chooses the prefill endpoint
   std::int64_t prompt_tokens = 0;
   std::int64_t new_tokens = 0;
 };
 
-// One profile of several, selected by a header of the request.
+// Several profiles; a header of the request selects one.
 struct ProfilesByHeader {
   std::string header = "epp-profile";
   std::string unnamed = "decode";  // for requests whose header names no profile
@@ -41,60 +41,62 @@ struct PipelineConfig {
   std::vector<StepConfig> steps = {};
   std::optional<PrefillRule> prefill = {};
   std::optional<std::vector<StepConfig>> encode =
-      {};  // the profile that chooses the endpoint that encodes images and sound
-  std::optional<ProfilesByHeader> by_header = {};  // in place of `steps`
+      {};  // profile that chooses the endpoint that encodes images and audio
+  std::optional<ProfilesByHeader> by_header = {};  // used instead of `steps`
 };
 
-// One thread at a time.
+// Not thread-safe, except where noted.
 class Pipeline {
  public:
-  // Adds max-score-picker if the configuration names no picker.
+  // Adds max-score-picker if the configuration has no picker.
   static Result<Pipeline> make(PipelineConfig config);
 
-  // Ranks the endpoints that may do this part of the request's work (see eligible()). decision.explain says
-  // whether the steps are recorded. The request is not booked yet: the caller sends it, then calls sent().
+  // Ranks the endpoints that can do this part of the request's work (see eligible()). If decision.explain is
+  // set, records the steps. Does not send the request: the caller sends it, then calls sent().
   void choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision);
 
-  // The reason to refuse a request of this priority, if any. Call it before rank(), with a candidate or more.
+  // The reason to refuse a request of this priority; nullopt: it is admitted. Call it before rank(), with at
+  // least one candidate.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) {
     return plugins_->refusal(cycle, priority, candidates);
   }
-  // Names of further request headers that the plugins read.
+  // Names of request headers that the plugins read.
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
-  // The same for candidates from the caller; they are used up. The ranking is empty if no candidate is left,
-  // or the request's header names no profile.
+  // Ranks the caller's candidates, and empties their list. The ranking is empty if no candidate remains, or
+  // if the request's header names no profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates (which are used up) that may compute the prompt for `answering`. Call it after
+  // Ranks the candidates that can compute the prompt for `answering`, and empties their list. Call it after
   // rank(). If the ranking is empty, `answering` computes the prompt itself.
   void rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision);
 
-  // Ranks the candidates (which are used up) that may encode the prompt's images and sound. Call it after
+  // Ranks the candidates that can encode the prompt's images and audio, and empties their list. Call it after
   // rank(). If the ranking is empty, the endpoint that computes the prompt encodes them.
   void rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision);
 
-  // The request of the last choose() goes to `endpoint`: caches are taken to hold its prompt from now on.
+  // Reports that the request of the last choose() is sent to `endpoint`. From now on its cache is assumed to
+  // contain the prompt.
   void sent(const Cycle& cycle, EndpointId endpoint) { plugins_->sent(cycle, endpoint); }
-  // On any thread, concurrently with all calls except forget().
+  // Safe from any thread, concurrently with all calls except forget().
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
     plugins_->cache_changed(endpoint, events);
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
   void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
-  // Header fields for the endpoint's answer, which the client sends with its next request.
+  // Header fields to add to the endpoint's answer; the client sends them with its next request.
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   bool prefills() const { return prefill_.has_value(); }
   bool encodes() const { return encode_.has_value(); }
-  // The plugin that learns from latencies; may be null.
+  // The plugin that learns latencies; null: none.
   LatencyPredictor* predictor() const;
-  // The plugin that places simultaneous requests together; may be null.
+  // The plugin that places bursts; null: none.
   const BurstPrefixProducer* burst() const;
-  // The plugin that names the endpoint to fetch blocks from; may be null.
+  // The plugin that chooses the endpoint from which to fetch blocks; null: none.
   KvSource* kv_source() const;
-  // The state of the agents' sessions; null if no plugin uses it.
+  // The sessions of agents; null: no plugin uses them.
   const AgentIdentity* agents() const;
-  // The blocks that endpoints have reported; null if no plugin keeps them.
+  // The blocks that endpoints have reported; null: no plugin keeps them.
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
   std::vector<IndexedPrefixes> indexed_prefixes() const { return plugins_->indexed_prefixes(); }

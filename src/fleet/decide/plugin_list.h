@@ -1,8 +1,8 @@
-// The list of plugins that decide: X(type, function that makes it, stability). Types are llm-d's where it has
-// them. alpha: a configuration may name the type only under --allow-experimental-plugins. by-label,
-// by-label-selector and precise-prefix-cache-scorer are deprecated names. A plugin is one file in admitters/,
-// filters/, scorers/, pickers/ or producers/, which defines the function, and one row here: its declaration
-// and plugin_table() follow.
+// The list of decision plugins: X(type, function that makes it, stability). If llm-d has the plugin, the type
+// is llm-d's. alpha: configurations can use the type only with --allow-experimental-plugins. by-label,
+// by-label-selector and precise-prefix-cache-scorer are deprecated names. To add a plugin, define the
+// function in a file in admitters/, filters/, scorers/, pickers/ or producers/, and add a row here. Its
+// declaration and its entry in plugin_table() are generated from the row.
 #pragma once
 
 #define OCTAVO_PLUGINS(X)                                                     \

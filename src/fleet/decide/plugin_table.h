@@ -1,4 +1,4 @@
-// The table of plugins that decide.
+// The table of decision plugins.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// `plugins`: for look-ups of the plugins that this one uses, see Plugins::producer.
+// plugins: the plugin can look up other plugins there, see Plugins::producer.
 using MakePlugin = std::unique_ptr<Plugin> (*)(Parameters& parameters, Plugins& plugins);
 
-enum class Stability : std::uint8_t { beta, alpha };  // llm-d's levels
+enum class Stability : std::uint8_t { beta, alpha };  // levels of llm-d
 
 struct PluginRow {
-  std::string_view type;  // llm-d's name where it has one
-  MakePlugin make;        // never null; errors are stored in the parameters
+  std::string_view type;  // llm-d's name if llm-d has the plugin
+  MakePlugin make;        // never null; errors are added to the parameters
   Stability stability = Stability::beta;
 };
 
 std::span<const PluginRow> plugin_table();
 
-const PluginRow* find_plugin(std::string_view type);  // null if no plugin has this type
+const PluginRow* find_plugin(std::string_view type);  // null: unknown type
 
 #define OCTAVO_DECLARE(type, make, stability) std::unique_ptr<Plugin> make(Parameters&, Plugins&);
 OCTAVO_PLUGINS(OCTAVO_DECLARE)
 #undef OCTAVO_DECLARE
 
-// The error for a type that no table has: it lists similar types of this table and of `others`.
+// The error for an unknown type. It lists similar types of this table and of `others`.
 std::unexpected<Error> unknown_plugin(std::string_view field, std::string_view type,
                                       std::vector<std::string_view> others = {});
 

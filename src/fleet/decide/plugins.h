@@ -1,4 +1,4 @@
-// The plugins of one configuration, made once, by name. Several profiles may use the same one.
+// The plugins of one configuration, by name. Several profiles can use the same plugin.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -18,7 +18,7 @@ namespace octavo::fleet {
 class Parameters;
 
 struct PluginConfig {
-  std::string name = {};  // "": the type
+  std::string name = {};  // "": the type is the name
   std::string type = {};
   boost::json::object parameters = {};
 };
@@ -31,18 +31,17 @@ struct IndexedPrefixes {
 
 class Plugins {
  public:
-  // Errors: an unknown type, a name used twice, a parameter that is unknown or out of range (field: its
-  // path).
+  // Errors: an unknown type, a duplicate name, a parameter that is unknown or out of range (field: its path).
   static Result<std::unique_ptr<Plugins>> make(std::span<const PluginConfig> configs);
 
-  Plugin* find(std::string_view name) const;          // may be null
-  const StepName* step(std::string_view name) const;  // may be null
+  Plugin* find(std::string_view name) const;          // null: unknown name
+  const StepName* step(std::string_view name) const;  // null: unknown name
   std::span<const std::string> names() const { return names_; }
-  std::vector<IndexedPrefixes> indexed_prefixes() const;  // of each producer with an index
+  std::vector<IndexedPrefixes> indexed_prefixes() const;  // one entry for each producer with an index
 
-  // Runs all producers and leaves what they found in cycle.overlaps, which stays good until the next call.
+  // Runs all producers and stores their results in cycle.overlaps, which are valid until the next call.
   void produce(Cycle& cycle);
-  // Reason to refuse a request; nullopt: it is admitted. Runs producers if an admitter exists.
+  // The reason to refuse a request; nullopt: it is admitted. Runs the producers if an admitter exists.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates);
   void sent(const Cycle& cycle, EndpointId endpoint);
   HeaderFields answer_headers(const Member& endpoint) const;
@@ -51,13 +50,13 @@ class Plugins {
   void restarted(EndpointId endpoint);
   void expire(std::int64_t now_us);
 
-  // For make functions: the place in cycle.overlaps of a producer, made with its defaults when no one has
-  // configured it. Errors are left in `parameters` under `field`.
+  // For make functions: the index in cycle.overlaps of a producer. If the producer is not configured, it is
+  // added with default parameters. Errors about `field` are added to `parameters`.
   std::size_t producer(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: the plugin of that name, made with its defaults when no one has configured it. Null:
-  // there can be none, and the mistake is left in `parameters`.
+  // For make functions: the plugin of this name. If it is not configured, it is added with default
+  // parameters. Null: it cannot be added, and an error is added to `parameters`.
   Plugin* find_or_add(std::string_view name, Parameters& parameters, std::string_view field);
-  // For make functions: adds a header to read from requests. Returns its name as requests spell it.
+  // For make functions: adds a header to read from requests. Returns its name in lower case.
   std::string reads_header(std::string_view name);
   std::span<const std::string> headers() const { return headers_; }
 
@@ -66,12 +65,12 @@ class Plugins {
   Result<> add(const PluginConfig& config, std::string where);
 
   std::vector<std::string> names_;
-  std::vector<StepName> steps_;                   // by names_
-  std::vector<std::unique_ptr<Plugin>> plugins_;  // by names_
+  std::vector<StepName> steps_;                   // in the order of names_
+  std::vector<std::unique_ptr<Plugin>> plugins_;  // in the order of names_
   std::vector<Admitter*> admitters_;
   std::vector<Producer*> producers_;
-  std::vector<StepName> producer_steps_;  // by producers_
-  std::vector<Overlap> overlaps_;  // by producers_
+  std::vector<StepName> producer_steps_;  // in the order of producers_
+  std::vector<Overlap> overlaps_;         // in the order of producers_
   std::vector<std::string> headers_;
 };
 

@@ -23,7 +23,7 @@ Pipeline policy(std::string_view name, PolicyOptions options = {}) {
 
 TEST(Policies, AllAreMadeAndRankEveryEndpointAvailable) {
   for (const Policy& p : policies()) {
-    if (p.name == "power_of_two") continue;  // ranks the two it draws
+    if (p.name == "power_of_two") continue;  // it ranks only the two endpoints that it draws
     TestFleet fleet(4);
     fleet.fleet.update(1, [](EndpointState& s) { s.availability = Availability::broken; });
     auto made = policy(p.name);
@@ -147,7 +147,7 @@ TEST(Policies, BucketPartsByLengthAndBalancesWork) {
   TestFleet fleet(2);
   auto bucket = policy("bucket");
   for (int i = 0; i < 8; ++i) fleet.send(bucket, prompt(std::string(40, 'a')));   // 80 tokens of work
-  for (int i = 0; i < 2; ++i) fleet.send(bucket, prompt(std::string(400, 'a')));  // 200
+  for (int i = 0; i < 2; ++i) fleet.send(bucket, prompt(std::string(400, 'a')));  // 200 tokens of work
   bucket.expire(6'000'000);
   EXPECT_EQ(fleet.rank(bucket, prompt(std::string(40, 'a')))[0], 0U);
   EXPECT_EQ(fleet.rank(bucket, prompt(std::string(400, 'a')))[0], 1U);
@@ -194,7 +194,7 @@ TEST(Policies, CacheAwareKeepsModelsAndSaltsApart) {
   EXPECT_EQ(fleet.rank(aware, salted)[0], 1 - home);
 }
 
-// A prompt that repeats the token `seed`, and the event of an engine that holds it.
+// A prompt that repeats the token `seed`, and the event of an engine that has cached it.
 RouteRequest exact_prompt(std::uint32_t seed, std::size_t tokens) {
   RouteRequest request{.model = "m"};
   request.tokens.assign(tokens, seed);
@@ -253,8 +253,8 @@ TEST(Policies, KvAwareMayExpectWhatIsBeingComputed) {
 }
 
 TEST(Policies, KvAwareCountsWhomAComputationDelays) {
-  // One endpoint holds the prompt and has the longer queue; computing it at the other would delay three
-  // requests there.
+  // One endpoint has the prompt cached and the longer queue. Computing the prompt at the other would delay
+  // three requests there.
   const auto first = [](double weight) {
     TestFleet fleet(2);
     auto aware = policy("kv_aware", {.kv_delay_weight = weight});
@@ -285,7 +285,7 @@ TEST(Policies, KvAwareGivesWayToLoad) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 4));
-  // Seven blocks of others against four to compute and to keep.
+  // Seven blocks of other requests, compared with four to compute and to keep.
   Booking others = fleet.inflight.book(0, 112, 112);
   fleet.inflight.first_token(others);
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 64))[0], 0U);
@@ -297,7 +297,7 @@ TEST(Policies, KvAwareCountsWhatRequestsShareOnce) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware");
   tell(aware, 0, held(7, 40));
-  // One endpoint has many long contexts, all cached; the other one has a few computed ones.
+  // One endpoint has many long contexts, all cached; the other has a few computed ones.
   for (int i = 0; i < 10; ++i) fleet.inflight.book(0, 640, 0);
   Booking other = fleet.inflight.book(1, 64, 64);
   fleet.inflight.first_token(other);

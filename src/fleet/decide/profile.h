@@ -1,4 +1,4 @@
-// Filters, then scorers, then a picker: how candidates become a ranking (llm-d's scheduling profile).
+// A scheduling profile, as in llm-d: filters, then scorers, then a picker rank the candidates.
 #pragma once
 
 #include <span>
@@ -10,18 +10,18 @@
 namespace octavo::fleet {
 
 struct StepConfig {
-  std::string plugin = {};  // its name
-  double weight = 1;        // of a scorer
+  std::string plugin = {};  // name of the plugin
+  double weight = 1;        // weight of a scorer
 };
 
 class Profile {
  public:
-  // Filters and scorers run in the order given; without a picker, max-score-picker picks, and
-  // `plugins` must hold it. Errors: an unknown plugin, a weight below 0, two pickers (field: where + ...).
+  // Filters and scorers run in the given order. Without a picker, max-score-picker is used, which must be in
+  // `plugins`. Errors: an unknown plugin, a weight below 0, two pickers (field: where + ...).
   static Result<Profile> make(const Plugins& plugins, std::span<const StepConfig> steps,
                               std::string_view where);
 
-  // Ranks `candidates`, which are used up. The ranking is empty if no candidate is left.
+  // Ranks `candidates` and empties the list. The ranking is empty if no candidate remains.
   void run(Cycle& cycle, Candidates& candidates, Decision& decision);
 
  private:
@@ -35,7 +35,7 @@ class Profile {
   std::vector<Step<Filter>> filters_;
   std::vector<Step<Scorer>> scorers_;
   Step<Picker> picker_;
-  std::vector<double> scores_;  // scratch
+  std::vector<double> scores_;  // temporary data
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// A request's session, and the endpoint that it stays with.
+// A request's session, and the endpoint that its requests use.
 #pragma once
 
 #include <span>
@@ -14,30 +14,30 @@ namespace octavo::fleet {
 class Parameters;
 class Plugins;
 
-// A session id in a header ("x-session-id") or in a cookie.
+// A header ("x-session-id") or cookie that contains a session id.
 struct SessionSource {
   std::string header = {};
-  std::string cookie = {};  // of that name, in the header "cookie"; "": the whole header
+  std::string cookie = {};  // name of a cookie in the header "cookie"; "": the session id is the whole header
 
-  // "": the request has none.
+  // "": the request has no session id.
   std::string_view id(const RouteRequest& request) const;
 };
 
 // The session id from the first source that the request has.
 std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request);
 
-// session-id-producer: names the sources of session ids.
+// session-id-producer: configures the sources of session ids.
 class SessionIdProducer : public Plugin {
  public:
   std::vector<SessionSource> sources;
 };
 
-// agent-identity: also the default flow of a request without a fairness header.
+// agent-identity: its session is also the default flow for requests without a fairness header.
 class AgentIdentity : public SessionIdProducer {};
 
-// Common part of session-affinity-filter and session-affinity-scorer. Strategies:
+// Base of session-affinity-filter and session-affinity-scorer. Strategies:
 //   encoded_endpoint_header: the response's header names the endpoint, and the client sends it again;
-//   session_id: the client's id stays with the endpoint of its first request, while that one is available.
+//   session_id: a session id stays with the endpoint of its first request while this endpoint is available.
 class SessionAffinity : public virtual Plugin {
  public:
   SessionAffinity(Parameters& parameters, Plugins& plugins);
@@ -48,17 +48,18 @@ class SessionAffinity : public virtual Plugin {
   void expire(std::int64_t now_us) override { keys_.expire(now_us); }
 
  protected:
-  // The candidate that has the request's session; may be null.
+  // The candidate that has the request's session; null: none.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
 
  private:
   void read_token(Parameters& parameters, Plugins& plugins);
   void read_ids(Parameters& parameters, Plugins& plugins);
 
-  std::string token_header_;            // encoded_endpoint_header's; "": session_id, and the rest counts
+  std::string token_header_;  // header for encoded_endpoint_header; "": the strategy is session_id,
+                              // which uses the members below
   std::vector<SessionSource> sources_;
   StickyKeys keys_;
-  bool home_was_there_ = false;  // when the last request's home was asked for
+  bool home_was_there_ = false;  // whether the last request's endpoint was available
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Measures the time of plugins, for metrics. Decisions use no clock; the timer has one.
+// Measures the time of plugins for metrics. Only the timer uses a clock; decisions do not.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 namespace octavo::fleet {
 
 struct StepName {
-  std::string type, name;  // of the plugin
+  std::string type, name;  // type and name of the plugin
 };
 
 class StepTimer {
  public:
   virtual ~StepTimer() = default;
   virtual std::int64_t now_ns() const = 0;
-  // point: llm-d's name of the plugin's extension point, like "Scorer".
+  // point: llm-d's name of the extension point, such as "Scorer".
   virtual void took(std::string_view point, const StepName& step, std::int64_t ns) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The endpoint that each key stays with, for the last used keys, at most keys_max.
+// Stores the endpoint of each key, for the keys_max most recently used keys.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace octavo::fleet {
 class StickyKeys {
  public:
   std::int64_t idle_max_us = std::int64_t{4} * 3600 * 1'000'000;
-  std::int64_t keys_max = 1 << 20;  // more: the least recently used key is forgotten
+  std::int64_t keys_max = 1 << 20;  // if there are more, the least recently used key is dropped
 
-  EndpointId find(std::string_view key) const;  // kNoEndpoint if unknown
+  EndpointId find(std::string_view key) const;  // kNoEndpoint: unknown key
   void put(std::string_view key, EndpointId endpoint, std::int64_t now_us);
   void forget(EndpointId endpoint);
   void expire(std::int64_t now_us);
@@ -30,7 +30,7 @@ class StickyKeys {
 
   void drop_last();
 
-  std::list<Home> recent_;  // the last used first
+  std::list<Home> recent_;  // most recently used first
   std::unordered_map<std::string, std::list<Home>::iterator> homes_;
 };
 

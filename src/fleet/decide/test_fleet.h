@@ -19,7 +19,7 @@ class TestFleet {
     fleet.update([](Member& m) { return (m.state.availability = Availability::available, true); });
   }
 
-  // The ranking of the endpoints, best first; no request is sent.
+  // Ranks the endpoints, best first, without sending the request.
   std::vector<EndpointId> rank(Pipeline& policy, const RouteRequest& request,
                                std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
@@ -30,7 +30,7 @@ class TestFleet {
     return ids;
   }
 
-  // Chooses, sends and books.
+  // Chooses an endpoint, reports the request as sent, and books it.
   Booking send(Pipeline& policy, const RouteRequest& request, std::vector<EndpointId> excluded = {}) {
     const auto view = fleet.view();
     Cycle cycle{*view, request, inflight, now_us, Draws(++seed)};
@@ -59,7 +59,7 @@ inline Pipeline pipeline(std::vector<PluginConfig> plugins, std::vector<StepConf
   return *std::move(made);
 }
 
-// The score of each endpoint, of the only scorer.
+// The score of each endpoint. The policy has only one scorer.
 inline std::vector<double> scores(TestFleet& fleet, Pipeline& policy,
                                   const RouteRequest& request = prompt("p")) {
   fleet.decision.explain = true;

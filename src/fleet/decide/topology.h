@@ -1,4 +1,4 @@
-// topology-extractor: locations of endpoints, from their labels.
+// topology-extractor: reads the locations of endpoints from their labels.
 #pragma once
 
 #include <array>
@@ -10,7 +10,6 @@
 
 namespace octavo::fleet {
 
-// The smallest unit that two endpoints share.
 enum class Nearness : std::uint8_t { host, rack, zone, region, none };
 inline constexpr std::array<std::string_view, 4> kNearnessNames{"host", "rack", "zone", "region"};
 
@@ -22,11 +21,11 @@ class TopologyExtractor : public Plugin {
   std::array<std::string, 4> labels = {"kubernetes.io/hostname", "topology.kubernetes.io/rack",
                                        "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 
-  // A label that either lacks is not shared.
+  // If an endpoint lacks a label, the label is not compared.
   Nearness between(const Endpoint& a, const Endpoint& b) const;
 };
 
-// The plugin with that name. If it is null, no endpoint is near another.
+// The plugin that a parameter names. If it is null, no endpoint is near another.
 const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
 
 }  // namespace octavo::fleet

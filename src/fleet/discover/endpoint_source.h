@@ -1,4 +1,4 @@
-// Changing lists of endpoints: one table of source kinds for all programs.
+// Lists of endpoints that change: one table with the kinds of sources for all programs.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ using EndpointSourceOptions = std::variant<KubePoolOptions, EtcdOptions, PolledO
 
 class EndpointSource {
  public:
-  // Calls `listed` on the source's own thread: with the first list, then with each change. rules: of
-  // Kubernetes, with an InferencePool.
+  // Calls `listed` on the source's thread: with the first list, then with each change. rules: the rules of a
+  // Kubernetes InferencePool.
   EndpointSource(const EndpointSourceOptions& options, std::function<void(std::vector<Endpoint>)> listed,
                  std::function<void(RequestRules)> rules = {});
 

@@ -1,4 +1,4 @@
-// A worker's key in an etcd, which lives as long as its lease.
+// A worker's key in etcd. It exists as long as its lease.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -83,7 +83,7 @@ class EtcdEntry : public ListEntry {
     return {};
   }
 
-  // Whether the key has this lease: after a restart it may still have the lease of the process before.
+  // Whether the key has this process's lease. After a restart it may still have that of the previous process.
   Result<bool> is_there(http::Client& client, const std::string& key) const {
     TRY(const json::object answer, call(client, "/v3/kv/range", {{"key", encode_base64(key)}}));
     const json::value* list = answer.if_contains("kvs");
@@ -96,7 +96,7 @@ class EtcdEntry : public ListEntry {
   const std::string host_;
   const int lease_s_;
   const Endpoint worker_;
-  std::string lease_;  // its number; "": none
+  std::string lease_;  // id of the lease; "": none
 };
 
 }  // namespace

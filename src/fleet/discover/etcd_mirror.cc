@@ -16,7 +16,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kSaidMax = 200;
 
-// The first key after all keys with the prefix: the last byte below 0xff is incremented.
+// The end of the range of keys with this prefix: increments the last byte that is below 0xff.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (prefix.empty()) return std::string(1, '\0');  // all keys
@@ -37,7 +37,7 @@ Result<json::object> parsed(std::string_view text) {
   return std::move(value.get_object());
 }
 
-// The field's bytes; "" if it is absent, as protobuf's JSON omits empty values.
+// The bytes of the field; "" if it is missing, since protobuf's JSON omits empty values.
 Result<std::string> bytes_of(const json::object& object, std::string_view name) {
   const json::value* field = object.if_contains(name);
   if (field == nullptr) return std::string();
@@ -45,7 +45,7 @@ Result<std::string> bytes_of(const json::object& object, std::string_view name) 
   return decode_base64(field->get_string());
 }
 
-// 64-bit integers are text there.
+// The revision in an answer. 64-bit integers are strings in protobuf's JSON.
 Result<std::int64_t> revision_of(const json::object& answer) {
   const json::value* header = answer.if_contains("header");
   const json::value* field =
@@ -93,7 +93,7 @@ Result<bool> EtcdMirror::line(std::string_view text) {
   if (result == nullptr || !result->is_object())
     return failure(ErrorCode::io, "the watch has ended: {}", quoted_text(text.substr(0, kSaidMax)));
   const json::object& answer = result->get_object();
-  // etcd cancels a watch whose revision has been compacted away, or for reasons of its server.
+  // etcd cancels a watch if its revision was compacted, or for internal reasons.
   if (const json::value* canceled = answer.if_contains("canceled");
       canceled != nullptr && canceled->is_bool() && canceled->get_bool())
     return failure(ErrorCode::io, "the watch was canceled");
@@ -105,7 +105,7 @@ Result<bool> EtcdMirror::line(std::string_view text) {
     const json::value* kv = item.is_object() ? item.get_object().if_contains("kv") : nullptr;
     if (kv == nullptr || !kv->is_object()) return failure(ErrorCode::corrupt, "an event has no kv");
     TRY(std::string key, bytes_of(kv->get_object(), "key"));
-    const json::value* type = item.get_object().if_contains("type");  // PUT is left out
+    const json::value* type = item.get_object().if_contains("type");  // missing for PUT
     if (type != nullptr && type->is_string() && type->get_string() == "DELETE") {
       values_.erase(key);
     } else {

@@ -1,5 +1,5 @@
-// The keys below a prefix of an etcd, kept up to date by range and watch: what the answers of its JSON
-// gateway (v3) mean. No socket, no clock.
+// A copy of the keys below a prefix in etcd, kept up to date by range and watch requests. Interprets the
+// answers of the JSON gateway (v3); has no socket and no clock.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ class EtcdMirror {
  public:
   explicit EtcdMirror(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // Values by full key.
+  // Values, by full key.
   const std::map<std::string, std::string>& values() const { return values_; }
 
-  // The bodies of the next requests: of POST /v3/kv/range, then of POST /v3/watch.
+  // Bodies of the next requests: POST /v3/kv/range, then POST /v3/watch.
   std::string range() const;
   std::string watch() const;
 
-  // The answer to the first: it replaces all that was known. Errors: it is none.
+  // Applies the answer to range(), which replaces all values. Errors: the answer is invalid.
   Result<> listed(std::string_view body);
-  // A line of the second's answer. Whether anything has changed. Errors: it says nothing that can be
-  // understood, or that the watch has ended; list again then.
+  // Applies one line of the watch's answer, and returns whether a value has changed. Errors: the line is
+  // invalid, or the watch has ended; then request range() again.
   Result<bool> line(std::string_view text);
 
  private:
   const std::string prefix_;
   std::map<std::string, std::string> values_;
-  std::int64_t revision_ = 0;  // up to which `values_` tells
+  std::int64_t revision_ = 0;  // revision of values_
 };
 
 }  // namespace octavo::fleet

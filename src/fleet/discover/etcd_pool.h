@@ -1,4 +1,4 @@
-// Endpoints that are keys of an etcd (v3): one below a prefix for each, there as long as its lease.
+// Endpoints from etcd (v3): one key below a prefix for each endpoint, which exists as long as its lease.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct EtcdOptions {
 
 class EtcdPool {
  public:
-  // Called on a separate thread: once all keys are known, then with each change. A value that read_worker()
-  // refuses is skipped, with a line in the log. While etcd does not answer, the last endpoints stay valid.
+  // Called on a separate thread: when all keys are known, then after each change. Values that read_worker()
+  // refuses are skipped and logged. While etcd does not answer, the last endpoints stay valid.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   EtcdPool(EtcdOptions options, Endpoints endpoints);
 

@@ -1,4 +1,4 @@
-// Addresses at which workers publish their KV cache events.
+// Addresses at which workers publish KV cache events.
 #pragma once
 
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace octavo::fleet {
 
-// Ports of the first endpoint of an address; each further rank has the next port. 0 if not configured.
+// Ports for the first endpoint of an address; each further rank has the next port. 0: not configured.
 struct EventPorts {
   int live = 0, replay = 0;
 };
 
-// "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with the replay socket. Errors: invalid_argument,
-// `field`.
+// Parses "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with the replay address. Errors:
+// invalid_argument, `field`.
 Result<> read_event_addresses(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// Gives addresses to the endpoints with these labels that have none.
+// Sets the event addresses of endpoints that have these labels and no event addresses.
 void add_event_addresses(std::vector<Endpoint>& endpoints, const EventPorts& ports,
                          const LabelSelector& selector = {});
 

@@ -9,7 +9,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kPauseMs = 500;  // after the first failure; the pause doubles with each further one in a row
+constexpr int kPauseMs = 500;  // pause after the first failure; it doubles with each consecutive failure
 
 }  // namespace
 

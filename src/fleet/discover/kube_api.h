@@ -1,4 +1,4 @@
-// A Kubernetes API server, and the identity of its client.
+// Address of a Kubernetes API server, and the client's identity.
 #pragma once
 
 #include <string>
@@ -13,29 +13,29 @@ namespace octavo::fleet {
 struct KubeApi {
   http::Url url = {};
   std::string ca_file = {};     // PEM; "": the system's certificates
-  std::string token_file = {};  // "": none
-  std::string space = "default";  // the namespace of this process
+  std::string token_file = {};  // "": no token
+  std::string space = "default";  // namespace of this process
 };
 
-// "http://127.0.0.1:8001" of `kubectl proxy`. Errors: field "kube-api".
+// Parses a URL such as "http://127.0.0.1:8001" of `kubectl proxy`. Errors: field "kube-api".
 Result<KubeApi> kube_api_of_url(std::string_view url);
 
-// Access from within a pod: host and port from the variables KUBERNETES_SERVICE_HOST and
-// KUBERNETES_SERVICE_PORT; token, certificates and namespace from the service account's folder. Errors: field
-// "kube-api".
+// Access from inside a pod. Host and port are in the variables KUBERNETES_SERVICE_HOST and
+// KUBERNETES_SERVICE_PORT; token, certificates and namespace are in the service account's folder. Errors:
+// field "kube-api".
 Result<KubeApi> kube_api_in_cluster(const std::string& host, const std::string& port,
                                     const std::string& folder);
 
-// A namespace, an API group or an object's name: they become parts of paths. Errors: on `field`.
+// Checks the name of a namespace, an API group or an object, which becomes a part of a path. Errors: on
+// `field`.
 Result<> check_kube_name(std::string_view name, std::string_view field);
 
-// One connection, and what it says of itself.
 class KubeConnection {
  public:
   static Result<KubeConnection> open(const KubeApi& api);
 
   Result<http::Response> request(std::string_view method, std::string_view target, std::string body = {});
-  // The head of an answer that is read piece by piece.
+  // Sends a GET and returns the head of the answer, whose body is read piece by piece.
   Result<http::Response> stream(std::string_view target);
   http::Client& client() { return client_; }
 

@@ -1,5 +1,5 @@
-// Leader election among pickers by a Kubernetes Lease, as in client-go: the holder renews it; another picker
-// takes it if it was not renewed for its duration.
+// Leader election among pickers with a Kubernetes Lease, as in client-go: the holder renews the lease. If the
+// lease was not renewed for its duration, another picker takes it.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -16,41 +16,40 @@
 
 namespace octavo::fleet {
 
-// Decides how to change the lease. Time is an argument. For another holder's lease, the time since its last
-// visible change counts, not the time written in it.
+// Decides how to change the lease. Time is an argument. A lease of another holder expires by the time since
+// its last visible change, not by the time written in it.
 class LeaseElection {
  public:
-  // identity: of no other picker; name: the lease's.
+  // identity: unique among the pickers; name: name of the lease.
   LeaseElection(std::string identity, std::string name)
       : identity_(std::move(identity)), name_(std::move(name)) {}
 
-  // The lease to write in place of `seen`, the current one (null if missing); nullopt if another picker holds
-  // it.
-  // `wall`: now, in RFC 3339 with microseconds.
+  // The lease to write instead of `seen`, the current one (null if missing). nullopt: another picker holds
+  // it. wall: current time, in RFC 3339 with microseconds.
   std::optional<boost::json::object> claim(const boost::json::object* seen, std::int64_t now_us,
                                            std::string_view wall);
-  // The claimed lease was written.
   void claimed(std::int64_t now_us) { renewed_us_ = now_us; }
   void lost() { renewed_us_.reset(); }
 
-  // Whether this picker holds the lease. If it cannot renew for some time, it steps down before others take
-  // over.
+  // Whether this picker holds the lease. If it cannot renew the lease for some time, it stops leading before
+  // another picker can take over.
   bool leads(std::int64_t now_us) const;
 
  private:
   const std::string identity_;
   const std::string name_;
-  std::string seen_;          // the other holder's lease as it was last seen,
-  std::int64_t seen_us_ = 0;  // since when
+  std::string seen_;          // last version of another holder's lease
+  std::int64_t seen_us_ = 0;  // time when this version was first seen
   std::optional<std::int64_t> renewed_us_;
 };
 
 class KubeLease {
  public:
-  // Checks every two seconds. `changed` is called on a separate thread, first with the initial state.
+  // Checks the lease every two seconds. `changed` is called on a separate thread: with the initial state,
+  // then after each change.
   KubeLease(KubeApi api, std::string space, std::string name, std::string identity,
             std::function<void(bool leads)> changed);
-  ~KubeLease();  // a lease that is ours is left to run out
+  ~KubeLease();  // does not release our lease, which expires
 
  private:
   void run();

@@ -1,5 +1,5 @@
-// A collection of a Kubernetes API, kept up to date by list and watch: what its answers mean. No socket, no
-// clock.
+// A copy of a collection in a Kubernetes API, kept up to date by list and watch requests. Interprets the
+// answers; has no socket and no clock.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// Receives the changes of a collection. Objects of one name arrive in order.
+// Receives the changes of a collection. Changes of one object arrive in order.
 class KubeSink {
  public:
   KubeSink() = default;
@@ -19,14 +19,15 @@ class KubeSink {
   KubeSink& operator=(const KubeSink&) = delete;
   virtual ~KubeSink() = default;
 
-  virtual void put(const std::string& name, const boost::json::object& object) = 0;  // it is new or changed
+  // the object is new or has changed
+  virtual void put(const std::string& name, const boost::json::object& object) = 0;
   virtual void gone(const std::string& name) = 0;
-  virtual void settled() = 0;  // the list is complete, or a later change was reported
+  virtual void settled() = 0;  // the list is complete, or a later change was applied
 };
 
 class KubeMirror {
  public:
-  // path: of the collection, like "/api/v1/namespaces/default/pods"; selector: a query, like
+  // path: path of the collection, such as "/api/v1/namespaces/default/pods". selector: a query such as
   // "labelSelector=app%3Dx", or "".
   KubeMirror(std::string path, std::string selector, KubeSink& sink)
       : path_(std::move(path)), selector_(std::move(selector)), sink_(sink) {}
@@ -35,13 +36,12 @@ class KubeMirror {
   // The next request: a page of the list if listing(), otherwise the watch after the list.
   std::string target() const;
   bool listing() const { return listing_; }
-  void start_over();  // what is known stays until a whole new list says otherwise
+  void start_over();  // lists again; known objects stay until the new list is complete
 
-  // A page of the list. Errors: it is none; status is HTTP's.
+  // Applies a page of the list. status: HTTP status. Errors: the page is invalid.
   Result<> page(int status, std::string_view body);
-  // One line of the watch. Errors: it says nothing that can be understood. 410 makes it start over.
+  // Applies one line of the watch. Errors: the line is invalid. After 410, the mirror lists again.
   Result<> line(std::string_view text);
-  // The watch was refused.
   Result<> refused(int status, std::string_view body);
 
  private:
@@ -51,9 +51,9 @@ class KubeMirror {
   const std::string selector_;
   KubeSink& sink_;
   bool listing_ = true;
-  std::string version_;          // of the list, then of the last change
-  std::string next_page_;        // the list's continue token; "": the first
-  std::set<std::string> names_;  // of the objects that are known
+  std::string version_;          // version of the list, later of the last change
+  std::string next_page_;        // the list's continue token; "": the first page
+  std::set<std::string> names_;  // names of the known objects
   std::set<std::string> listed_;
 };
 

@@ -14,7 +14,6 @@ namespace octavo::fleet {
 
 namespace json = boost::json;
 
-// One collection's part in the pool.
 class KubePool::Sink : public KubeSink {
  public:
   Sink(std::mutex& mutex, std::function<void(const std::string&, const json::object&)> put,
@@ -62,7 +61,7 @@ void KubePool::watch(std::string path, std::string selector, std::unique_ptr<Sin
       std::make_unique<KubeWatch>(options_.api, std::move(path), std::move(selector), *sinks_.back()));
 }
 
-// All pods of the namespace where the pool selects them: what it selects may change.
+// With a pool, watches all pods of the namespace, because the pool's selector may change.
 void KubePool::watch_pods() {
   watch(fmt::format("/api/v1/namespaces/{}/pods", options_.space), selector_query(options_.selector),
         std::make_unique<Sink>(

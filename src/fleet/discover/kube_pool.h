@@ -1,4 +1,4 @@
-// The endpoints of a Kubernetes cluster's pods, and what the cluster says of their requests, as it changes.
+// Follows the pods of a Kubernetes cluster as endpoints, and the cluster's rules for requests.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@
 
 namespace octavo::fleet {
 
-// Either a pool, which says itself which pods and ports are its own, or those.
+// Set either `pool` (an InferencePool, which selects pods and ports), or selector and ports.
 struct KubePoolOptions {
   KubeApi api = {};
-  std::string space = "default";                      // the namespace of all of it
-  std::string pool = {};                              // an InferencePool's name; "": selector and ports count
-  std::string group = "inference.networking.k8s.io";  // of the InferencePool
+  std::string space = "default";                      // namespace of the pods and the pool
+  std::string pool = {};                              // name of an InferencePool; "": use selector and ports
+  std::string group = "inference.networking.k8s.io";  // API group of the InferencePool
   LabelSelector selector = {};
   std::vector<int> ports = {};
 };
@@ -29,8 +29,8 @@ inline constexpr std::size_t kPoolPortsMax = 8;
 
 class KubePool {
  public:
-  // Called on separate threads, one call at a time: once all is known, then after each change. Only pools
-  // have rules.
+  // Called on separate threads, one call at a time: when everything is known, then after each change. Only
+  // pools have rules.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   using Rules = std::function<void(RequestRules)>;
 
@@ -50,22 +50,22 @@ class KubePool {
   const KubePoolOptions options_;
   const Endpoints endpoints_;
   const Rules rules_;
-  std::mutex mutex_;  // of all up to the sinks
+  std::mutex mutex_;  // guards all members before the sinks
   struct Selected {
     LabelSelector selector;
     std::vector<int> ports;
   };
-  std::optional<Selected> selected_;  // nothing: there is no such pool
+  std::optional<Selected> selected_;  // nullopt: the pool does not exist
   bool pool_known_ = false;
   bool pods_known_ = false;
-  std::map<std::string, Pod> pods_;  // that are ready
+  std::map<std::string, Pod> pods_;  // pods that are ready, by name
   std::map<std::string, int, std::less<>> objectives_;
   std::map<std::string, ModelRewrite> rewrites_;
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::vector<std::unique_ptr<KubeWatch>> watches_;
 };
 
-// Pods selected by an InferencePool (v1). Errors name the unusable field.
+// Reads the pods that an InferencePool (v1) selects. Errors name the invalid field.
 Result<KubePoolOptions> read_inference_pool(const boost::json::object& object);
 
 }  // namespace octavo::fleet

@@ -8,10 +8,11 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kTurnMs = 50;                       // behind a watch that has ended as it should
-constexpr int kGlanceMs = 100;                    // how soon a watch sees that it is to stop
-constexpr std::int64_t kSilenceUs = 400'000'000;  // more than a watch lasts: the connection is dead
-constexpr std::size_t kLineBytesMax = 16 << 20;   // etcd's objects have 1.5 MiB
+constexpr int kTurnMs = 50;                       // pause after a watch that has ended normally
+constexpr int kGlanceMs = 100;                    // interval at which a watch checks whether it must stop
+constexpr std::int64_t kSilenceUs = 400'000'000;  // longer than a watch: without data for this time, the
+                                                  // connection is broken
+constexpr std::size_t kLineBytesMax = 16 << 20;   // objects in etcd have at most 1.5 MiB
 
 }  // namespace
 

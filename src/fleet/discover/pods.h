@@ -14,28 +14,28 @@
 
 namespace octavo::fleet {
 
-// All of these labels with these values.
+// Selects pods that have all these labels with these values.
 using LabelSelector = std::map<std::string, std::string>;
 
-// Parses "app=vllm,tier=gpu", or such items one by one. Errors: on `field`.
+// Parses "app=vllm,tier=gpu", or single items of this form. Errors: on `field`.
 Result<LabelSelector> parse_label_selector(std::string_view text, std::string_view field);
 bool selects(const LabelSelector& selector, const std::map<std::string, std::string>& labels);
-// The query of a list: "labelSelector=app%3Dvllm%2Ctier%3Dgpu"; "" of no labels.
+// The query for a list: "labelSelector=app%3Dvllm%2Ctier%3Dgpu"; "" without labels.
 std::string selector_query(const LabelSelector& selector);
 
 struct Pod {
   std::string name = {};
   std::string ip = {};
-  std::string node = {};  // the address of its machine; "": not told
+  std::string node = {};  // address of the machine; "": unknown
   std::map<std::string, std::string> labels = {};
-  int bootstrap_port = 0;  // the annotation sglang.ai/bootstrap-port; 0 if missing
+  int bootstrap_port = 0;  // value of the annotation sglang.ai/bootstrap-port; 0 if missing
 };
 
-// A pod that takes requests: it has an address, is ready and is not on its way out.
+// The pod, if it accepts requests: it has an address, is ready and is not being deleted.
 std::optional<Pod> ready_pod(const boost::json::object& object);
 
-// One endpoint for each port, named "ip:port", with the port's index as its rank; the label llm-d.ai/role says
-// what it does.
+// One endpoint for each port, named "ip:port"; the port's index is the rank. The label llm-d.ai/role is the
+// role.
 std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports);
 
 }  // namespace octavo::fleet

@@ -11,21 +11,21 @@
 namespace octavo::fleet {
 
 struct PolledOptions {
-  std::string source = {};  // for the log: "workers.yaml", "DNS, name:8000"
+  std::string source = {};  // name for the log: "workers.yaml", "DNS, name:8000"
   int interval_ms = 1'000;
   std::function<Result<std::vector<Endpoint>>()> read = {};
 };
 
-// A file as read_endpoints_file() takes it, read again every second. Errors: the file is invalid now.
+// Reads a file for read_endpoints_file() every second. Errors: the file is invalid now.
 Result<PolledOptions> poll_file(const std::string& path);
 
-// The addresses (A and AAAA) of "host:port", such as a headless service, resolved every interval_ms. Errors:
+// Resolves the addresses (A and AAAA) of "host:port", such as a headless service, every interval_ms. Errors:
 // invalid_argument, an invalid text.
 Result<PolledOptions> poll_dns(const std::string& host_and_port, int interval_ms);
 
 class PolledPool {
  public:
-  // `endpoints` is called on a separate thread after each read. While reads fail, the known endpoints stay.
+  // Called on a separate thread after each reading. While readings fail, the known endpoints stay.
   using Endpoints = std::function<void(std::vector<Endpoint>)>;
   PolledPool(const PolledOptions& options, const Endpoints& endpoints);
 

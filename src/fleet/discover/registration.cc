@@ -10,7 +10,6 @@
 namespace octavo::fleet {
 namespace {
 
-// Entries are checked this often within a lease.
 constexpr int kChecksPerLease = 3;
 
 }  // namespace
@@ -53,7 +52,7 @@ Result<std::string> host_towards(const http::Url& url) {
   const auto found = resolver.resolve(url.host, std::to_string(url.port), error);
   if (error) return failure(ErrorCode::io, "{}: {}", url.host, error.message());
   ip::udp::socket socket(context);
-  socket.connect(*found.begin(), error);  // sends nothing
+  socket.connect(*found.begin(), error);  // sends no packet
   if (error) return failure(ErrorCode::io, "{}: {}", url.host, error.message());
   const ip::address own = socket.local_endpoint().address();
   return own.is_v6() ? "[" + own.to_string() + "]" : own.to_string();

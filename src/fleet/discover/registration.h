@@ -1,4 +1,4 @@
-// Enters a worker in the lists that routers and pickers follow, keeps the entries, and removes them at the
+// Registers a worker in the lists that routers and pickers follow. Keeps its entries, and removes them at the
 // end.
 #pragma once
 
@@ -16,18 +16,19 @@ namespace octavo::fleet {
 
 struct RegistrationOptions {
   std::optional<EtcdOptions> etcd = {};
-  std::vector<http::Url> routers = {};  // whose POST /workers takes it
-  std::string host = {};     // under which others reach the worker; "": of the interface towards the list
-  std::string api_key = {};  // for the routers; "": none
-  int lease_s = 10;          // after this time without the worker its key in etcd goes
+  std::vector<http::Url> routers = {};  // routers that get POST /workers
+  std::string host = {};     // host name or address at which others reach the worker; "": the address of the
+                             // network interface towards the list
+  std::string api_key = {};  // API key for the routers; "": none
+  int lease_s = 10;          // seconds until the worker's key in etcd expires after its process has ended
 };
 
-// An entry in one list. Calls are serial.
+// An entry in one list. Calls do not overlap.
 class ListEntry {
  public:
   virtual ~ListEntry() = default;
-  virtual std::string name() const = 0;  // of the list, for the log
-  // Makes the entry if it is missing. Errors: the list does not take it.
+  virtual std::string name() const = 0;  // name of the list, for the log
+  // Makes the entry if it is missing. Errors: the list refuses the entry.
   virtual Result<> keep() = 0;
   virtual Result<> remove() = 0;
 };
@@ -38,16 +39,18 @@ std::unique_ptr<ListEntry> router_entry(const RegistrationOptions& options, cons
 
 class Registration {
  public:
-  // worker: its addresses have "*" as the host; each list gets the host by which it reaches the worker.
+  // worker: its addresses have the host "*", which is replaced for each list by the host at which the worker
+  // is reached.
   Registration(const RegistrationOptions& options, const Endpoint& worker);
-  ~Registration();  // removes the entries, one try each
+  ~Registration();  // tries once to remove each entry
 
  private:
   struct Kept;
   std::vector<std::unique_ptr<Kept>> kept_;
 };
 
-// The address of this machine on the interface towards a server. Errors: io, no route or no such name.
+// The address of this machine on the network interface towards a server. Errors: io, no route or unknown
+// name.
 Result<std::string> host_towards(const http::Url& url);
 
 }  // namespace octavo::fleet

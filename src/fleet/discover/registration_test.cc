@@ -19,7 +19,7 @@ namespace {
 namespace json = boost::json;
 using testing::HasSubstr;
 
-// A server of one list; `answers` runs on its thread.
+// A server with one list; `answers` runs on its thread.
 class ListServer {
  public:
   using Answers = std::function<http::Response(const http::Request&)>;
@@ -29,7 +29,7 @@ class ListServer {
           exchange->respond(answers(exchange->request()));
         })) {}
   http::Url url() const { return {.host = "127.0.0.1", .port = server_->port()}; }
-  // Runs while no request is answered.
+  // Runs the function while no request is answered.
   template <class Function>
   auto look(Function function) {
     const std::lock_guard lock(mutex_);
@@ -45,7 +45,7 @@ http::Response of(const json::object& body, int status = 200) {
   return {.status = status, .body = json::serialize(body)};
 }
 
-// Keys and leases of an etcd, as its JSON gateway answers.
+// Keys and leases of etcd, with the answers of its JSON gateway.
 struct EtcdStandIn {
   struct Key {
     std::string value, lease;
@@ -53,7 +53,7 @@ struct EtcdStandIn {
   std::map<std::string, Key> keys = {};
   int leases = 0;
   int puts = 0;
-  bool is_alive = false;  // the last lease
+  bool is_alive = false;  // whether the last lease is alive
 
   http::Response answer(const http::Request& request) {
     const json::object body = json::parse(request.body).as_object();
@@ -100,19 +100,19 @@ TEST(Registration, AKeyInAnEtcdLivesAsLongAsItsLease) {
   server.look([&] {
     EXPECT_EQ(etcd.leases, 1);
     EXPECT_EQ(etcd.puts, 1);
-    etcd.keys.clear();  // somebody deletes it
+    etcd.keys.clear();  // another program deletes the key
   });
   ASSERT_TRUE(entry->keep());
   server.look([&] {
     EXPECT_EQ(etcd.leases, 1);
     EXPECT_EQ(etcd.keys.size(), 1);
     etcd.keys.clear();
-    etcd.is_alive = false;  // the etcd was away for longer than the lease
+    etcd.is_alive = false;  // etcd was unreachable for longer than the lease
   });
   ASSERT_TRUE(entry->keep());
   server.look([&] {
     EXPECT_EQ(etcd.keys.at("/w/127.0.0.1:8000").lease, "2");
-    etcd.keys["/w/127.0.0.1:8000"].lease = "7";  // of the process before
+    etcd.keys["/w/127.0.0.1:8000"].lease = "7";  // the lease of the previous process
   });
   ASSERT_TRUE(entry->keep());
   server.look([&] { EXPECT_EQ(etcd.keys.at("/w/127.0.0.1:8000").lease, "2"); });

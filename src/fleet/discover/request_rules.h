@@ -1,4 +1,4 @@
-// A cluster's rules for requests: priorities by objective, and other names for models.
+// A cluster's rules for requests: priorities of objectives, and rewrites of model names.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -12,17 +12,17 @@
 
 namespace octavo::fleet {
 
-// An InferenceModelRewrite: its first rule that matches a model says where requests for it go.
+// An InferenceModelRewrite: the first rule that matches a request's model decides its target.
 struct ModelRewrite {
   struct Target {
     std::string model = {};
     std::int64_t weight = 1;
   };
   struct Rule {
-    std::vector<std::string> models = {};  // exactly one of these; empty: any
+    std::vector<std::string> models = {};  // matches exactly these models; empty: any model
     std::vector<Target> targets = {};
   };
-  std::string created = {};  // RFC 3339, whose order as text is that of time
+  std::string created = {};  // time in RFC 3339; sorts like text
   std::string name = {};
   std::vector<Rule> rules = {};
 };
@@ -32,11 +32,11 @@ struct RequestRules {
   std::vector<ModelRewrite> rewrites = {};  // oldest first
 
   // The model name to send instead of `model`; nullopt: unchanged. Rules for this model precede rules for all
-  // models, then the older resource wins. `unit`, drawn from [0, 1), selects a target by weight.
+  // models; then the older resource wins. unit: random in [0, 1), selects a target by weight.
   std::optional<std::string> rewritten(std::string_view model, double unit) const;
 };
 
-// Priority of an objective for `pool`; nullopt: it is for another pool, or invalid.
+// Priority of an objective for `pool`; nullopt: the objective is for another pool, or invalid.
 std::optional<int> objective_priority(const boost::json::object& object, std::string_view pool);
 std::optional<ModelRewrite> model_rewrite(const boost::json::object& object, std::string_view pool);
 

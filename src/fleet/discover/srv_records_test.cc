@@ -18,7 +18,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kAddress = 1, kService = 33;  // types of records
+constexpr int kAddress = 1, kService = 33;  // types of DNS records
 
 std::string two(int value) { return {static_cast<char>(value >> 8), static_cast<char>(value)}; }
 
@@ -37,7 +37,7 @@ std::string service(int priority, int weight, int port, std::string_view target)
   return two(priority) + two(weight) + two(port) + wire_name(target);
 }
 
-// Answers questions over UDP (RFC 1035) with the records that a test gives it; other names do not exist.
+// Answers DNS queries over UDP (RFC 1035) with the test's records; other names do not exist.
 class NameServer {
  public:
   NameServer() {
@@ -159,7 +159,7 @@ TEST_F(SrvRecords, TheRootAsTargetSaysThatThereIsNoService) {
   EXPECT_TRUE(workers->empty());
 }
 
-// Known workers stay then: an error is no empty list.
+// The error keeps known workers; an empty list would remove them.
 TEST_F(SrvRecords, ANameThatDoesNotExistIsAnError) { EXPECT_FALSE(read("_http._tcp.nowhere.test")); }
 
 TEST_F(SrvRecords, AnAnswerThatIsCutIsAnError) {

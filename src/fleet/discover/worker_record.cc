@@ -16,7 +16,7 @@ namespace json = boost::json;
 constexpr int kRanksMax = 1024;
 constexpr int kBlockTokensMax = 1 << 20;
 
-// nullptr if the field is absent or null.
+// Null if the field is missing or null.
 const json::value* field_of(const json::object& record, std::string_view name) {
   const json::value* field = record.if_contains(name);
   return field != nullptr && field->is_null() ? nullptr : field;

@@ -1,11 +1,11 @@
-// A worker as it describes itself: the value of its key in an etcd and the body of POST /workers.
+// A worker's own description: the value of its key in etcd, and the body of POST /workers.
 //
 //   {"url": "http://10.0.0.1:8000", "role": "prefill" | "decode", "models": ["name"],
 //    "kv_events": "tcp://10.0.0.1:5557,tcp://10.0.0.1:5558", "block_size": 16, "ranks": 2,
 //    "bootstrap_port": 8998}
 //
-// Only `url` is required. Ranks share the URL; the events of rank r are r ports after those of rank 0.
-// bootstrap_port: of a prefill engine with SGLang's transfer.
+// Only `url` is required. Ranks share the URL. The event port of rank r is that of rank 0 plus r.
+// bootstrap_port: for prefill engines with SGLang's transfer.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -16,14 +16,14 @@
 
 namespace octavo::fleet {
 
-// Other fields are ignored. Errors: invalid_argument, with the field.
+// Ignores other fields. Errors: invalid_argument, with the field.
 Result<Endpoint> read_worker(const boost::json::object& record);
-// A record, or a URL.
+// Reads a record, or a URL.
 Result<Endpoint> read_worker(std::string_view text);
 
 boost::json::object write_worker(const Endpoint& worker);
 
-// The worker with `host` in the place of each host "*".
+// The worker with `host` instead of each host "*".
 Endpoint at_host(Endpoint worker, std::string_view host);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Policies that choose the next flow of a band: a row each.
+// Policies that choose the next flow of a band; the table has a row for each.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,26 @@
 
 namespace octavo::fleet {
 
-// The first request of a flow.
 struct FlowHead {
   std::string_view flow;
-  std::pair<std::int64_t, std::uint64_t> place;  // its ordering key, then the number of its arrival
+  std::pair<std::int64_t, std::uint64_t> place;  // ordering key, then arrival number
   std::int64_t arrived_us = 0;
 };
 
-// State of one band.
 class Fairness {
  public:
   virtual ~Fairness() = default;
-  // heads: at least one, sorted by the names of their flows. Returns the index of the one to dispatch now.
+  // Returns the index of the flow whose request is dispatched now. heads: at least one, sorted by the names
+  // of their flows.
   virtual std::size_t pick(std::span<const FlowHead> heads, std::int64_t now_us) = 0;
 };
 
-// A policy as configured, for all bands that name it.
+// A configured policy, for all bands that use it.
 class FairnessPolicy {
  public:
   virtual ~FairnessPolicy() = default;
   virtual std::unique_ptr<Fairness> make() = 0;
-  // A request of the flow has ended, with these numbers of prompt and output tokens.
+  // Called when a request of the flow has ended, with its numbers of prompt and output tokens.
   virtual void ended(std::string_view /*flow*/, std::int64_t /*input*/, std::int64_t /*output*/,
                      std::int64_t /*now_us*/) {}
 };
@@ -44,9 +43,9 @@ struct FairnessRow {
 const FairnessRow* find_fairness(std::string_view type);  // null: unknown type
 // Null: unknown type.
 std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
-std::shared_ptr<FairnessPolicy> default_fairness();  // the first request of all flows, by their order
+std::shared_ptr<FairnessPolicy> default_fairness();  // chooses the first request of all flows in their order
 
 std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
-std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);  // the same with strategy turn-priority
+std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);  // strategy turn-priority
 
 }  // namespace octavo::fleet

@@ -1,5 +1,5 @@
-// Requests that wait until endpoints have room: priority bands, and in each band a queue per flow (llm-d's
-// flow control). Has no clock: time is an argument. Every enqueued request has one outcome.
+// Queues for requests until endpoints have capacity: priority bands, and in each band a queue for each flow
+// (llm-d's flow control). Has no clock: time is an argument. Every enqueued request gets one outcome.
 #pragma once
 
 #include <cstdint>
@@ -23,38 +23,39 @@ namespace octavo::fleet {
 struct BandOptions {
   std::uint64_t bytes_max = 1'000'000'000;
   std::uint64_t requests_max = 5000;
-  std::optional<std::int64_t> ttl_us = {};  // nothing: as in all bands
+  std::optional<std::int64_t> ttl_us = {};  // nullopt: the limit of all bands
   std::shared_ptr<FairnessPolicy> fairness = default_fairness();
   const Ordering* ordering = &default_ordering();
 };
 
 struct FlowOptions {
-  std::uint64_t bytes_max = 0;     // of all bands; 0 for no limit
-  std::uint64_t requests_max = 0;  // the same
-  std::int64_t ttl_us = 60'000'000;  // how long a request waits; 0: for ever
-  std::optional<std::int64_t> no_endpoint_ttl_us = {};              // without endpoints; nullopt: the same
+  std::uint64_t bytes_max = 0;       // limit for all bands; 0: no limit
+  std::uint64_t requests_max = 0;    // limit for all bands; 0: no limit
+  std::int64_t ttl_us = 60'000'000;  // maximum waiting time; 0: no limit
+  // maximum waiting time without endpoints; nullopt: ttl_us
+  std::optional<std::int64_t> no_endpoint_ttl_us = {};
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);  // saturation from which on bands wait
   std::map<int, BandOptions> bands = {};                            // by priority
-  BandOptions default_band = {};                                    // for priorities without a band
-  BandOptions default_negative_band = {};  // of those below 0
+  BandOptions default_band = {};                                    // options for priorities without a band
+  BandOptions default_negative_band = {};  // options for priorities below 0 without a band
 };
 
-// One thread at a time.
+// Not thread-safe.
 class FlowControl {
  public:
   explicit FlowControl(FlowOptions options) : options_(std::move(options)) {}
 
-  // nullopt: it waits.
+  // nullopt: the request waits.
   std::optional<FlowOutcome> enqueue(FlowItem item, bool pool_empty);
 
-  // The request to dispatch now; nullopt: none waits, or the saturation (1: no room) forbids it. A band's
-  // requests are dispatched only if no higher band has waiting ones.
+  // The request to dispatch now. nullopt: no request waits, or the saturation (1: no capacity) is too high. A
+  // band's requests are dispatched only if no higher band has waiting requests.
   std::optional<FlowItem> next(double saturation, std::int64_t now_us);
 
-  // The bands, highest first, whose requests wait because of the saturation in the last call of next().
+  // Bands whose requests waited because of the saturation in the last call of next(), highest first.
   std::vector<BlockedBand> blocked(double saturation) const;
 
-  // A dispatched request has ended, with these numbers of prompt and output tokens.
+  // Reports that a dispatched request has ended, with its numbers of prompt and output tokens.
   void ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
              std::int64_t now_us);
 
@@ -62,15 +63,14 @@ class FlowControl {
     FlowItem item;
     FlowOutcome outcome;
   };
-  // Removes the requests that have waited for too long, oldest first.
+  // Removes requests that have waited too long, oldest first.
   std::vector<Ended> expire(std::int64_t now_us, bool pool_empty);
-  // nullopt: it does not wait any more.
+  // nullopt: the request is not waiting.
   std::optional<Ended> cancel(std::uint64_t id);
-  // Removes all waiting requests, when the program stops.
+  // Removes all waiting requests. Call it when the program stops.
   std::vector<Ended> drain();
 
   std::size_t waiting() const { return places_.size(); }
-  // Waiting requests of each band.
   struct BandLoad {
     int priority;
     std::uint64_t requests, bytes;
@@ -78,12 +78,12 @@ class FlowControl {
   std::vector<BandLoad> loads() const;
 
  private:
-  using Order = std::pair<std::int64_t, std::uint64_t>;  // key, number of arrival
+  using Order = std::pair<std::int64_t, std::uint64_t>;  // ordering key, arrival number
   using Flow = std::map<Order, FlowItem>;
   struct Band {
     BandOptions options;
     std::unique_ptr<Fairness> fairness;
-    std::map<std::string, Flow, std::less<>> flows;  // none is empty
+    std::map<std::string, Flow, std::less<>> flows;  // no flow is empty
     std::uint64_t requests = 0, bytes = 0;
   };
   struct Place {
@@ -98,15 +98,15 @@ class FlowControl {
   FlowItem take(std::uint64_t id);
 
   const FlowOptions options_;
-  std::map<int, Band, std::greater<>> bands_;  // the highest first
+  std::map<int, Band, std::greater<>> bands_;  // highest first
   std::unordered_map<std::uint64_t, Place> places_;
-  // Requests by their maximum waiting time, in the order of arrival: time, id.
+  // Requests by their maximum waiting time, as (arrival time, id), in the order of arrival.
   std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t arrived_ = 0;    // number so far
-  std::vector<FlowHead> heads_;  // scratch
+  std::uint64_t arrived_ = 0;    // number of requests so far
+  std::vector<FlowHead> heads_;  // temporary data
   std::vector<int> priorities_;
-  std::vector<double> ceilings_;  // of next()'s last turn
+  std::vector<double> ceilings_;  // from the last call of next()
 };
 
 }  // namespace octavo::fleet

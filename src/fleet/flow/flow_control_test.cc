@@ -122,7 +122,7 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
   EXPECT_EQ(flow.waiting(), 0U);
 }
 
-// Three bands with ten tenants each request four times the capacity, in unequal shares, for five minutes.
+// For five minutes, three bands with ten tenants each send four times the capacity, in unequal shares.
 TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
   BandOptions longer, for_ever;
   longer.ttl_us = 100 * kSecond;
@@ -151,7 +151,8 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   std::uint64_t asked = 0, outcomes = 0;
   std::map<int, int> waiting;  // of each band
   for (std::int64_t now = 0; now < kEnd; now += kArrive) {
-    // A tenth is for band 2, a quarter for band 1: both get all their requests, band 0 gets the rest.
+    // A tenth of the requests is for band 2, a quarter for band 1: both get all their requests dispatched.
+    // Band 0 gets the rest.
     const double which = random_unit(1, asked);
     const int band = which < 0.1 ? 2 : which < 0.225 ? 1 : 0;
     const double skewed = random_unit(2, asked) * random_unit(3, asked);
@@ -179,7 +180,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
     }
   }
   EXPECT_EQ(outcomes + flow.drain().size(), asked);
-  // Band 0 does not get all its requests: each tenant that requests its share gets it.
+  // Not all requests of band 0 are dispatched: each tenant that requests its share gets it.
   double sum = 0, squares = 0;
   for (const auto& [tenant, count] : served[0]) {
     sum += count;

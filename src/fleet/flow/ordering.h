@@ -1,4 +1,4 @@
-// Policies that order the requests of one flow: a row each.
+// Policies that order the requests of one flow; the table has a row for each.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace octavo::fleet {
 
 struct Ordering {
   std::string_view type;  // llm-d's name
-  // The lower the earlier; equals in the order of their arrival. ttl_us: how long requests may wait.
+  // Requests with lower keys are earlier; equal keys: in the order of arrival. ttl_us: maximum waiting time.
   std::int64_t (*key)(const FlowItem& item, std::int64_t ttl_us);
 };
 

@@ -6,7 +6,6 @@
 namespace octavo::fleet {
 namespace {
 
-// The same for all.
 class Static : public UsageLimit {
  public:
   explicit Static(double threshold) : threshold_(threshold) {}
@@ -18,9 +17,9 @@ class Static : public UsageLimit {
   const double threshold_;
 };
 
-// llm-d's: of n bands the i-th has the ceiling 1 - i s / (n - 1) at saturation s. A band beyond its ceiling
-// goes in one turn of round(s / (1 - s)). All count the same turns, so that none goes while a higher one may
-// not.
+// llm-d's policy. At saturation s, the i-th of n bands has the ceiling 1 - i s / (n - 1). A band above its
+// ceiling dispatches only in one of round(s / (1 - s)) turns. All bands count the same turns, so none
+// dispatches while a higher one may not.
 class SoftReflective : public UsageLimit {
  public:
   void limit(double saturation, std::span<const int>, std::span<double> ceilings) override {
@@ -41,8 +40,8 @@ class SoftReflective : public UsageLimit {
   std::uint64_t turns_ = 0;
 };
 
-// llm-d's: from the greatest ceiling of the highest band evenly down to the least of the lowest, by their
-// ranks or by their priorities.
+// llm-d's policy. Ceilings fall evenly from the highest band's to the lowest band's, by their ranks or by
+// their priorities.
 class PriorityHoldback : public UsageLimit {
  public:
   double least = -1, greatest = 1;

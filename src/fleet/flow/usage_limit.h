@@ -1,4 +1,4 @@
-// From which saturation on a band's requests wait: a policy is a row in usage_limit.cc.
+// Policies for the saturation from which on a band's requests wait; usage_limit.cc has a row for each.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace octavo::fleet {
 class UsageLimit {
  public:
   virtual ~UsageLimit() = default;
-  // Asked once for each turn. ceilings: of the bands, the highest first; 1 where nothing is written.
-  // priorities: theirs.
+  // Called once for each call of next(). ceilings: one for each band, highest band first, initially 1.
+  // priorities: those of the bands.
   virtual void limit(double saturation, std::span<const int> priorities, std::span<double> ceilings) = 0;
 };
 
 struct UsageLimitRow {
   std::string_view type;  // llm-d's name
   std::shared_ptr<UsageLimit> (*make)(Parameters& parameters);
-  bool alpha = false;  // llm-d calls it so
+  bool alpha = false;  // llm-d's level for this policy is alpha
 };
 
-const UsageLimitRow* find_usage_limit(std::string_view type);  // null if the type is unknown
+const UsageLimitRow* find_usage_limit(std::string_view type);  // null: unknown type
 std::shared_ptr<UsageLimit> static_usage_limit(double threshold);
 
 }  // namespace octavo::fleet

@@ -12,7 +12,7 @@ void CircuitBreaker::record(bool success, std::int64_t now_us) {
   const State before = state(now_us);
   if (success) {
     failures_ = 0;
-    // A success in the open state does not close it: that request was sent before it opened.
+    // In the open state, a success changes nothing: its request was sent before the breaker opened.
     if (before == State::half_open && ++successes_ >= options_.success_threshold) reset();
     return;
   }

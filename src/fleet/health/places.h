@@ -12,10 +12,10 @@ class Places {
  public:
   static constexpr int kUnknown = std::numeric_limits<int>::max();
 
-  // The endpoint has refused a request while it had `others`. pause_us: its Retry-After; a request that ends
-  // there ends the pause.
+  // The endpoint refused a request while it had `others`. pause_us: its Retry-After; the pause ends earlier
+  // when a request ends there.
   void refused(int others, std::int64_t now_us, std::optional<std::int64_t> pause_us) {
-    constexpr std::int64_t kPauseUs = 100'000;  // without Retry-After
+    constexpr std::int64_t kPauseUs = 100'000;  // used without Retry-After
     places_ = std::max(others, 1);
     refused_us_ = now_us;
     blocked_until_us_ = now_us + pause_us.value_or(kPauseUs);
@@ -27,7 +27,7 @@ class Places {
   int free(int in_flight, std::int64_t now_us) const {
     if (places_ == kUnknown) return kUnknown;
     if (now_us < blocked_until_us_) return 0;
-    constexpr std::int64_t kGrowthUs = 1'000'000;  // after each, one more request is tried
+    constexpr std::int64_t kGrowthUs = 1'000'000;  // time after which one more request is tried
     const std::int64_t places = places_ + (now_us - refused_us_) / kGrowthUs;
     return static_cast<int>(std::clamp<std::int64_t>(places - in_flight, 0, kUnknown));
   }

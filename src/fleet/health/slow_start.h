@@ -1,4 +1,4 @@
-// Fraction of its share of requests that a new endpoint gets.
+// The fraction of its normal share of requests that a new endpoint gets.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace octavo::fleet {
 
-// Share of an endpoint, which rises from 0 to 1 over `ramp_us`, relative to the oldest endpoint: in a fleet
-// of only new endpoints all have the full share. since_us: when it became available.
+// The fraction for an endpoint; it rises from 0 to 1 over `ramp_us`, relative to the oldest endpoint. If all
+// endpoints are new, all have the full share. since_us: when it became available.
 inline double slow_start_share(std::int64_t now_us, std::int64_t since_us, std::int64_t oldest_since_us,
                                std::int64_t ramp_us) {
   const std::int64_t age = now_us - since_us;

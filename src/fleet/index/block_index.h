@@ -1,4 +1,4 @@
-// Which endpoint holds which blocks, by prefix key: a hash table without pointers.
+// Index of the endpoints that have each block, by prefix key: a hash table without pointers.
 //
 // A key covers its block and all blocks before it. So the length of an endpoint's cached prefix needs only a
 // few lookups: every 32nd block, and single blocks only where the holders differ (the idea of NVIDIA Dynamo's
@@ -19,24 +19,24 @@ namespace octavo::fleet {
 
 class BlockIndex {
  public:
-  // entries_max: maximum number of (block, endpoint) pairs; further ones are refused.
+  // entries_max: maximum number of (block, endpoint) pairs; further pairs are refused.
   explicit BlockIndex(std::size_t entries_max);
 
-  // False: the index is full, and nothing was stored. Storing again, in the same or another tier, is fine.
+  // Stores a block, or adds a tier to a stored block. False: the index is full, and nothing was stored.
   bool store(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
-  // False: it was not there.
+  // False: the block was not stored.
   bool remove(EndpointId endpoint, PrefixKey key, Tier tier = Tier::device);
-  // Forgets everything of an endpoint. Linear in the whole index.
+  // Removes all blocks of an endpoint. The time is linear in the size of the index.
   void clear(EndpointId endpoint);
 
-  // Loads what store(), remove() and match() read of these keys into the processor's cache: the misses of
-  // many keys overlap. Most of the time of an event is such misses.
+  // Loads the entries of these keys into the processor's cache, for store(), remove() and match(). The cache
+  // misses of many keys overlap; they are most of the time of an event.
   void prefetch(std::span<const PrefixKey> keys) const { prefetch(keys, 0, 1); }
 
-  // Clears and fills `overlap`, except block_size.
+  // Clears and fills `overlap`, except its block_size.
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const;
   bool holds(EndpointId endpoint, PrefixKey key) const { return tiers(endpoint, key) != 0; }
-  // Tiers in which the endpoint has the block: one bit each, 1 << Tier.
+  // Tiers in which the endpoint has the block, as bits 1 << Tier.
   std::uint8_t tiers(EndpointId endpoint, PrefixKey key) const;
 
   std::size_t entries() const { return entries_; }
@@ -44,17 +44,18 @@ class BlockIndex {
   std::size_t bytes() const;
 
  private:
-  // An endpoint and its tiers with the block, one bit each.
+  // An endpoint that has the block, and its tiers as bits.
   struct Holder {
     EndpointId endpoint = kNoEndpoint;
     std::uint32_t tiers = 0;
     bool operator==(const Holder&) const = default;
   };
-  // Most blocks have one holder, stored in the slot; several holders are in a list, sorted by endpoint.
+  // Most blocks are at one endpoint, which is stored in the slot. Several endpoints are stored in a list,
+  // sorted by id.
   struct Slot {
     PrefixKey key = 0;
-    std::uint32_t first = 0;  // the only holder as one number, endpoint << 3 | tiers; 0: an empty slot
-    std::uint32_t list = 0;   // place in lists_ of several holders; 0: there is one
+    std::uint32_t first = 0;  // the only endpoint as endpoint << 3 | tiers; 0: the slot is empty
+    std::uint32_t list = 0;   // index in lists_ if there are several endpoints; 0: there is one
   };
 
   using Slots = std::vector<Slot, HugePages<Slot>>;
@@ -66,9 +67,9 @@ class BlockIndex {
     return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U) >> shift_;
   }
   void prefetch(std::span<const PrefixKey> keys, std::size_t first, std::size_t step) const;
-  std::size_t find(PrefixKey key) const;  // the key's slot, or the empty one where it would be
+  std::size_t find(PrefixKey key) const;  // slot of the key, or the empty slot for it
   std::span<const std::uint32_t> holders(const Slot& slot) const;
-  std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null if it does not hold the block
+  std::uint32_t* entry(Slot& slot, EndpointId endpoint);  // null: the endpoint does not have the block
   bool same_holders(const Slot& a, const Slot& b) const;
   void add_holder(Slot& slot, std::uint32_t holder);
   void erase(std::size_t place);
@@ -79,8 +80,8 @@ class BlockIndex {
   std::size_t entries_ = 0;
   std::size_t used_ = 0;
   int shift_ = 0;
-  Slots slots_;                                    // a power of two, at most 3/4 in use
-  std::vector<std::vector<std::uint32_t>> lists_;  // [0] is not used
+  Slots slots_;                                    // the size is a power of two; at most 3/4 are used
+  std::vector<std::vector<std::uint32_t>> lists_;  // [0] is unused
   std::vector<std::uint32_t> free_lists_;
 };
 

@@ -12,27 +12,28 @@ namespace octavo::fleet {
 
 struct CacheEvent {
   enum class Kind : std::uint8_t {
-    stored,   // blocks, each after the one before it
-    removed,  // from one tier
+    stored,   // blocks were stored, each after the previous one
+    removed,  // blocks were removed from one tier
     cleared,  // the engine has dropped all blocks
-    lost,     // the connection is new, or events are missing: what the engine holds is not known
+    lost,     // the connection is new, or events are missing: the engine's blocks are unknown
   };
   Kind kind = Kind::cleared;
   Tier tier = Tier::device;
-  std::int64_t group = 0;                    // of layers that share block tables
-  bool window = false;                       // stored: the group's layers see the last tokens only
-  std::vector<std::uint64_t> blocks = {};    // the engine's names for them
-  std::optional<std::uint64_t> parent = {};  // stored: the name of the block before the first
-  std::vector<std::uint32_t> tokens = {};  // stored: [blocks, block_size]; empty: known blocks, another tier
-  std::int64_t block_size = 0;             // stored: tokens
-  std::string adapter = {};                // stored: LoRA; "": the model alone
-  std::string salt = {};                   // stored: what else the first block depends on
+  std::int64_t group = 0;                    // index of the group of layers that share block tables
+  bool window = false;                       // stored: the layers of the group use only the last tokens
+  std::vector<std::uint64_t> blocks = {};    // the engine's hashes of the blocks
+  std::optional<std::uint64_t> parent = {};  // stored: hash of the block before the first one
+  std::vector<std::uint32_t> tokens = {};    // stored: [blocks, block_size]; empty: known blocks in another
+                                             // tier
+  std::int64_t block_size = 0;               // stored: tokens in a block
+  std::string adapter = {};                  // stored: name of the LoRA adapter; "": none
+  std::string salt = {};                     // stored: other data on which the first block depends
 };
 
-// How far the messages of an endpoint, which bring events and are numbered, have been followed.
+// Position in the numbered messages of an endpoint: the events up to there were applied.
 struct CachePosition {
-  std::uint64_t next = 0;    // number of the next message; 0 before the first
-  std::uint64_t digest = 0;  // XXH64 of the message before it: distinguishes runs of the engine
+  std::uint64_t next = 0;    // number of the next message; 0: no message yet
+  std::uint64_t digest = 0;  // XXH64 of the previous message; distinguishes different runs of the engine
 
   bool operator==(const CachePosition&) const = default;
 };

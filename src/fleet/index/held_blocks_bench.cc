@@ -11,13 +11,13 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::uint32_t kReplicas = 1000;
-constexpr std::uint32_t kBlocks = 1 << 20;  // held by all together
-constexpr std::uint32_t kPrompt = 2048;     // blocks: 32 k tokens
+constexpr std::uint32_t kBlocks = 1 << 20;  // number of blocks of all endpoints
+constexpr std::uint32_t kPrompt = 2048;     // number of blocks in a prompt: 32 k tokens
 constexpr std::uint32_t kPrompts = kBlocks / kPrompt;
-constexpr std::uint32_t kEvent = 8;  // blocks of one
-constexpr std::uint32_t kSize = 16;  // tokens of a block
+constexpr std::uint32_t kEvent = 8;  // number of blocks in an event
+constexpr std::uint32_t kSize = 16;  // number of tokens in a block
 
-// Each prompt has one holder, every fourth a second one.
+// The endpoint that has the prompt. Every fourth prompt is at two endpoints.
 EndpointId holder(std::uint32_t prompt, bool second) { return (prompt * 7 + (second ? 500 : 0)) % kReplicas; }
 
 std::uint64_t name(std::uint32_t prompt, std::uint32_t block) { return std::uint64_t{prompt} << 32 | block; }
@@ -45,8 +45,8 @@ CacheEvent removed(std::uint32_t prompt, std::uint32_t first) {
 
 struct World {
   HeldBlocks held{kBlocks};
-  std::vector<std::vector<PrefixKey>> prompts;  // their keys
-  double bytes_per_block = 0;                   // that is held, of memory
+  std::vector<std::vector<PrefixKey>> prompts;
+  double bytes_per_block = 0;  // memory for each stored block
 
   World() {
     const auto before = mallinfo2();
@@ -68,7 +68,7 @@ World& world() {
   return world;
 }
 
-// Removes and adds blocks anywhere in the index.
+// Removes and adds blocks at random positions of the index.
 struct Churn {
   EndpointId endpoint;
   CacheEvent goes, comes;
@@ -92,7 +92,7 @@ void apply(HeldBlocks& held, const Churn& churn) {
   held.apply(churn.endpoint, churn.comes);
 }
 
-// Two events an iteration, each of 8 blocks; items are blocks.
+// An iteration applies two events of 8 blocks each; items are blocks.
 void apply_events(benchmark::State& state) {
   HeldBlocks& held = world().held;
   const auto& events = churns();
@@ -103,7 +103,7 @@ void apply_events(benchmark::State& state) {
 }
 BENCHMARK(apply_events);
 
-// Prompts of 32 k tokens with a holder of all blocks; items are looked-up blocks.
+// Looks up prompts of 32 k tokens that are completely cached at one endpoint; items are looked-up blocks.
 void look_up(benchmark::State& state) {
   const World& world = fleet::world();
   Overlap overlap;
@@ -124,13 +124,13 @@ void look_up(benchmark::State& state) {
 }
 BENCHMARK(look_up)->Name("match_32k_tokens");
 
-// The same, while another thread applies events without a pause. Items are from both.
+// As above, while another thread applies events all the time. Items are those of both threads.
 void look_up_beside_events(benchmark::State& state) {
   state.thread_index() == 0 ? look_up(state) : apply_events(state);
 }
 BENCHMARK(look_up_beside_events)->Threads(2)->UseRealTime();
 
-// For each lookup of a prompt of 32 k tokens, 16 blocks are removed and 16 added. Items are reported and
+// After each lookup of a prompt of 32 k tokens, removes 16 blocks and adds 16. Items are reported and
 // looked-up blocks, as NVIDIA Dynamo counts them.
 void events_and_lookups(benchmark::State& state) {
   World& world = fleet::world();

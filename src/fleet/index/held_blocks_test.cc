@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBlock = 4;  // tokens
 
-// Block i of prompt p: its tokens, and the name that an engine gives it.
+// Tokens of block i of prompt p, and the hash that an engine gives it.
 std::vector<std::uint32_t> block_tokens(std::uint32_t p, std::uint32_t i) { return {p, i, p + i, 7}; }
 std::uint64_t name(std::uint32_t p, std::uint32_t i, std::uint64_t seed = 0) {
   return seed + 1000 * p + i + 1;
@@ -53,12 +53,12 @@ Hits hits(const HeldBlocks& held, EndpointId endpoint, std::uint32_t p, std::uin
 TEST(HeldBlocks, FollowsWhatEnginesTell) {
   HeldBlocks held(100);
   held.apply(1, stored(5, 0, 3));
-  held.apply(2, stored(5, 0, 2, 777));  // an engine with its own names
+  held.apply(2, stored(5, 0, 2, 777));  // an engine with different hashes
   held.apply(1, stored(5, 3, 1));
   EXPECT_EQ(hits(held, 1, 5, 10).device, 4U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
   held.apply(1, removed(5, 3));
-  held.apply(2, removed(5, 1));  // the name of endpoint 1's block
+  held.apply(2, removed(5, 1));  // the hash of endpoint 1's block
   EXPECT_EQ(hits(held, 1, 5, 10).device, 3U);
   EXPECT_EQ(hits(held, 2, 5, 10).device, 2U);
   held.apply(1, {.kind = CacheEvent::Kind::cleared});
@@ -131,7 +131,8 @@ TEST(HeldBlocks, AdaptersAndSaltsShareNothing) {
   EXPECT_EQ(hits(held, 0, 6, 2), Hits{});
 }
 
-// Against the sets of blocks that engines hold: prompts come and lose their ends in any order.
+// Compares the index with the sets of blocks that engines have. Prompts are added, and lose their ends, in
+// any order.
 TEST(HeldBlocks, AgreesWithANaiveModel) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
   HeldBlocks held(10'000);
@@ -159,10 +160,11 @@ TEST(HeldBlocks, AgreesWithANaiveModel) {
   }
 }
 
-// Another index that begins with a copy of this one's endpoints says the same from then on, whatever follows.
+// An index that begins with a copy of this one's endpoints gives the same results from then on, whatever
+// events follow.
 TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
   constexpr std::uint32_t kPrompts = 6, kLength = 40;
-  constexpr EndpointId kOffset = 5;  // what is endpoint e here is e + 5 there
+  constexpr EndpointId kOffset = 5;  // endpoint e is e + 5 in the other index
   std::uint64_t draw = 0;
   const auto below = [&](std::uint64_t limit) {
     return static_cast<std::uint32_t>(random_bits(11, draw++) % limit);
@@ -200,7 +202,7 @@ TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
     for (int i = 0; i < before; ++i)
       event([&](EndpointId e, const CacheEvent& told) { from.apply(e, told); });
     for (EndpointId e = 0; e < 3; ++e) {
-      to.apply(e + kOffset, stored(77, 0, 3));  // goes, what was known is replaced
+      to.apply(e + kOffset, stored(77, 0, 3));  // replaced: known blocks of the endpoint are removed
       const auto dump = from.dump(e);
       EXPECT_TRUE(dump || from.blocks(e) == 0);
       if (!dump) {
@@ -248,7 +250,7 @@ TEST(HeldDump, WhatIsNoDumpIsRefused) {
   EXPECT_FALSE(read_held_dump(no_tier));
 }
 
-// Blocks that stay are found at any moment, while others are added and removed.
+// Unchanged blocks are always found while others are added and removed.
 TEST(HeldBlocks, IsReadWhileItIsWritten) {
   HeldBlocks held(1000);
   held.apply(1, stored(5, 0, 40));

@@ -1,8 +1,9 @@
-// The blocks of one endpoint, for transfer to another router: its part of HeldBlocks, and the position in its
-// event stream.
+// The blocks of one endpoint, for transfer to another router: its blocks in HeldBlocks, and the position in
+// its events.
 //
-// Bytes, little endian: "octavo held blocks 1\n", block size (4), group (8), next message (8), digest (8),
-// number of blocks (8), then per block its name (8), key (8) and tiers (1).
+// Format, in little endian with sizes in bytes: "octavo held blocks 1\n", block size (4), group (8), next
+// message (8), digest (8), number of blocks (8), then for each block: hash of the engine (8), key (8) and
+// tiers (1).
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,16 @@ namespace octavo::fleet {
 
 struct HeldDump {
   struct Block {
-    std::uint64_t name = 0;  // the engine's
+    std::uint64_t name = 0;  // the engine's hash
     PrefixKey key = 0;
-    std::uint8_t tiers = 0;  // one bit each, 1 << Tier; at least one
+    std::uint8_t tiers = 0;  // bits 1 << Tier; at least one
 
     bool operator==(const Block&) const = default;
   };
-  int block_size = 0;      // tokens
-  std::int64_t group = 0;  // of layers
+  int block_size = 0;      // tokens in a block
+  std::int64_t group = 0;  // index of the group of layers
   CachePosition position = {};
-  std::vector<Block> blocks = {};  // in no order
+  std::vector<Block> blocks = {};  // in arbitrary order
 
   bool operator==(const HeldDump&) const = default;
 };

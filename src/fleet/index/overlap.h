@@ -1,4 +1,4 @@
-// Cached part of a prompt at each endpoint.
+// The cached part of a prompt at each endpoint.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace octavo::fleet {
 
-// Location of a block at an endpoint.
+// The memory tier of a block at an endpoint.
 enum class Tier : std::uint8_t { device, host, disk };
 
-// Blocks from the prompt's first on, without a gap; each is counted once, in its best tier.
+// Number of cached blocks from the start of the prompt, without gaps. Each block counts once, in its fastest
+// tier.
 struct Hits {
   std::uint32_t device = 0;
   std::uint32_t host = 0;
@@ -21,26 +22,26 @@ struct Hits {
   bool operator==(const Hits&) const = default;
 };
 
-// Filled for each request; reuse one object to avoid allocations.
+// Filled for each request. Reuse one object to avoid allocations.
 struct Overlap {
-  int block_size = 1;                    // tokens
-  std::uint32_t prompt_blocks = 0;       // of the request
-  bool cached = true;                    // false: hits say where the prompt is to go, nothing is there yet
-  // Value of a block in each tier to scorers, relative to one on the device.
+  int block_size = 1;               // tokens in a block
+  std::uint32_t prompt_blocks = 0;  // number of blocks of the request's prompt
+  bool cached = true;               // false: hits only show the chosen endpoint, which has no blocks yet
+  // Value of a block in each tier for scorers; a block on the device has 1.
   double host_weight = 1, disk_weight = 1;
-  std::vector<Hits> hits = {};           // [EndpointId], as far as anyone has any
-  std::vector<EndpointId> holders = {};  // those with any, in no order
+  std::vector<Hits> hits = {};           // [EndpointId], up to the last endpoint with hits
+  std::vector<EndpointId> holders = {};  // endpoints with hits, in arbitrary order
 
   Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
-  // Share of the prompt that the endpoint holds, weighted by tier.
+  // The cached fraction of the prompt at the endpoint, weighted by tier.
   double share(EndpointId id) const {
     const Hits found = of(id);
     const double worth = found.device + host_weight * found.host + disk_weight * found.disk;
     return prompt_blocks > 0 ? worth / prompt_blocks : 0;
   }
-  Hits& at(EndpointId id);  // grows the table; the caller adds the id to holders
+  Hits& at(EndpointId id);  // entry of the endpoint; grows the table. The caller adds the id to holders.
 
-  // Empties it, without freeing memory.
+  // Empties the object, without freeing memory.
   void clear();
 };
 

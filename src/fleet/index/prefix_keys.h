@@ -1,4 +1,4 @@
-// Keys of a prompt's prefixes: one 64-bit key per block of tokens, which covers all blocks before it.
+// Keys of a prompt's prefixes: a 64-bit key for each block of tokens, which depends on all blocks before it.
 //
 // The hashes are those of llm-d's approximate prefix plugin, so both find the same prefixes: first =
 // XXH64(model || salt); key[i] = XXH64(XXH64(tokens of block i) || key[i-1]), seed 0, little endian.
@@ -13,13 +13,12 @@ namespace octavo::fleet {
 
 using PrefixKey = std::uint64_t;
 
-// Key before the first block: prompts of different models or salts share nothing.
+// The key before the first block. Prompts of different models or salts have no common keys.
 PrefixKey first_key(std::string_view model, std::string_view salt);
 
-// The key of a block after `parent`.
 PrefixKey next_key(PrefixKey parent, std::span<const std::uint32_t> block);
 
-// The keys of all blocks. The last block may be partial; `partial`: whether it gets a key.
+// Computes the keys of all blocks. The last block may be partial; partial: whether it gets a key.
 void prefix_keys(PrefixKey first, std::span<const std::uint32_t> tokens, int block_size, bool partial,
                  std::vector<PrefixKey>& keys);
 

@@ -16,7 +16,7 @@ RecentPrefixes::History& RecentPrefixes::history(EndpointId endpoint) {
 void RecentPrefixes::sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us) {
   History& h = history(endpoint);
   if (keys.size() > h.blocks_max) keys = keys.first(h.blocks_max);
-  // The end of a prefix first, so that it is also the first to go: a prefix is forgotten from its end.
+  // Touches the end of a prefix first, so that blocks are dropped from the end.
   for (const PrefixKey key : std::views::reverse(keys)) touch(endpoint, h, key, now_us);
 }
 

@@ -1,5 +1,5 @@
-// The prefixes lately sent to each endpoint: an estimate of its cache, learned from the router's own
-// decisions, for engines that publish no events.
+// The prefixes that were recently sent to each endpoint. This estimates the caches of engines without events,
+// from the router's own decisions.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@ namespace octavo::fleet {
 
 class RecentPrefixes {
  public:
-  // blocks_max: limit per endpoint; the least recently sent blocks are forgotten first.
-  // ttl_us: a block is forgotten when it was not sent again for this time; 0 for no expiry.
+  // blocks_max: limit for each endpoint; the least recently sent blocks are dropped first. ttl_us: a block is
+  // dropped if it was not sent for this time; 0: never.
   RecentPrefixes(std::size_t blocks_max, std::int64_t ttl_us);
 
   void sent(EndpointId endpoint, std::span<const PrefixKey> keys, std::int64_t now_us);
-  // Another limit for one endpoint, as its number of KV blocks gets known.
+  // Sets another limit for one endpoint, when its number of KV blocks is known.
   void limit(EndpointId endpoint, std::size_t blocks_max);
   void expire(std::int64_t now_us);
   void clear(EndpointId endpoint);
-  void clear();  // of all
+  void clear();  // removes the blocks of all endpoints
 
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const { index_.match(keys, overlap); }
   std::size_t blocks(EndpointId endpoint) const;
-  std::size_t blocks() const;  // of all
+  std::size_t blocks() const;  // number of blocks of all endpoints
 
  private:
   using Place = std::uint32_t;
   struct Block {
     PrefixKey key = 0;
     std::int64_t sent_us = 0;
-    Place older = 0;  // neighbours in the ring, whose seam is place 0
+    Place older = 0;  // neighbours in the ring; index 0 is the sentinel
     Place newer = 0;
   };
   struct History {
     std::size_t blocks_max = 0;
-    std::vector<Block> blocks = std::vector<Block>(1);  // [0]: the seam, newer of it is the oldest
+    std::vector<Block> blocks = std::vector<Block>(1);  // [0]: the sentinel; its `newer` is the oldest block
     std::vector<Place> free = {};
     std::unordered_map<PrefixKey, Place> places = {};
   };

@@ -69,7 +69,7 @@ TEST(TextTree, DeepTreesAreFine) {
   EXPECT_EQ(tree.nodes(), 1U);
 }
 
-// Against a list of all texts; nothing is evicted.
+// Compares the tree with a list of all texts; nothing is evicted.
 TEST(TextTree, AgreesWithANaiveModel) {
   std::uint64_t draw = 0;
   const auto below = [&](std::uint64_t limit) { return random_bits(5, draw++) % limit; };
@@ -93,7 +93,7 @@ TEST(TextTree, AgreesWithANaiveModel) {
     const std::string asked = text();
     for (EndpointId e = 0; e < 3; ++e) {
       std::size_t longest = 0;
-      std::set<std::string> prefixes;  // of all texts: each costs its last byte once
+      std::set<std::string> prefixes;  // prefixes of all texts: each costs its last byte once
       for (const std::string& s : truth[e]) {
         for (std::size_t i = 1; i <= s.size(); ++i) prefixes.insert(s.substr(0, i));
         const auto end = std::mismatch(s.begin(), s.end(), asked.begin(), asked.end()).first;

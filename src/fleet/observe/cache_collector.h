@@ -1,6 +1,7 @@
-// Receives KV cache events of engines that connect to one address (llm-d's central mode). The topic names the
-// endpoint: "kv@ip:port@model" or "kv@ip@model"; with several endpoints on one address, one per data-parallel
-// rank, the batch's rank selects one. There is no replay: a lost message clears the endpoint's cache index.
+// Receives KV cache events from engines that connect to one address (llm-d's central mode). The topic names
+// the endpoint: "kv@ip:port@model" or "kv@ip@model". If an address has an endpoint for each data-parallel
+// rank, the batch's rank selects one. There is no replay: after a lost message, the endpoint's cache index is
+// cleared.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,8 @@ namespace octavo::fleet {
 
 class CacheCollector {
  public:
-  // `endpoint`: like "tcp://0.0.0.0:5557"; `topic`: what topics begin with. The fleet outlives this;
-  // `deliver` is called on a separate thread. Errors: an address that cannot be listened at, on `field`.
+  // endpoint: such as "tcp://0.0.0.0:5557". topic: prefix of topics. The fleet must outlive the collector.
+  // `deliver` is called on a separate thread. Errors: it cannot listen at the address, on `field`.
   static Result<std::unique_ptr<CacheCollector>> start(const std::string& endpoint, const std::string& topic,
                                                        const Fleet& fleet, CacheSubscriber::Deliver deliver,
                                                        std::string_view field);

@@ -1,5 +1,5 @@
-// KV cache events as vLLM and SGLang publish them: msgpack of KVEventBatch
-// (vllm/distributed/kv_events.py), older versions as arrays, newer ones as maps.
+// KV cache events in the format of vLLM and SGLang: KVEventBatch in msgpack (vllm/distributed/kv_events.py).
+// Older versions send arrays, newer versions maps.
 //
 //   [seconds, [event, ...], rank] or {"ts", "events", "data_parallel_rank"}
 //   ["BlockStored", block_hashes, parent_block_hash, token_ids, block_size, lora_id, medium, lora_name,
@@ -7,7 +7,7 @@
 //   ["BlockRemoved", block_hashes, medium, group_idx]
 //   ["AllBlocksCleared"]
 //
-// or each event a map with the same names and "type". Trailing fields may be missing.
+// or each event is a map with these names and "type". Trailing fields may be missing.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace octavo::fleet {
 
 struct CacheBatch {
   std::vector<CacheEvent> events = {};
-  std::optional<std::int64_t> rank = {};  // data-parallel rank of the engine; empty if not reported
+  std::optional<std::int64_t> rank = {};  // data-parallel rank of the engine; nullopt: not reported
 };
 
-// Skips events of other types, and unused fields. Errors: corrupt.
+// Ignores events of other types and unused fields. Errors: corrupt.
 Result<CacheBatch> read_cache_batch(std::string_view batch);
 
 }  // namespace octavo::fleet

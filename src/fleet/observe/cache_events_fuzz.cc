@@ -1,5 +1,5 @@
-// Reads any bytes as cache events: the result is events or an error, never a crash.
-// There are never more events than bytes.
+// Parses arbitrary bytes as cache events. The result must be events (fewer than bytes) or an error, never a
+// crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -23,9 +23,10 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kSubscriberTick{100};
-constexpr std::int64_t kReplayUs = 10'000'000;       // without a word of it: it has failed
-constexpr int kMessagesAtOnce = 64;                  // of one endpoint before the next one's turn
-constexpr std::int64_t kPauseUs = 5'000'000;         // when the system has no more sockets to give
+constexpr std::int64_t kReplayUs = 10'000'000;  // a replay without messages for this time has failed
+constexpr int kMessagesAtOnce = 64;             // maximum number of messages read from one endpoint
+                                                // before the next endpoint
+constexpr std::int64_t kPauseUs = 5'000'000;    // pause if the system has no more sockets
 
 zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const std::string& endpoint) {
   zmq::socket_t socket(context, type);
@@ -35,10 +36,9 @@ zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const st
   return socket;
 }
 
-// The sockets of one endpoint.
 class Source {
  public:
-  // number: of no other source. known: what is known already.
+  // number: unique among the sources. known: position of the events that are already known.
   Source(zmq::context_t& context, Member member, std::uint64_t number, const CachePosition& known,
          const CacheSubscriber::Deliver& deliver)
       : context_(context),
@@ -82,7 +82,6 @@ class Source {
   }
 
  private:
-  // Whether the connection came or went.
   void read_changes() {
     zmq::message_t event, address;
     while (changes_.recv(event, zmq::recv_flags::dontwait)) {
@@ -126,7 +125,7 @@ class Source {
     if (step == CacheStream::Step::pass) return;
     const CachePosition position{message.number + 1, XXH64(message.batch.data(), message.batch.size(), 0)};
     if (unproven_ && step == CacheStream::Step::apply) {
-      if (std::exchange(unproven_, {}) == position) return;  // it has been applied
+      if (std::exchange(unproven_, {}) == position) return;  // the message was already applied
       log_info("{} has restarted: its index is cleared and filled again", member_.endpoint->url);
       return start_over();
     }
@@ -147,7 +146,8 @@ class Source {
     stream_.replay_ended();
   }
 
-  // A socket for each replay, so that no answer to an earlier one is taken for it.
+  // Requests a replay. Each replay has a separate socket, so that answers to an earlier one are not confused
+  // with it.
   void ask() {
     const auto from = stream_.ask_from();
     if (!from) return;
@@ -168,9 +168,9 @@ class Source {
   const Member member_;
   const CacheSubscriber::Deliver& deliver_;
   CacheStream stream_;
-  std::optional<CachePosition> unproven_;  // that the endpoint still is where it is known up to
+  std::optional<CachePosition> unproven_;  // known position that the endpoint has not confirmed yet
   zmq::socket_t live_;
-  zmq::socket_t changes_;  // of live_'s connection
+  zmq::socket_t changes_;  // monitors the connection of live_
   bool is_connected_ = false;
   std::optional<zmq::socket_t> replay_;
   std::int64_t replay_until_us_ = 0;
@@ -214,7 +214,7 @@ CacheSubscriber::~CacheSubscriber() {
 void CacheSubscriber::run() {
   zmq::context_t context(1);
   context.set(zmq::ctxopt::max_sockets, static_cast<int>(4 * kEndpointsMax));
-  std::map<std::string, Source> sources;  // by the endpoint's name
+  std::map<std::string, Source> sources;  // by endpoint name
   std::vector<zmq::pollitem_t> items;
   std::uint64_t made = 0;
   std::int64_t paused_until_us = 0;

@@ -15,20 +15,20 @@
 
 namespace octavo::fleet {
 
-// Errors: no address that ZeroMQ can connect to, on `field`.
+// Errors: ZeroMQ cannot connect to this address, on `field`.
 Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field);
 
 class CacheSubscriber {
  public:
-  // Called on the subscriber's thread for each message of the endpoint, with the position after it.
-  // An event `lost`, without a position, comes when a connection begins or ends, and when events are missing.
+  // Called on the subscriber's thread for each message of the endpoint, with the position after it. The event
+  // `lost`, without a position, is delivered when a connection begins or ends, or events are missing.
   using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
   // Returns the position up to which the endpoint's events are already known from another source.
   // Called on the same thread before the subscriber connects to an endpoint that replays. The subscriber
   // continues from there, unless the replay shows a restart of the endpoint or a loss of the next events.
   using Known = std::function<CachePosition(const Member&)>;
 
-  // The fleet outlives this. The subscriber listens to the members that answer probes; members may change.
+  // The fleet must outlive the subscriber. Members may change; it subscribes to members that answer probes.
   CacheSubscriber(const Fleet& fleet, Deliver deliver, Known known = {});
   ~CacheSubscriber();
 

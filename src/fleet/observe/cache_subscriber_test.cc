@@ -41,7 +41,7 @@ class Subscribing : public testing::Test {
       s.availability = is ? Availability::available : Availability::unhealthy;
     });
   }
-  // Block `key` after block key - 1, of two tokens.
+  // Writes block `key` after block key - 1; a block has two tokens.
   void write(std::uint64_t key) {
     const auto token = static_cast<std::int32_t>(key);
     KvEventLog& log = publisher->log();
@@ -68,8 +68,8 @@ class Subscribing : public testing::Test {
   Fleet fleet;
   std::mutex mutex;
   HeldBlocks held{1000};
-  std::set<EndpointId> heard;  // the members that something was delivered of
-  CachePosition position;  // behind what `held` holds
+  std::set<EndpointId> heard;  // members whose events were delivered
+  CachePosition position;      // position after the events in `held`
   std::optional<CacheSubscriber> subscriber;
 };
 
@@ -99,7 +99,7 @@ TEST_F(Subscribing, AnEngineThatStartsAgainHoldsNothing) {
 TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   publish();
   subscribe(false);
-  std::uint64_t key = 0;  // a subscription takes its time to arrive: each begins a prompt
+  std::uint64_t key = 0;  // the subscription takes effect after a while; each block begins a prompt
   const auto one_more = [&] {
     ++key;
     publisher->log().write({KvEvent::Kind::stored, 0, {key, 9}, {}, {}},
@@ -116,7 +116,7 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
 }
 
-// Like a router that starts from another router's index: the engine replays only its last 5 messages.
+// As for a router that starts from another router's index: the engine replays only its last 5 messages.
 TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
   publish(5);
   write(1);
@@ -142,14 +142,14 @@ TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
   for (std::uint64_t key = 1; key <= 3; ++key) write(key);
   ASSERT_TRUE(comes_to_hold(3));
   subscriber.reset();
-  for (const std::uint64_t blocks_now : {5, 1}) {  // its messages have come farther by now, or less far
+  for (const std::uint64_t blocks_now : {5, 1}) {  // the engine has sent more messages by now, or fewer
     publisher.reset();
     publish();
     for (std::uint64_t key = 1; key <= blocks_now; ++key) write(100 + key);
     fleet.remove(0);
     fleet.release(0);
     subscribe(true);
-    // Only the first block stands without a parent; the parents of the others were never reported.
+    // Only the first block has no parent; the parents of the others were never reported.
     EXPECT_TRUE(comes_to_hold(0));
     write(1);
     EXPECT_TRUE(comes_to_hold(1));
@@ -163,7 +163,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   subscribe(true);
   EXPECT_TRUE(comes_to_hold(1));
   available(0, false);
-  // The subscriber checks all members together: when it listens to a new one, it has seen the first one's
+  // The subscriber checks all members together. When it subscribes to a new one, it has seen the first one's
   // state.
   const EndpointId second = *fleet.add({.name = "f", .url = "http://f", .kv_events_endpoint = options.endpoint});
   available(second, true);
@@ -173,7 +173,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   }));
   {
     const std::lock_guard lock(mutex);
-    held.clear(0);  // as the router does
+    held.clear(0);  // like the router
     position = {};
   }
   available(0, true);

@@ -16,7 +16,7 @@ struct Row {
   std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
-constexpr std::string_view kStarted = "process_start_time_seconds";  // of Prometheus' client libraries
+constexpr std::string_view kStarted = "process_start_time_seconds";  // metric of Prometheus' client libraries
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
 constexpr std::string_view kTritonRequests = "nv_trt_llm_request_metrics";
@@ -27,7 +27,7 @@ constexpr Row kRows[] = {
     {"vllm", Figure::waiting, "vllm:num_requests_waiting"},
     {"vllm", Figure::running, "vllm:num_requests_running"},
     {"vllm", Figure::kv_usage, "vllm:kv_cache_usage_perc"},
-    {"vllm", Figure::kv_usage, "vllm:gpu_cache_usage_perc"},  // its name before vLLM 0.10
+    {"vllm", Figure::kv_usage, "vllm:gpu_cache_usage_perc"},  // name before vLLM 0.10
     {"vllm", Figure::cache_config, "vllm:cache_config_info"},
     {"vllm", Figure::prompt_tokens, "vllm:prompt_tokens_total"},
     {"vllm", Figure::adapters, "vllm:lora_requests_info"},
@@ -65,7 +65,7 @@ std::int64_t number(std::string_view text) {
   return std::max<std::int64_t>(value, 0);
 }
 
-// "a,b" as a list.
+// Splits "a,b" into a list.
 std::vector<std::string> list(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -81,7 +81,6 @@ std::vector<std::string> list(std::string_view text) {
 constexpr int kCountMax = 1 << 30;
 int count(double value) { return static_cast<int>(std::clamp(value, 0.0, static_cast<double>(kCountMax))); }
 
-// Puts one page's samples together.
 class PageReader {
  public:
   explicit PageReader(EndpointState& state) : state_(state) {}
@@ -131,7 +130,7 @@ class PageReader {
   }
 
  private:
-  // The metric's value is a time: the latest series counts.
+  // The metric's value is a time, so the latest series is used.
   void read_adapters(const MetricLine& line) {
     if (line.value < adapters_since_) return;
     adapters_since_ = line.value;
@@ -172,7 +171,7 @@ const EngineKinds& known_engines() {
 
 namespace {
 
-// The rank that the label `engine` of a series names; nothing: there is no such label.
+// The rank in the label `engine` of a series; nullopt: it has no such label.
 std::optional<int> engine_of(const MetricLine& line) {
   const std::string_view text = metric_label(line.labels, "engine");
   int engine = 0;
@@ -181,7 +180,7 @@ std::optional<int> engine_of(const MetricLine& line) {
                                                                                   : std::nullopt;
 }
 
-// Fills the state, and `engines` with the labels `engine` that the page has.
+// Fills the state. Adds the page's values of the label `engine` to `engines`.
 bool read_page(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
                std::optional<int> rank, std::set<int>& engines) {
   PageReader reader(state);
@@ -217,14 +216,14 @@ EnginePage read_engine_page(const Member& member, std::string_view page, const E
                             std::int64_t now_us) {
   EnginePage read;
   EndpointState state = member.state;
-  state.attributes.reset();  // those that this page has
+  state.attributes.reset();  // keep only attributes of this page
   std::set<int> engines;
   const auto rank = member.endpoint->shares_port ? std::optional(member.endpoint->rank) : std::nullopt;
   if (read_page(page, state, metrics, rank, engines)) {
     state.observed_us = now_us;
     read.state = std::move(state);
   }
-  // A server of one rank among others' may call it by another number than 0.
+  // A server with one rank may label it with another number than 0.
   const auto count = static_cast<int>(engines.size());
   if (count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1) read.ranks = count;
   return read;

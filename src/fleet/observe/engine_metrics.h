@@ -16,32 +16,31 @@ enum class Figure : std::uint8_t {
   waiting,
   running,
   kv_usage,
-  cache_config,  // an info metric: the sizes are labels
+  cache_config,  // an info metric whose labels are the sizes
   block_size,
   num_blocks,
   prompt_tokens,  // a counter
-  adapters,  // vLLM's info metric of LoRA
-  custom,    // an attribute of the endpoint
+  adapters,       // vLLM's info metric of LoRA adapters
+  custom,         // an attribute of the endpoint
 };
 
-// The figure that a metric reports.
 struct EngineMetric {
   Figure figure = Figure::custom;
   MetricSpec metric = {};
-  std::string block_size_label = "block_size";  // of cache_config
+  std::string block_size_label = "block_size";  // for cache_config
   std::string num_blocks_label = "num_gpu_blocks";
-  AttributeKey attribute = {};  // of custom
+  AttributeKey attribute = {};  // for custom
 };
 using EngineMetrics = std::vector<EngineMetric>;
 
-// The metrics of each engine type, and the label that names an endpoint's type.
+// The metrics of each engine type, and the label that contains an endpoint's type.
 struct EngineKinds {
-  EngineKinds();  // llm-d's: vllm, sglang, trtllm-serve, triton-tensorrt-llm, triton
+  EngineKinds();  // llm-d's types: vllm, sglang, trtllm-serve, triton-tensorrt-llm, triton
 
   std::string label = "llm-d.ai/engine-type";
-  std::string unlabelled = {};  // type of endpoints without that label; "" reads the metrics of `any`
+  std::string unlabelled = {};  // type of endpoints without that label; "": use `any`
   std::map<std::string, EngineMetrics, std::less<>> kinds;
-  EngineMetrics any;  // of all llm-d's types except triton, whose names mean something else elsewhere
+  EngineMetrics any;  // metrics of all llm-d's types except triton, whose names have other meanings elsewhere
 
   const EngineMetrics& of(const Endpoint& endpoint) const;
 };
@@ -49,22 +48,21 @@ struct EngineKinds {
 const EngineKinds& known_engines();
 
 // Reads a page into these fields of `state`: waiting, running, kv_usage, block_size, num_blocks,
-// prompt_tokens, started_s, adapters, attributes. Fields that the page lacks do not change. Adds up series of
-// the same name, except kv_usage (the largest) and custom metrics (the first). Skips malformed lines.
-// rank: skips series whose label `engine` names another rank; empty reads all.
-// Returns false if the page has none of the metrics.
+// prompt_tokens, started_s, adapters, attributes. Fields that the page lacks do not change. Series of the
+// same name are added, except kv_usage (the largest) and custom metrics (the first). Skips malformed lines.
+// rank: skips series of other ranks, by the label `engine`; empty: reads all series. Returns false if the
+// page has none of the metrics.
 bool read_engine_metrics(std::string_view page, EndpointState& state,
                          const EngineMetrics& metrics = known_engines().any, std::optional<int> rank = {});
 
-inline constexpr int kRanksMax = 64;  // of one server
+inline constexpr int kRanksMax = 64;  // maximum number of ranks of one server
 
 struct EnginePage {
-  std::optional<EndpointState> state = {};  // the member's new state; nullopt if the page has no known metric
-  int ranks =
-      1;  // data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax
+  std::optional<EndpointState> state = {};  // new state of the member; nullopt: the page has no known metric
+  int ranks = 1;  // number of data-parallel ranks on the page, by the label `engine`; at most kRanksMax
 };
 
-// The page of a member, read at now_us. A member that shares its port with other ranks has only its own
+// Reads the page of a member at now_us. If the member shares its port with other ranks, reads only its
 // series.
 EnginePage read_engine_page(const Member& member, std::string_view page, const EngineMetrics& metrics,
                             std::int64_t now_us);

@@ -6,8 +6,8 @@
 
 namespace octavo::fleet {
 
-// Utilisation of the pod's busiest GPU, 0 to 1. Series without a pod apply to all pods; if the pod is unknown
-// (""), all series apply. Returns nullopt if the page has no such series.
+// Utilisation of the pod's busiest GPU, 0 to 1. Series without a pod apply to all pods. If the pod is unknown
+// (""), all series apply. nullopt: the page has no such series.
 std::optional<double> read_gpu_utilization(std::string_view page, std::string_view pod);
 
 }  // namespace octavo::fleet

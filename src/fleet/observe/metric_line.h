@@ -1,4 +1,4 @@
-// One line of Prometheus' text format.
+// One line of a page in Prometheus' text format.
 #pragma once
 
 #include <optional>
@@ -6,17 +6,17 @@
 
 namespace octavo::fleet {
 
-// Views of the line.
+// The fields are views of the line.
 struct MetricLine {
   std::string_view name;
-  std::string_view labels = {};  // between the braces
-  double value = 0;              // finite
+  std::string_view labels = {};  // the text between the braces
+  double value = 0;              // always finite
 };
 
-// nullopt: a comment, or no sample that makes sense.
+// nullopt: a comment, or an invalid sample.
 std::optional<MetricLine> read_metric(std::string_view line);
 
-// The value of a label, without undoing escapes; "" if the label is missing.
+// The value of a label, with its escapes; "" if the label is missing.
 std::string_view metric_label(std::string_view labels, std::string_view name);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// A metric as configurations name it.
+// A metric as it is named in configurations.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct MetricSpec {
   bool matches(const MetricLine& line) const;
 };
 
-// "name{label=value, label="value"}"; labels are optional. Errors: on `field`.
+// Parses "name{label=value, label="value"}"; labels are optional. Errors: on `field`.
 Result<MetricSpec> parse_metric_spec(std::string_view text, std::string_view field);
 
 }  // namespace octavo::fleet

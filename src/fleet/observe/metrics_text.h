@@ -1,5 +1,5 @@
-// Writes the /metrics pages of fleet programs (Prometheus text format). Each call writes a metric with
-// its HELP and TYPE.
+// Writes the /metrics pages of fleet programs (Prometheus' text format). Each call writes one metric with its
+// HELP and TYPE.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,18 +16,17 @@ namespace octavo::fleet {
 
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-// A label's value with its quotes, backslashes and line breaks escaped.
+// Escapes quotes, backslashes and line breaks in a label's value.
 std::string escaped_label(std::string_view value);
 
 void write_histogram(std::string& out, std::string_view name, std::string_view help,
                      const Histogram& histogram);
-// A histogram's samples without HELP and TYPE. labels: a="1",b="2", or none.
+// A histogram's samples without HELP and TYPE. labels: such as a="1",b="2"; may be "".
 void write_samples(std::string& out, std::string_view name, std::string_view labels,
                    const Histogram& histogram);
 void write_counter(std::string& out, std::string_view name, std::string_view help, std::int64_t value);
 void write_gauge(std::string& out, std::string_view name, std::string_view help, double value);
 
-// One sample for each value of a label.
 template <class Key>
 void write_counters(std::string& out, std::string_view name, std::string_view help, std::string_view label,
                     const std::map<Key, std::int64_t>& values) {

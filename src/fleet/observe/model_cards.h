@@ -11,13 +11,14 @@ namespace octavo::fleet {
 
 struct ModelCards {
   std::vector<std::string> models = {};           // base models
-  std::vector<std::string> adapters = {};         // LoRA adapters: cards with a parent
-  std::map<std::string, std::string> cards = {};  // the JSON of each, by its name
+  std::vector<std::string> adapters = {};         // LoRA adapters: model cards with a parent
+  std::map<std::string, std::string> cards = {};  // JSON of each card, by name
 };
 
-inline constexpr std::size_t kModelsMax = 10'000;  // of one endpoint; what follows is passed over
+inline constexpr std::size_t kModelsMax = 10'000;  // maximum number of models of one endpoint; further ones
+                                                   // are ignored
 
-// Returns nullopt if the page is not a list of model cards.
+// nullopt: the page is not a list of model cards.
 std::optional<ModelCards> read_model_cards(std::string_view page);
 
 }  // namespace octavo::fleet

@@ -1,7 +1,8 @@
 // A router's message to its peers: its current requests in flight at each worker. The message has totals,
-// while NVIDIA Dynamo's routers send changes: after a lost message the next one corrects every count.
+// unlike those of NVIDIA Dynamo's routers, which send changes. So if a message is lost, the next one corrects
+// every number.
 //
-// In msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
+// Format in msgpack: [1, sender, all, [[worker, requests, prefill tokens, context tokens, own tokens], ...]].
 #pragma once
 
 #include <string>
@@ -13,10 +14,10 @@
 
 namespace octavo::fleet {
 
-constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // a longer one ends the connection
+constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // a longer message ends the connection
 
 std::string write_load_message(const LoadMessage& message);
-// Errors: corrupt; also more workers than a fleet has, and loads that no sum could hold.
+// Errors: corrupt; also if there are more workers than a fleet can have, or loads are too large for sums.
 Result<LoadMessage> read_load_message(std::string_view text);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Any bytes from a peer's address are loads within the limits, or an error.
+// Parses arbitrary bytes as a message of a peer. The result must be loads within the limits, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -27,12 +27,14 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kTogetherUs = 2'000;      // changes that one message tells
-constexpr std::int64_t kAllUs = 1'000'000;       // from telling everything to telling it again
-constexpr std::int64_t kSilentUs = 5'000'000;    // a peer is gone after this silence
-constexpr int kResolveMs = 10'000;               // from one question for a name's addresses to the next
-constexpr int kQueuedMax = 1'000;                // messages that wait for one slow peer; those beyond are lost
-constexpr int kMessagesAtOnce = 64;              // of one peer before the next one's turn
+constexpr std::int64_t kTogetherUs = 2'000;    // changes within this time are sent in one message
+constexpr std::int64_t kAllUs = 1'000'000;     // interval between two messages with all loads
+constexpr std::int64_t kSilentUs = 5'000'000;  // after this time without a message, a peer counts as idle
+constexpr int kResolveMs = 10'000;             // interval between two resolutions of a name
+constexpr int kQueuedMax = 1'000;              // maximum number of messages that wait for one slow peer;
+                                               // further ones are lost
+constexpr int kMessagesAtOnce = 64;            // maximum number of messages read from one peer before the
+                                               // next peer
 constexpr std::size_t kAddressesMax = 256;
 
 zmq::socket_t socket_of(zmq::context_t& context, zmq::socket_type type) {
@@ -43,7 +45,7 @@ zmq::socket_t socket_of(zmq::context_t& context, zmq::socket_type type) {
   return socket;
 }
 
-// Wakes a thread that polls. Any thread.
+// Wakes a thread that waits in poll(). Safe from any thread.
 class Bell {
  public:
   Bell() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { CHECK(fd_ >= 0, "eventfd: {}", errno); }
@@ -63,7 +65,6 @@ class Bell {
   const int fd_;
 };
 
-// One address of a peer.
 class Peer {
  public:
   // number: unique per peer.
@@ -80,7 +81,7 @@ class Peer {
     return {{{socket_.handle(), 0, ZMQ_POLLIN, 0}, {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
   }
 
-  // Reads what has arrived; whether the connection has ended since.
+  // Reads events of the connection. Returns whether it was lost.
   bool disconnected() {
     bool ended = false;
     for (zmq::message_t event; changes_.recv(event, zmq::recv_flags::dontwait);) {
@@ -96,12 +97,12 @@ class Peer {
     return message;
   }
 
-  std::optional<PeerId> id = {};  // who it is; nothing: has not said so since it was connected
+  std::optional<PeerId> id = {};  // id of the peer; nullopt: it has sent no message on this connection
   std::int64_t heard_us = 0;
 
  private:
   zmq::socket_t socket_;
-  zmq::socket_t changes_;  // of its connection
+  zmq::socket_t changes_;  // monitors the connection
 };
 
 }  // namespace
@@ -125,16 +126,16 @@ struct PeerSync::State {
   std::atomic<bool> stopping = false;
 
   std::optional<zmq::socket_t> telling;
-  bool untold = false;           // something has changed
+  bool untold = false;           // there are changes to send
   std::int64_t told_us = 0;      // time of the last message to peers
   std::int64_t told_all_us = 0;
 
   std::vector<PolledOptions> names;
-  std::mutex mutex;                                // of the next
-  std::vector<std::set<std::string>> addresses;    // by names
+  std::mutex mutex;                                // guards the next member
+  std::vector<std::set<std::string>> addresses;    // addresses of each name
   std::map<std::string, Peer> peers;               // by address
   std::uint64_t made = 0;
-  std::size_t known = 0;  // peers that were reported to the owner
+  std::size_t known = 0;  // number of peers last reported to the owner
 
   std::thread thread;
   std::unique_ptr<Follower> resolving;
@@ -184,7 +185,7 @@ Result<> PeerSync::State::begin(const PeerOptions& options) {
   return {};
 }
 
-// The addresses of a name that cannot be resolved stay.
+// If a name cannot be resolved, its addresses stay.
 Result<> PeerSync::State::resolve() {
   Result<> outcome;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -239,7 +240,7 @@ std::chrono::milliseconds PeerSync::State::wait(std::int64_t now) const {
   return std::chrono::milliseconds((std::max<std::int64_t>(until - now, 0) + 999) / 1000);
 }
 
-// Connects to all current addresses, and disconnects from others.
+// Connects to all current addresses, and disconnects from all others.
 void PeerSync::State::connect() {
   std::set<std::string> wanted;
   {
@@ -267,7 +268,7 @@ void PeerSync::State::take(Peer& peer, const zmq::message_t& message) {
   const auto told = read_load_message(message.to_string_view());
   if (!told) return owner.malformed();
   peer.heard_us = now_us();
-  if (peer.id != told->sender) lose(peer);  // another one has its address now
+  if (peer.id != told->sender) lose(peer);  // another router has this address now
   peer.id = told->sender;
   if (told->sender != self) owner.heard(*told);
 }

@@ -21,7 +21,7 @@ std::string free_port() {
   return endpoint.substr(endpoint.rfind(':') + 1);
 }
 
-// A router's book, without the router.
+// The load in flight of a router, without the router.
 class Book {
  public:
   Book(const std::string& port, std::vector<std::string> peers) {

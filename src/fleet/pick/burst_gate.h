@@ -1,4 +1,5 @@
-// Gathers the requests of a moment, so that they are placed together (see decide/burst.h), with a clock.
+// Collects requests that arrive at almost the same time, so that they are placed together (see
+// decide/burst.h). It has a clock.
 #pragma once
 
 #include <functional>
@@ -11,17 +12,17 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client whose loop it runs on. Safe from any thread.
+// Must outlive the client of its loop. Safe from any thread.
 class BurstGate {
  public:
-  // Receives the endpoint of the request; kNoEndpoint: any.
+  // Receives the endpoint for the request; kNoEndpoint: any endpoint.
   using Then = std::function<void(EndpointId home)>;
 
-  // `balancer` has burst() and outlives the gate.
+  // `balancer` must have a burst() and outlive the gate.
   BurstGate(Balancer& balancer, http::ClientLoop& loop) : balancer_(balancer), loop_(loop) {}
 
-  // `then` is called once, at the end of the window that is open now, on the loop's thread; at once where the
-  // window is full.
+  // Adds a request to the open window. `then` is called once on the loop's thread when the window ends, which
+  // is at once if the window is full.
   void join(const RouteRequest& request, const Subset& subset, Then then);
 
  private:
@@ -29,10 +30,10 @@ class BurstGate {
 
   Balancer& balancer_;
   http::ClientLoop& loop_;
-  std::mutex mutex_;  // of all below: the open window
+  std::mutex mutex_;  // guards all members below, which describe the open window
   std::vector<std::vector<PrefixKey>> prompts_;
-  std::vector<Then> thens_;               // as long
-  std::vector<BurstEndpoint> endpoints_;  // of the first request with a prompt
+  std::vector<Then> thens_;               // one for each request
+  std::vector<BurstEndpoint> endpoints_;  // endpoints for the first request that has a prompt
 };
 
 }  // namespace octavo::fleet

@@ -27,28 +27,29 @@ namespace json = boost::json;
 
 constexpr std::array<std::string_view, 5> kApiVersions{
     "llm-d.ai/v1", "llm-d.ai/v1alpha1", "inference.networking.x-k8s.io/v1alpha1",
-    // in guides of the Gateway API Inference Extension
+    // From guides of the Gateway API Inference Extension.
     "config.x-k8s.io/v1alpha1", "config.apix.gateway-api-inference-extension.sigs.k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
-constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";  // deprecated: both in one
+// deprecated: producer and scorer in one plugin
+constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";
 constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
-// Gates of older versions: their features are always on here, or have only one form.
+// Feature gates of older versions. Their features are always on, or there is no choice.
 constexpr std::array<std::string_view, 4> kOldGates{"dataLayer", "enableLegacyMetrics",
                                                     "haPopulateNonLeaderDatastore", "prepareDataPlugins"};
 constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
-                                                   "-identity"};  // ends of types
+                                                   "-identity"};  // suffixes of plugin types
 
 constexpr Parsers kNoParsers{.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
 
-// llm-d calls it alpha.
+// Whether llm-d's level of the type is alpha.
 bool is_alpha(std::string_view type) {
   if (const PluginRow* row = find_plugin(type)) return row->stability == Stability::alpha;
   if (const SetupRow* row = find_setup(type)) return row->stability == Stability::alpha;
   return FlowControlConfig::is_alpha(type);
 }
 
-// As Go's ParseBool reads it; "": true. nullopt: it is neither.
+// Parses a value like Go's ParseBool; "": true. nullopt: invalid.
 std::optional<bool> gate_value(std::string_view text) {
   for (const std::string_view yes : {"", "1", "t", "T", "true", "TRUE", "True"})
     if (text == yes) return true;
@@ -118,7 +119,6 @@ class Reader {
     SetupKind kind;
   };
 
-  // Calls `read_item` for each object of a list.
   Result<> each(const json::value& list, const std::string& where,
                 Result<> (Reader::*read_item)(const json::object&, const std::string&)) {
     if (!list.is_array()) return invalid(where, "must be a list");
@@ -169,7 +169,8 @@ class Reader {
           quoted_text(config.type));
     Parameters parameters(config.parameters, where + ".parameters");
     if (flow_.read_plugin(name, config.type, parameters)) {
-      if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);  // a filter, too
+      // a detector is also a filter
+      if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);
       return parameters.done();
     }
     if (const SetupRow* row = find_setup(config.type)) {
@@ -188,10 +189,12 @@ class Reader {
     return {};
   }
 
-  // The picker subscribes to the events; the plugin reads the other parameters.
+  // Splits the parameters: the picker uses those of events, the plugin the others.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
     config_.events.emplace();
-    if (!config_.models) config_.models = kModelsPage;  // blocks of adapters have the adapter's name
+    if (!config_.models)
+      config_.models = kModelsPage;  // blocks of adapters contain the adapter's name, so
+                                     // the names of adapters are needed
     const auto* section = config.parameters.if_contains("kvEventsConfig");
     if (!section) return {};
     if (!section->is_object()) return invalid(where + ".kvEventsConfig", "must be an object");
@@ -202,7 +205,7 @@ class Reader {
     return {};
   }
 
-  // A reference to a plugin of this kind.
+  // Checks that a field names a plugin of this kind.
   Result<> check_reference(const json::object& holder, const std::string& where, SetupKind kind,
                            std::string_view other_field = {}) {
     Parameters fields(holder, where);
@@ -228,7 +231,7 @@ class Reader {
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
 
-  // Named parsers have no fallback unless passthrough-parser is one of them.
+  // If parsers are named, other requests have no fallback, unless passthrough-parser is one of them.
   Result<> read_request_handler(const json::value& handler) {
     if (!handler.is_object()) return invalid("requestHandler", "must be an object");
     Parameters fields(handler.get_object(), "requestHandler");
@@ -239,7 +242,7 @@ class Reader {
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
-  // Deprecated: one parser, in addition to requestHandler's.
+  // Reads the deprecated field with one parser, in addition to those of requestHandler.
   Result<> read_old_parser(const json::value& parser) {
     if (!parser.is_object()) return invalid("parser", "must be an object");
     config_.parsers = kNoParsers;
@@ -277,7 +280,7 @@ class Reader {
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
     std::string where = "dataLayer.discovery";
-    const auto* endpoints = discovery->get_object().if_contains("endpoints");  // llm-d.ai/v1
+    const auto* endpoints = discovery->get_object().if_contains("endpoints");  // in llm-d.ai/v1
     if (!endpoints) return check_reference(discovery->get_object(), where, SetupKind::discovery);
     Parameters by_kind(discovery->get_object(), where);
     by_kind.get("endpoints");
@@ -298,12 +301,12 @@ class Reader {
     const auto is_declared = [&](const PluginConfig& plugin) { return name_of(plugin) == config.plugin; };
     if (std::ranges::none_of(config_.pipeline.plugins, is_declared) &&
         std::ranges::any_of(plugin_table(), is_row))
-      config_.pipeline.plugins.push_back({.type = config.plugin});  // one that needs no parameters
+      config_.pipeline.plugins.push_back({.type = config.plugin});  // a plugin without parameters
     profile_->push_back(std::move(config));
     return {};
   }
 
-  // Producers and parsers work for every profile, whether a profile names them or not.
+  // Whether the plugin is no step: producers and parsers work for all profiles, also if a profile names them.
   bool is_no_step(const std::string& name) const {
     const auto setup = std::ranges::find(setups_, name, &Setup::name);
     if (setup != setups_.end() && (setup->kind == SetupKind::producer || setup->kind == SetupKind::parser))
@@ -333,15 +336,15 @@ class Reader {
   bool flow_enabled_ = false;
   PrefillConfig prefill_;
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
-  std::vector<StepConfig>* profile_ = nullptr;  // that is being read
+  std::vector<StepConfig>* profile_ = nullptr;  // the profile that is being read
   bool discovery_chosen_ = false;
-  bool names_metrics_ = false;  // dataLayer.sources does
+  bool names_metrics_ = false;  // dataLayer.sources names the source of metrics
 };
 
 }  // namespace
 
 // llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load only
-// from metrics: between two readings a shared prefix sends every request to one endpoint.
+// from metrics. Between two readings, all requests with the same prefix would go to one endpoint.
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
@@ -350,7 +353,7 @@ Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yam
   if (!file.is_object()) return invalid("config", "must be an object");
   update_old_config(file.get_object());
   TRY(EndpointPickerConfig config, Reader(experimental).read(file.get_object()));
-  TRY_VOID(Pipeline::make(config.pipeline));  // so that every mistake shows here
+  TRY_VOID(Pipeline::make(config.pipeline));  // finds all errors now
   return config;
 }
 

@@ -1,4 +1,5 @@
-// Any text is a picker's configuration, or an error that names the fault.
+// Parses arbitrary text as a picker's configuration. The result must be a configuration, or an error that
+// names the cause.
 #include <cstddef>
 #include <cstdint>
 #include <string>

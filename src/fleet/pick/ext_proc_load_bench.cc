@@ -1,9 +1,9 @@
-// Sends requests to a picker at a fixed rate, as a gateway does, and measures the time to its decision.
+// Sends requests to a picker at a fixed rate, like a gateway, and measures the time to the decision.
 //
 //     ext_proc_load_bench 127.0.0.1:9002 RATE TOKENS SECONDS
 //
-// prints "RATE P50 P99": completed requests per second, and milliseconds. A request is due at its time even
-// if earlier ones are unanswered, and its time starts then.
+// prints "RATE P50 P99": completed requests/s, and quantiles in ms. A request is due at its time even if
+// earlier ones are unanswered; its time is measured from then on.
 #include <fmt/format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -44,7 +44,7 @@ void add_header(ext_proc::HeaderMap& headers, const char* name, const char* valu
   header.set_raw_value(value);
 }
 
-// One request and its short answer. Deletes itself when the stream is done.
+// One request and its short answer. Deletes itself at the end of the stream.
 class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResponse> {
  public:
   Request(Stub& stub, const std::string& body, Clock::time_point due, Results& results)
@@ -102,7 +102,7 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
   }
 
  private:
-  // The replica answers once the request is written and has returned whole, in either order.
+  // Sends the replica's answer when the request was written and was returned by the picker.
   void answer() {
     if (++whole_ == 2) StartWrite(&writes_[before_answer_]);
   }
@@ -117,7 +117,7 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
   double picked_ms_ = -1;
 };
 
-// A prompt whose first half is one of a few texts.
+// A prompt whose first half is one of several common texts.
 std::string body(std::uint64_t number, int tokens) {
   std::string text;
   for (int i = 0; i < tokens; ++i) {

@@ -15,9 +15,9 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
-constexpr int kThreads = 2;  // a gateway has one connection for each of its threads
+constexpr int kThreads = 2;  // a gateway has a connection for each of its threads
 
-// Takes a message, sends the answers to it, takes the next.
+// Receives a message, sends its answers, then receives the next message.
 class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
  public:
   Stream(ProcessorContext& context, std::shared_ptr<grpc::Call> call)
@@ -42,7 +42,7 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   void gone() override { processor_.cancel(); }
 
  private:
-  // Resumes at once, on the thread that reports the event: a released request is booked before the
+  // Resumes at once, on the thread that reports the event, so that a dispatched request is booked before the
   // next one is considered.
   void wait() {
     processor_.wait([self = shared_from_this()] {
@@ -68,7 +68,7 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
       });
   }
 
-  // On any thread.
+  // Safe from any thread.
   void evict() {
     call_->post([self = shared_from_this()] {
       self->processor_.evict(self->answers_);
@@ -82,14 +82,14 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
   std::vector<ProcessingResponse> answers_;
 };
 
-// Service names in health checks of gateways and Kubernetes.
+// Service names that gateways and Kubernetes use in health checks.
 constexpr const char* kLiveness = "liveness";
 constexpr const char* kReadinessNames[] = {"", "readiness",
-                                           "inference-extension",  // the last: llm-d's charts
+                                           "inference-extension",  // the last one is in llm-d's charts
                                            "envoy.service.ext_proc.v3.ExternalProcessor"};
 
 std::size_t message_bytes_max(const GrpcOptions& options, const ProcessorContext& context) {
-  constexpr std::uint64_t kBesideBody = 1 << 20;  // headers, metadata
+  constexpr std::uint64_t kBesideBody = 1 << 20;  // maximum bytes of headers and metadata
   return options.message_bytes_max > 0 ? options.message_bytes_max
                                        : context.options.body_bytes_max + kBesideBody;
 }

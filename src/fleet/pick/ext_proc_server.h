@@ -1,4 +1,4 @@
-// ext_proc and its health service over gRPC.
+// gRPC server for ext_proc and its health service.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace octavo::fleet {
 
-// TLS of the first port.
+// TLS settings of the first port.
 struct GrpcTls {
-  std::string folder = {};  // with tls.crt and tls.key (PEM); "": a certificate that signs itself
-  bool refresh = false;     // read them again when they change
+  std::string folder = {};  // folder with tls.crt and tls.key (PEM); "": use a self-signed certificate
+  bool refresh = false;     // read the files again when they change
 };
 
 struct GrpcOptions {
   std::string host = "0.0.0.0";
-  std::uint16_t port = 9002;         // 0: any free one
-  std::uint16_t health_port = 9003;  // grpc.health.v1, which the first port answers, too; without TLS
-  std::optional<GrpcTls> tls = {};   // nothing: none
-  // 0: enough for the largest request body, which a gateway may send in one message.
+  std::uint16_t port = 9002;         // 0: any free port
+  std::uint16_t health_port = 9003;  // port of grpc.health.v1 without TLS; the first port also serves it
+  std::optional<GrpcTls> tls = {};   // nullopt: no TLS
+  // 0: as large as the largest request body, which a gateway may send in one message.
   std::uint64_t message_bytes_max = 0;
 };
 
 class ExtProcServer {
  public:
-  // `context` outlives the server. Errors: an address that cannot be bound, certificates that cannot be used.
+  // `context` must outlive the server. Errors: it cannot listen at an address, or certificates are invalid.
   static Result<std::unique_ptr<ExtProcServer>> start(const GrpcOptions& options, ProcessorContext& context);
   ~ExtProcServer();
 
   std::uint16_t port() const;
   std::uint16_t health_port() const;
-  // Sets the result of health checks, except "liveness"; initially true.
+  // Sets the result of health checks, except that of "liveness"; initially true.
   void set_ready(bool ready);
-  // Tells health checks to go elsewhere; streams that are open get up to grace_ms.
+  // Health checks fail from now on. Open streams may run for up to grace_ms.
   void stop(int grace_ms);
 
  private:

@@ -15,15 +15,15 @@ class Parameters;
 
 class FlowControlConfig {
  public:
-  // Reads a plugin of flow control; false for other types. Errors are stored in the parameters.
+  // Reads a plugin of flow control. False: the plugin has another type. Errors are added to the parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
   static bool is_alpha(std::string_view type);
 
-  // The section `flowControl`. Read it after all plugins: it names them. Plugins without parameters may be
-  // missing there.
+  // Reads the section `flowControl`. Call it after all plugins were read, since the section contains their
+  // names. Plugins without parameters may be missing from the list of plugins.
   Result<> read_section(const boost::json::value& section);
 
-  // The deprecated section `saturationDetector`: a plugin, or the thresholds themselves.
+  // Reads the deprecated section `saturationDetector`: the name of a plugin, or the thresholds.
   Result<> read_old_detector(const boost::json::value& section);
 
   const FlowGateOptions& options() const { return options_; }
@@ -38,8 +38,7 @@ class FlowControlConfig {
       {"utilization-detector", UtilizationDetector{}}, {"concurrency-detector", ConcurrencyDetector{}}};
   std::map<std::string, std::shared_ptr<UsageLimit>, std::less<>> usage_limits_ = {
       {"static-usage-limit-policy", static_usage_limit(1)}};
-  std::map<std::string, std::shared_ptr<FairnessPolicy>, std::less<>>
-      fairness_;  // by the names of their plugins
+  std::map<std::string, std::shared_ptr<FairnessPolicy>, std::less<>> fairness_;  // by plugin name
   std::map<std::string, const Ordering*, std::less<>> orderings_;
 };
 

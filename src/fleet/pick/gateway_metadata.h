@@ -12,11 +12,11 @@ class ProcessingRequest;
 
 namespace octavo::fleet {
 
-// The endpoints that it allows: a list, or text with commas between the addresses. Empty if the message has
-// no hint. A hint of another type allows none.
+// The endpoints that the gateway allows, from a list or a text separated by commas. nullopt: the message has
+// no such hint. A hint of another type allows no endpoint.
 Subset read_subset(const envoy::service::ext_proc::v3::ProcessingRequest& message);
 
-// The endpoint that served the request, with an answer's headers. Returns nullopt if not reported.
+// The endpoint that served the request, from the message with the answer's headers. nullopt: not reported.
 std::optional<std::string> read_served(const envoy::service::ext_proc::v3::ProcessingRequest& message);
 
 }  // namespace octavo::fleet

@@ -11,14 +11,12 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 std::string quoted(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
-// Position after the string that begins at `at`.
 std::size_t behind_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at)
     if (text[at] == '\\') ++at;
   return at + 1;
 }
 
-// Position after the value that begins at `at`.
 std::size_t behind_value(std::string_view text, std::size_t at) {
   int depth = 0;
   while (at < text.size()) {

@@ -6,19 +6,19 @@
 
 namespace octavo::fleet {
 
-// A JSON object's text with another model: the value of each top-level field "model" is `model`, all else
-// stays byte for byte. `body` is a valid object.
+// Replaces the value of each top-level field "model" with `model`; all other bytes are unchanged. `body` must
+// be a valid JSON object.
 std::string with_model(std::string_view body, std::string_view model);
 
-// Answers name the model as "model":"x" or "model": "x".
+// Restores the model's name in an answer, in the forms "model":"x" and "model": "x".
 class ModelRestorer {
  public:
-  ModelRestorer() = default;  // changes nothing
+  ModelRestorer() = default;  // makes no changes
   ModelRestorer(std::string_view sent, std::string_view asked);
 
   bool active() const { return !patterns_[0].empty(); }
-  // The bytes to forward for the next piece. Keeps back an end that may begin a model's name, except after
-  // the last piece.
+  // Returns the bytes to forward for the next piece. Holds back an end that may be the beginning of a model's
+  // name, unless the piece is the last one.
   std::string push(std::string_view piece, bool last);
 
  private:

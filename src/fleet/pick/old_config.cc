@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
     {"tokenizer", "token-producer"},
 };
 
-// Parameters that had no effect in the versions that had them, or whose subject is not in this program.
+// Parameters that had no effect, or that concern parts which this program does not have.
 constexpr std::pair<std::string_view, std::string_view> kWithoutEffect[] = {
     {"latency-scorer", "affinityGateTau"},       {"latency-scorer", "affinityGateTauGlobal"},
     {"latency-scorer", "epsilonExploreNeg"},     {"latency-scorer", "epsilonExploreSticky"},
@@ -41,10 +41,10 @@ std::string text_in(const json::object& holder, std::string_view name) {
   return found && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
-// A field that has both names keeps both: the reader reports the old one.
+// Renames a field. If the object has both names, it keeps both, and the parser reports the old one.
 void move(json::object& from, std::string_view old_name, json::object& to, std::string_view name) {
   if (!from.contains(old_name) || to.contains(name)) return;
-  json::value value = from.at(old_name);  // an insertion invalidates references
+  json::value value = from.at(old_name);  // a copy, because an insertion invalidates references
   from.erase(old_name);
   to[name] = std::move(value);
 }
@@ -57,7 +57,7 @@ void drop(json::object& fields, std::string_view name, std::string_view plugin) 
   if (fields.erase(name)) log_warning("{}: {} has no effect", plugin, name);
 }
 
-// References name a plugin by its type where it has no name.
+// Changes the type of a plugin. A plugin without a name is referred to by its type, so its name stays.
 void set_type(json::object& plugin, std::string_view type) {
   const std::string old_type = text_in(plugin, "type");
   if (text_in(plugin, "name").empty()) plugin["name"] = old_type;
@@ -69,7 +69,8 @@ void update_token_producer(json::object& parameters) {
   if (json::object* engine = object_in(parameters, "vllm")) rename(*engine, "http", "url");
 }
 
-// Older indexes name the tokenizer's model: a token-producer takes it, and endpoints of the pool tokenise.
+// Older indexes contain the tokenizer's model. It is moved to a token-producer, and endpoints of the pool
+// tokenise.
 void take_tokenizer(json::object& indexer, json::array& added) {
   const json::object* pool = object_in(indexer, "tokenizersPoolConfig");
   const std::string model = pool ? text_in(*pool, "modelName") : "";
@@ -80,7 +81,7 @@ void take_tokenizer(json::object& indexer, json::array& added) {
 }
 
 void update_precise(json::object& parameters, std::string_view name, json::array& added) {
-  // Versions with one prefix scorer gave it the parameters of both; an even older index was in Redis.
+  // In versions with a single prefix scorer it had the parameters of both; even older indexes were in Redis.
   for (const std::string_view field :
        {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
     drop(parameters, field, name);
@@ -89,14 +90,15 @@ void update_precise(json::object& parameters, std::string_view name, json::array
   move(*indexer, "tokenProcessorConfig", parameters, "tokenProcessorConfig");
   indexer = object_in(parameters, "indexerConfig");
   move(*indexer, "speculativeIndexing", parameters, "speculativeIndexing");
-  indexer = object_in(parameters, "indexerConfig");  // an insertion moves the fields of an object
+  indexer = object_in(parameters, "indexerConfig");  // again, because an insertion moves the fields of an
+                                                     // object
   drop(*indexer, "prefixStoreConfig", name);
   take_tokenizer(*indexer, added);
   if (json::object* blocks = object_in(*indexer, "kvBlockIndexConfig"))
     drop(*blocks, "maxPrefixBlocksToMatch", name);
 }
 
-// The scorer had the producer's parameters: a producer takes them.
+// Moves the producer's parameters from a scorer to a new producer.
 void take_out(json::object& scorer, std::string_view type, std::string_view reference,
               std::initializer_list<std::string_view> fields, json::array& added) {
   json::object* parameters = object_in(scorer, "parameters");
@@ -110,7 +112,7 @@ void take_out(json::object& scorer, std::string_view type, std::string_view refe
   added.push_back(json::object{{"name", name}, {"type", type}, {"parameters", std::move(taken)}});
 }
 
-// Versions before latency-scorer had one plugin, or a scorer with a separate profile handler.
+// Versions before latency-scorer had a single plugin, or a scorer with a separate profile handler.
 void update_latency(json::object& plugin, json::array& added) {
   set_type(plugin, "latency-scorer");
   json::object producer{{"type", "predicted-latency-producer"}};
@@ -127,7 +129,7 @@ void update_latency(json::object& plugin, json::array& added) {
   added.push_back(std::move(producer));
 }
 
-// The prefix scorer was two: by estimates, and by KV events.
+// The prefix scorer had two modes: estimates, and KV events.
 void take_mode(json::object& plugin) {
   json::object* parameters = object_in(plugin, "parameters");
   if (!parameters || text_in(plugin, "type") != "prefix-cache-scorer") return;
@@ -136,8 +138,8 @@ void take_mode(json::object& plugin) {
   if (tracks) set_type(plugin, "precise-prefix-cache-scorer");
 }
 
-// Handlers of versions before deciders: prompts go to prefill if at least `threshold` bytes are not cached;
-// 0: every prompt does.
+// Handlers of versions without deciders have a threshold: a prompt is prefilled separately if at least
+// `threshold` bytes are not cached; 0: always.
 void take_threshold(json::object& handler, bool deciders, json::array& added) {
   constexpr std::int64_t kBytesPerToken = 4;
   if (!handler.contains("parameters") || handler.at("parameters").is_null())
@@ -150,7 +152,7 @@ void take_threshold(json::object& handler, bool deciders, json::array& added) {
   if (!old && (deciders || text_in(handler, "type") != "pd-profile-handler")) return;
   const json::value threshold =
       parameters.contains("threshold") ? parameters.at("threshold") : json::value(0);
-  if (!threshold.is_int64() || threshold.get_int64() < 0) return;  // the reader reports it
+  if (!threshold.is_int64() || threshold.get_int64() < 0) return;  // the parser reports the error
   parameters.erase("threshold");
   parameters.erase("hashBlockSize");
   const std::int64_t tokens = (threshold.get_int64() + kBytesPerToken - 1) / kBytesPerToken;
@@ -186,14 +188,13 @@ void update_plugin(json::object& plugin, json::array& added) {
              added);
 }
 
-// The first plugin of a type, or null.
 json::object* find_type(json::array& plugins, std::string_view type) {
   for (json::value& plugin : plugins)
     if (plugin.is_object() && text_in(plugin.get_object(), "type") == type) return &plugin.get_object();
   return nullptr;
 }
 
-// The deprecated scorer keeps an index; beside a producer it reads the producer's.
+// The deprecated scorer has its own index. If there is a producer, the scorer uses the producer's index.
 void share_index(json::array& plugins) {
   const json::object* producer = find_type(plugins, "precise-prefix-cache-producer");
   json::object* scorer = find_type(plugins, "precise-prefix-cache-scorer");

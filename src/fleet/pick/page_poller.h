@@ -1,4 +1,4 @@
-// Asks every endpoint for a page on a fixed tick.
+// Reads a page of every endpoint at fixed intervals.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,17 @@ namespace octavo::fleet {
 struct PollOptions {
   std::string path = {};
   int interval_ms = 50;
-  int port = 0;           // 0: the endpoint's own
-  bool at_node = false;   // at the address of its machine; where that is not known nobody is asked
-  std::shared_ptr<SSL_CTX> tls = {};  // the page is read by https; null: as the endpoint's URL says
-  int timeout_ms = 2000;  // an endpoint that has not answered by then has not answered
+  int port = 0;          // 0: the endpoint's own port
+  bool at_node = false;  // read from the address of the endpoint's machine; endpoints without a known
+                         // machine are skipped
+  std::shared_ptr<SSL_CTX> tls = {};  // context for https; null: use the scheme of the endpoint's URL
+  int timeout_ms = 2000;              // limit on the time for an answer
 };
 
-// Must outlive the client whose loop it runs on.
+// Must outlive the client of its loop.
 class PagePoller {
  public:
-  // Called on the loop's thread with the response of `asked`, of any status, or with the error.
+  // Called on the loop's thread with the response of `asked` (of any status), or with the error.
   using Then = std::function<void(const Member& asked, const Result<http::Response>& page)>;
 
   PagePoller(const Fleet& fleet, http::ClientLoop& loop, PollOptions options, Then then)
@@ -37,7 +38,7 @@ class PagePoller {
   http::ClientLoop& loop_;
   const PollOptions options_;
   const Then then_;
-  std::unordered_set<EndpointId> asked_;  // endpoints with a request under way
+  std::unordered_set<EndpointId> asked_;  // endpoints with a running request
 };
 
 }  // namespace octavo::fleet

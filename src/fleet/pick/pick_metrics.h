@@ -1,4 +1,4 @@
-// The picker's metrics, under llm-d's llm_d_epp_* names. Safe from any thread.
+// The picker's metrics, with llm-d's names llm_d_epp_*. Safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@
 
 namespace octavo::fleet {
 
-// One request, as far as it got.
+// Data of one request, as far as known.
 struct PickedRequest {
-  std::string model = {};          // as the client named it
-  std::string target_model = {};   // as it was sent
-  int status = 200;                // the client's; 0 if the gateway disconnected before
-  std::uint64_t request_bytes = 0, response_bytes = 0;  // of the bodies
-  std::string_view split = {};  // disaggregation, as llm-d names it; "": no endpoint was picked
+  std::string model = {};         // name from the client
+  std::string target_model = {};  // name that was sent to the endpoint
+  int status = 200;               // status for the client; 0: the gateway disconnected before
+  std::uint64_t request_bytes = 0, response_bytes = 0;  // bytes of the bodies
+  std::string_view split = {};  // division of the work in llm-d's terms; "": no endpoint was picked
   bool counted = false;         // PickMetrics::began() was called
-  bool streamed = false;        // the answer came as events
+  bool streamed = false;        // the answer was sent as events
   double ttft_slo_seconds = 0, tpot_slo_seconds = 0;  // from the request's headers; 0 if missing
-  double seconds = 0;              // from its headers to the answer's end
-  double first_byte_seconds = -1;  // -1: there was none
-  std::int64_t input_tokens = -1;  // as the answer's usage says; -1: it does not
+  double seconds = 0;                                 // time from its headers to the end of the answer
+  double first_byte_seconds = -1;                     // -1: no byte arrived
+  std::int64_t input_tokens = -1;                     // from the answer's usage; -1: not reported
   std::int64_t output_tokens = -1;
   std::int64_t cached_tokens = -1;
 };
 
-// One decision.
 struct Attempt {
   std::string target_model = {};
-  std::string endpoint = {};       // "ip:port"; "": none was found
-  std::int64_t prompt_tokens = 0;  // of which
-  std::int64_t known_tokens = 0;   // the endpoint holds these, as far as the picker knows
+  std::string endpoint = {};  // "ip:port"; "": no endpoint was found
+  std::int64_t prompt_tokens = 0;
+  std::int64_t known_tokens = 0;  // number of prompt tokens that the endpoint has cached, as far as the
+                                  // picker knows
   double seconds = 0;
 };
 
@@ -47,17 +47,16 @@ class PickMetrics {
 
   void stream_opened();
   void stream_closed();
-  void began(const std::string& model);  // ended() follows
+  void began(const std::string& model);  // call ended() later
   void decided(const Attempt& attempt);
-  void rendered(bool succeeded);  // a prompt, for its tokens
-  void told(std::size_t events);  // of a prefix cache
+  void rendered(bool succeeded);  // counts a request for a prompt's tokens
+  void told(std::size_t events);  // counts events of prefix caches
   void ended(const PickedRequest& request);
 
   StepTimer& plugin_times() { return plugin_times_; }
 
-  // Metrics in Prometheus text format, including the state of the endpoints in `view`. pool: the
-  // InferencePool;
-  // "": none.
+  // All metrics in Prometheus' text format, including the state of the endpoints in `view`. pool: name of the
+  // InferencePool; "": none.
   std::string text(const FleetView& view, const std::string& pool = {}) const;
 
  private:
@@ -80,7 +79,7 @@ class PickMetrics {
 
   mutable std::mutex mutex_;
   std::int64_t streams_ = 0, open_streams_ = 0, cache_events_ = 0;
-  std::set<std::string> models_;  // with separate labels
+  std::set<std::string> models_;  // models with separate labels
   Requests requests_;
   Decisions decisions_;
   std::map<std::string, std::int64_t> renderings_;

@@ -27,7 +27,7 @@ namespace {
 
 constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
 constexpr BreakerOptions kNoBreaker{
-    .enabled = false};  // the gateway sees the outcomes of requests, the picker does not
+    .enabled = false};  // the gateway knows the outcomes of requests, the picker does not
 constexpr int kSecondMs = 1000;
 
 Result<std::shared_ptr<SSL_CTX>> context_of(const TlsSource& tls) {
@@ -45,7 +45,8 @@ Result<PollOptions> poll_options(const PickOptions& options, const PageSource& s
   const auto own_ms = static_cast<int>(source.interval_us / 1000);
   const int tick = options.scrape_interval_ms;
   return PollOptions{.path = source.path,
-                     .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
+                     // rounded up to a multiple of the tick
+                     .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,
                      .port = source.port,
                      .at_node = source.at_node,
                      .tls = std::move(tls),
@@ -67,7 +68,7 @@ Result<Scraper::Pages> scraped_pages(const PickOptions& options) {
   return pages;
 }
 
-// Unique among pickers.
+// An identity that is unique among pickers.
 std::string identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -89,24 +90,24 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    sources.clear();  // no news of endpoints,
-    grpc.reset();     // no new requests,
+    sources.clear();  // stops changes of endpoints,
+    grpc.reset();     // then new requests,
     metrics.reset();
-    client.reset();  // then no new states, and only then what those refer to
+    client.reset();  // then new readings; the objects they use end after this
   }
 
   void every_second();
   Result<> listen();
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   void follow(const PickOptions& options);
-  // Changes the conditions of readiness; nullopt: unchanged.
+  // Changes the conditions of readiness; nullopt: no change.
   void know(std::optional<bool> pods, std::optional<bool> leader);
   http::Response answer(const http::Request& request) const;
 
   std::unique_ptr<Balancer> balancer;
   ProcessorContext context;
   const std::optional<CacheEventsSource> events;
-  const std::string pool;  // the InferencePool's name; "": none
+  const std::string pool;  // name of the InferencePool; "": none
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
   Scraper scraper;
@@ -114,11 +115,11 @@ struct PickServer::State {
   std::unique_ptr<ExtProcServer> grpc;
   std::mutex readiness;
   bool pods_known = false, leads = false, stopping = false;
-  std::optional<PolledOptions> watched;  // the configuration's file
+  std::optional<PolledOptions> watched;  // set if the configuration file is watched
   std::vector<std::unique_ptr<EndpointSource>> sources;
   std::unique_ptr<KubeLease> lease;
-  std::unique_ptr<CacheSubscriber> subscriber;  // null unless it subscribes to endpoints
-  std::unique_ptr<CacheCollector> collector;    // null unless engines connect to it
+  std::unique_ptr<CacheSubscriber> subscriber;  // null: the picker does not subscribe to endpoints
+  std::unique_ptr<CacheCollector> collector;    // null: engines do not connect to the picker
 };
 
 void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints, const std::string& source) {

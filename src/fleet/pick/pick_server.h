@@ -17,20 +17,21 @@ namespace octavo::fleet {
 
 struct PickOptions {
   EndpointPickerConfig config = {};
-  std::vector<Endpoint> endpoints = {};             // used if no source below is set:
-  std::optional<KubePoolOptions> kubernetes = {};   // not ready before its pods are known
-  std::vector<EndpointSourceOptions> sources = {};  // further sources
-  std::string lease = {};                           // a Lease there: only its holder is ready; "" if all are
+  std::vector<Endpoint> endpoints = {};             // used if no source below is set
+  std::optional<KubePoolOptions> kubernetes = {};   // the server is not ready before the pods are known
+  std::vector<EndpointSourceOptions> sources = {};  // additional sources
+  std::string lease = {};                           // name of a Kubernetes Lease: only its holder is ready;
+                                                    // "": all servers are ready
   ProcessorOptions processor = {};
   GrpcOptions grpc = {};
-  http::ServerOptions metrics = {};  // GET /metrics, /health
+  http::ServerOptions metrics = {};  // for GET /metrics and /health
   int scrape_interval_ms = 50;
   int scrape_timeout_ms = 2000;
 };
 
 class PickServer {
  public:
-  // Errors: a configuration, file or address that cannot be used; the field says which.
+  // Errors: an invalid configuration or file, or it cannot listen at an address; the error names the field.
   static Result<std::unique_ptr<PickServer>> start(PickOptions options);
   ~PickServer();
 

@@ -43,7 +43,7 @@ void PickedAnswer::ended(std::int64_t arrived_us, PickedRequest& request) {
   choice_.endpoint = nullptr;
 }
 
-// Streams: TTFT and the time between tokens; other answers: the time to the end.
+// For streams, reports TTFT and the time per token; for other answers, the time to the end.
 void PickedAnswer::report_latency(const PickedRequest& request) const {
   const auto ms = [](std::int64_t from_us, std::int64_t to_us) {
     return static_cast<double>(to_us - from_us) * 1e-3;

@@ -1,4 +1,4 @@
-// How long each plugin took: llm_d_epp_plugin_duration_seconds. Safe from any thread.
+// Times that plugins take: llm_d_epp_plugin_duration_seconds. Safe from any thread.
 #pragma once
 
 #include <mutex>

@@ -62,7 +62,7 @@ std::string_view value_of(const HeaderValue& header) {
   return header.raw_value().empty() ? header.value() : header.raw_value();
 }
 
-// The body in pieces, one answer each; the last one ends the stream unless trailers follow.
+// Adds the body in pieces, one for each answer. The last one ends the stream, unless trailers follow.
 void add_request_body(std::string_view body, bool has_trailers, std::vector<ProcessingResponse>& answers) {
   do {
     auto& streamed = *answers.emplace_back()
@@ -139,14 +139,14 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
     pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
-    answers.emplace_back().mutable_request_headers();  // the gateway sends the body after this
+    answers.emplace_back().mutable_request_headers();  // then the gateway sends the body
   }
   return {};
 }
 
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
-  // Gateways have sent the last piece of a streamed body twice. Nothing answers the second one.
+  // Some gateways send the last piece of a streamed body twice. The second one gets no answer.
   if (begun_ && decided_ && request_mode_ == BodyMode::full_duplex) return {};
   if (!begun_ || decided_)
     return invalid("request_body", "must follow request_headers and precede the answer to the request");
@@ -164,11 +164,12 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
 }
 
 void Processor::on_request_trailers(Answers& answers) {
-  if (begun_ && !decided_) return decide(true, answers);  // answers the trailers, too
+  if (begun_ && !decided_) return decide(true, answers);  // also answers the trailers
   if (!over_) answers.emplace_back().mutable_request_trailers();
 }
 
-// If the gateway knows each pod by one port, that port means all of the pod's ranks.
+// Reads the subset. If the gateway knows only one port of each pod, this port means all ranks
+// of the pod.
 void Processor::learn_subset(const ProcessingRequest& message) {
   Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
   if (!allowed) return;
@@ -289,7 +290,7 @@ std::optional<std::string_view> Processor::header(std::string_view name, std::st
   return found ? found : request_.headers.find(old_name);
 }
 
-// The request's header overrides the cluster's rules.
+// Rewrites the model's name. The request's header has priority over the cluster's rules.
 void Processor::rewrite_model() {
   std::optional<std::string> target;
   if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
@@ -303,7 +304,8 @@ void Processor::rewrite_model() {
   route_.model = *std::move(target);
 }
 
-// Without flow control, requests of priorities below 0 are sent while there is room, else refused.
+// Whether the request is refused: without flow control, requests with a priority below 0 are refused if there
+// is no capacity.
 bool Processor::sheds() const {
   const auto view = context_.balancer.view();
   return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
@@ -326,7 +328,7 @@ FlowItem Processor::flow_item() const {
   return item;
 }
 
-// Seconds of a header with a whole number of milliseconds; nullopt: it is missing, malformed or above a day.
+// Seconds in a header that contains whole milliseconds; nullopt: missing, invalid or more than a day.
 std::optional<double> Processor::slo_seconds(std::string_view name, std::string_view old_name) const {
   const std::string_view text = header(name, old_name).value_or("");
   constexpr std::int64_t kDayMs = 86'400'000;
@@ -389,7 +391,7 @@ void Processor::take_turn(Answers& answers) {
   }
 }
 
-// Picks for a request without a body, from its headers alone.
+// Picks an endpoint for a request without a body, by its headers.
 void Processor::pick_any(Answers& answers) {
   decided_ = true;
   auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
@@ -409,7 +411,7 @@ void Processor::add_choice(Choice choice, Answers& answers) {
                 .primary_port = context_.options.primary_port,
                 .emit_scores = context_.options.emit_scores,
                 .buffered = request_mode_ == BodyMode::buffered && !request_.body.empty(),
-                // Envoy drops the length of a body that is streamed to the picker and back.
+                // Envoy removes the length of a body that it streams to the picker and back.
                 .says_length = request_mode_ == BodyMode::full_duplex && !request_.body.empty(),
                 .changes_body = restorer_.active(),
                 .request_id = request_id},

@@ -1,5 +1,5 @@
-// One HTTP request of the gateway, message by message, and the picker's answers: the state machine of
-// ext_proc without gRPC.
+// State machine of ext_proc for one HTTP request, without gRPC: reads the gateway's messages and makes the
+// picker's answers.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ namespace octavo::fleet {
 
 namespace ext_proc = envoy::service::ext_proc::v3;
 
-// Whose bodies are read; what none of them claims goes to any endpoint, or is refused.
+// Routes whose bodies are read. Other requests are refused, or sent to any endpoint.
 struct Parsers {
   bool openai = true;
   bool anthropic = true;
@@ -46,21 +46,23 @@ struct Parsers {
 
 struct ProcessorOptions {
   Parsers parsers = {};
-  std::uint64_t body_bytes_max = 64 << 20;              // of one request: 413
-  std::uint64_t bodies_bytes_max = 512 << 20;           // of all whose bodies are being gathered: 503
-  bool subset_filter = true;                            // the gateway's subset of endpoints counts
-  bool emit_scores = false;                             // tell the gateway the scores of the endpoints picked
-  RequestRules rules = {};                              // to begin with
-  std::optional<FlowGateOptions> flow = {};             // nullopt: requests do not wait
+  std::uint64_t body_bytes_max = 64 << 20;     // maximum bytes of one body; beyond it: 413
+  std::uint64_t bodies_bytes_max = 512 << 20;  // maximum bytes of all bodies in memory; beyond it:
+                                               // 503
+  bool subset_filter = true;                   // use the gateway's subset of endpoints
+  bool emit_scores = false;                    // report the scores of the picked endpoints to the
+                                               // gateway
+  RequestRules rules = {};                     // initial rules
+  std::optional<FlowGateOptions> flow = {};    // nullopt: requests never wait
   SaturationDetector shedding =
       UtilizationDetector{};      // without `flow`: refuses priorities below 0 when saturated
-  int primary_port = 0;           // where the gateway sends all requests to; 0: as picked
-  MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
-  std::vector<RequestAttribute> attributes = {};  // reported with each answer
-  bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
+  int primary_port = 0;           // port to which the gateway sends all requests; 0: the endpoint's own port
+  MediaTokens media_tokens = {};  // for estimates of a prompt's tokens
+  std::vector<RequestAttribute> attributes = {};  // numbers that are reported to the gateway with each answer
+  bool tells_served = false;  // answers contain the endpoint that served them, for conformance tests of
+                              // gateways
 };
 
-// The parts of a picker that all streams use.
 struct ProcessorContext {
   ProcessorContext(Balancer& b, ProcessorOptions o)
       : balancer(b),
@@ -74,44 +76,45 @@ struct ProcessorContext {
   const std::shared_ptr<http::BodyBudget> bodies;
   PickMetrics metrics = {};
   std::atomic<std::shared_ptr<const RequestRules>> rules;  // never null
-  const std::unique_ptr<FlowGate> gate;                    // null: requests do not wait
+  const std::unique_ptr<FlowGate> gate;                    // null: requests never wait
   std::unique_ptr<PromptRenderer> renderer = {};           // null: tokens are estimated
-  std::unique_ptr<BurstGate> bursts = {};                  // null: each request is placed by itself
+  std::unique_ptr<BurstGate> bursts = {};                  // null: each request is placed separately
 };
 
 class Processor {
  public:
   explicit Processor(ProcessorContext& context);
-  ~Processor();  // the request has ended, whatever has been heard of it
+  ~Processor();  // ends the request, also if no end was reported
   Processor(const Processor&) = delete;
   Processor& operator=(const Processor&) = delete;
 
-  // Appends the answers to `message`, in the order in which the gateway wants them. An error ends the stream:
-  // the gateway does not speak the protocol as agreed.
+  // Appends the answers to `message` in the order that the gateway requires. An error ends the stream: the
+  // gateway does not follow the agreed protocol.
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // The request must wait: wait(), and process() nothing before `resume` is called, on any thread: then
-  // go_on() appends the answers, or it waits() once more. cancel() may be called from anywhere at any time.
+  // Whether the request must wait. If so, call wait(), and do not call process() until `resume` was called
+  // (on any thread). Then call go_on(), which appends the answers or makes the request wait again. cancel()
+  // is safe from any thread at any time.
   bool waits() const { return waits_for_ != Wait::nothing; }
   void wait(std::function<void()> resume);
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
   void cancel();
 
-  // Whether it runs from now on, and may be told to end: then evictable() is due, once. `evict` is called on
-  // another thread; evict() then appends the answer that ends the request, unless it has ended.
+  // Whether the request starts now and can be evicted. If so, call evictable() once. `evict` is called on
+  // another thread; then evict() appends the answer that ends the request, unless it has ended.
   bool begins() const;
   void evictable(std::function<void()> evict);
   void evict(std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // The last answer refuses the request: nothing follows it.
+  // The last answer refuses the request, so no more answers follow.
   bool over() const { return over_; }
 
  private:
-  // How the gateway sends a body and takes the answer.
+  // How the gateway sends a body and expects the answer.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // A request waits in this order: for its prompt's tokens, for room (flow control), for others of the same
-  // moment.
+  // The reason for waiting. A request waits in this order: for its prompt's tokens, for capacity (flow
+  // control), for other requests of its burst.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
@@ -122,7 +125,7 @@ class Processor {
   void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
   void response_ended();
 
-  // Reads the request, picks, and answers headers and body with the choice, or refuses.
+  // Reads the request and picks an endpoint. Answers headers and body with the choice or a refusal.
   void decide(bool has_trailers, Answers& answers);
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
@@ -136,7 +139,7 @@ class Processor {
   FlowItem flow_item() const;
   std::optional<double> slo_seconds(std::string_view name, std::string_view old_name) const;
   void pick_any(Answers& answers);
-  // The message that says where the request goes: to its headers, or to its buffered body.
+  // Adds the choice to the answer to the headers, or to the answer to a buffered body.
   void add_choice(Choice choice, Answers& answers);
   void refuse(const Refusal& refusal, Answers& answers);
   void end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers);
@@ -147,19 +150,19 @@ class Processor {
   const std::int64_t arrived_us_;
   BodyMode request_mode_ = BodyMode::full_duplex;
   BodyMode response_mode_ = BodyMode::full_duplex;
-  http::Request request_;  // method, path, headers, and the body as it is gathered
+  http::Request request_;  // method, path, headers, and the body received so far
   http::BodyShare body_share_;
   PickedAnswer answer_;
   PickedRequest told_;
-  RouteRequest route_;            // until it is picked for
-  std::string fairness_id_ = {};  // as it waited
+  RouteRequest route_;            // valid until an endpoint is picked
+  std::string fairness_id_ = {};  // id with which the request waited
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
   Wait waits_for_ = Wait::nothing;
-  FlowOutcome outcome_ = FlowOutcome::dispatched;  // how the wait in the queue ended
+  FlowOutcome outcome_ = FlowOutcome::dispatched;  // outcome of the wait in the queue
   EndpointId burst_home_ = kNoEndpoint;            // endpoint chosen for the burst of equal prompts
-  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0 if the request never entered it
+  std::atomic<std::uint64_t> held_ = 0;            // id at the flow gate; 0: the request never entered it
   int priority_ = 0;                               // priority at the flow gate
   bool evictable_ = false;
   std::atomic<bool> cancelled_ = false;

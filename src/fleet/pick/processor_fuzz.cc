@@ -1,5 +1,5 @@
-// Sends a gateway's messages in any order. The picker answers or ends the stream, never crashes, and frees
-// all bookings. The first byte of each step selects the message, the next bytes its content.
+// Sends a gateway's messages in any order. The picker must answer or end the stream, must not crash, and must
+// free all bookings. The first byte of each step selects the message, the next bytes are its content.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -92,7 +92,7 @@ ext_proc::ProcessingRequest message(Steps& steps) {
       message.mutable_response_trailers();
       break;
     case 6:
-      break;  // of no kind
+      break;  // a message without content
   }
   if (end) {
     auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];

@@ -71,7 +71,7 @@ TEST_F(ProcessorTest, TrailersEndABody) {
   EXPECT_TRUE(answers_[2].has_request_trailers());
 }
 
-// Envoy has sent it for bodies above 1 MB (Gateway API Inference Extension, issue 2988).
+// Envoy sends it twice for bodies above 1 MB (Gateway API Inference Extension, issue 2988).
 TEST_F(ProcessorTest, TheLastPieceOfAStreamedBodyMayComeTwice) {
   begin(1);
   ASSERT_TRUE(send(request_headers()));
@@ -157,7 +157,7 @@ TEST_F(ProcessorTest, BodiesHaveLimits) {
   begin(1, {.body_bytes_max = 100, .bodies_bytes_max = 150});
   ASSERT_TRUE(send(request_headers()));
   ASSERT_TRUE(send(request_body(std::string(100, 'x'), false)));
-  const auto first = std::move(processor_);  // holds 100 bytes
+  const auto first = std::move(processor_);  // the request uses 100 bytes of the budget
   next();
   ASSERT_TRUE(send(request_headers()));
   ASSERT_TRUE(send(request_body(std::string(60, 'x'), false)));
@@ -199,7 +199,7 @@ TEST_F(ProcessorTest, TheGatewaysSubsetIsKept) {
   EXPECT_NE(destination(with_subset(request_body(kBody), {})), "");
 }
 
-// Gateways tell it with the headers, those like Envoy with each message.
+// Some gateways send the subset only with the headers; Envoy and similar ones send it with each message.
 TEST_F(ProcessorTest, ASubsetThatComesWithTheHeadersCounts) {
   begin(3);
   for (int i = 0; i < 8; ++i) {
@@ -275,7 +275,7 @@ TEST_F(ProcessorTest, ARequestCountsAsInFlightUntilItsAnswerEnds) {
   EXPECT_EQ(picked.size(), 2U);
 }
 
-// A prompt that the chosen endpoint does not hold is computed by another one, once it is long enough.
+// A long enough prompt that the chosen endpoint has not cached is computed by another endpoint.
 TEST_F(ProcessorTest, APromptIsComputedApart) {
   constexpr std::string_view kPrefiller = "x-prefiller-host-port";
   PipelineConfig pipeline{{{"", "active-request-scorer"}, {"", "random-picker"}, {"", "prefix-cache-scorer"}},
@@ -346,7 +346,7 @@ TEST_F(ProcessorTest, AnAnswerPassesThroughAndIsCounted) {
        std::map<std::string, std::string>{{":status", "200"}, {"content-type", "text/event-stream"}}) {
     auto& header = *headers.mutable_response_headers()->mutable_headers()->add_headers();
     header.set_key(key);
-    header.set_value(value);  // gateways that are old send this one
+    header.set_value(value);  // old gateways set this field
   }
   ASSERT_TRUE(send(headers));
   for (const std::string piece : {"data: {\"choices\":[]}\n\n",

@@ -17,7 +17,7 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
                                                    .detector = ConcurrencyDetector{.requests_max = 1}}};
   begin(1, options);
   const std::map<std::string, std::string> chat{{"x-llm-d-inference-objective", "chat"}};
-  // Sends all of a request, which then waits.
+  // Sends a whole request, which then waits.
   const auto begin_to_wait = [&](Processor& processor, std::promise<void>& resumed) {
     std::vector<ProcessingResponse> none;
     CHECK(processor.process(request_headers(chat), none));
@@ -39,7 +39,7 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
   EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
   begin_to_wait(second, promises[1]);
   begin_to_wait(third, promises[2]);
-  go_on(third, promises[2]);  // the band of chats has room for one
+  go_on(third, promises[2]);  // the band of chats has capacity for one request
   EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 429);
   std::vector<ProcessingResponse> rest;
   CHECK(first.process(response_body("{}", true), rest));

@@ -1,4 +1,4 @@
-// Tokenises a prompt at a server that renders prompts: vLLM or `octavo serve`.
+// Tokenises a prompt by a request to a server that renders prompts: vLLM or `octavo serve`.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 namespace octavo::fleet {
 
 struct RenderSource {
-  // nullopt: an endpoint of the pool, since vLLM's and Octavo's servers can tokenise, too.
+  // nullopt: use an endpoint of the pool, since vLLM's and Octavo's servers can tokenise.
   std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
   std::string model = {};
   int timeout_ms = 5'000;
-  int media_timeout_ms = 30'000;  // where a message has parts
+  int media_timeout_ms = 30'000;  // used if a message has media parts
 };
 
-// Must outlive the client whose loop it runs on. Safe from any thread.
+// Must outlive the client of its loop. Safe from any thread.
 class PromptRenderer {
  public:
-  // nullopt if the answer is missing or has no tokens.
+  // nullopt: no answer, or an answer without tokens.
   using Then = std::function<void(std::optional<std::vector<std::uint32_t>> tokens)>;
 
-  // any_endpoint: the address of an available endpoint, if any.
+  // any_endpoint: returns the address of an available endpoint; nullopt: none.
   PromptRenderer(http::ClientLoop& loop, RenderSource source,
                  std::function<std::optional<http::Address>()> any_endpoint = {})
       : loop_(loop), source_(std::move(source)), any_endpoint_(std::move(any_endpoint)) {}
 
-  // path: of a route that renders. `body`: a JSON object. `then` is called once, on the loop's thread.
+  // path: path of a route that renders. body: a JSON object. `then` is called once, on the loop's thread.
   void render(std::string_view path, std::string_view body, Then then);
 
  private:

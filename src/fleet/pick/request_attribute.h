@@ -1,4 +1,4 @@
-// Numbers that the picker reports to the gateway with an answer, computed from its usage: llm-d's
+// Numbers that the picker reports to the gateway with an answer, computed from the answer's usage: llm-d's
 // request-attribute-reporter.
 #pragma once
 
@@ -16,13 +16,13 @@ class ProcessingResponse;
 namespace octavo::fleet {
 
 struct RequestAttribute {
-  std::string space = "envoy.lb";  // of the dynamic metadata
+  std::string space = "envoy.lb";  // namespace of the dynamic metadata
   std::string name = {};
   UsageExpression expression;
-  std::optional<UsageExpression> condition = {};  // false: nothing is reported
+  std::optional<UsageExpression> condition = {};  // if false, nothing is reported
 };
 
-// tail: the end of the answer's body. Whole numbers other than 0 are reported, as llm-d does.
+// tail: end of the answer's body. As in llm-d, only whole numbers other than 0 are reported.
 void report_attributes(std::span<const RequestAttribute> attributes, std::string_view tail,
                        envoy::service::ext_proc::v3::ProcessingResponse& answer);
 

@@ -1,5 +1,4 @@
-// Reads what every endpoint says of itself: its metrics, the LoRA adapters that it serves, how busy its GPUs
-// are.
+// Reads the pages of every endpoint: metrics, the served LoRA adapters, and the load of its GPUs.
 #pragma once
 
 #include <optional>
@@ -11,14 +10,14 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client whose loop it runs on.
+// Must outlive the client of its loop.
 class Scraper {
  public:
   struct Pages {
-    std::optional<PollOptions> metrics = {};  // nothing: nobody reads them
-    EngineKinds engines;                     // how to read them
-    std::optional<PollOptions> models = {};  // the list of models; nothing: nobody asks for it
-    std::optional<PollOptions> gpus = {};    // dcgm-exporter's, as well
+    std::optional<PollOptions> metrics = {};  // nullopt: metrics are not read
+    EngineKinds engines;                      // how to read the metrics
+    std::optional<PollOptions> models = {};   // for the list of models; nullopt: it is not read
+    std::optional<PollOptions> gpus = {};     // for dcgm-exporter's page; nullopt: it is not read
   };
 
   Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages);
@@ -34,7 +33,7 @@ class Scraper {
   http::ClientLoop& loop_;
   const EngineKinds engines_;
   std::optional<PagePoller> metrics_, models_, gpus_;
-  std::vector<Scrape> scrapes_;  // handed over together
+  std::vector<Scrape> scrapes_;  // passed to the balancer together
 };
 
 }  // namespace octavo::fleet

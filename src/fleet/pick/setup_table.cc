@@ -22,7 +22,7 @@ namespace json = boost::json;
 
 constexpr std::int64_t kRenderUsMax = 600'000'000;
 
-// A plugin whose function is always on.
+// For plugins whose function is always on.
 void accept(Parameters&, SetupTarget&) {}
 
 void read_page_source(Parameters& parameters, PageSource& source) {
@@ -51,7 +51,7 @@ void read_models_source(Parameters& parameters, SetupTarget& target) {
   read_page_source(parameters, target.config.models.emplace(kModelsPage));
 }
 
-// dcgm-exporter: beside each engine, or one on each machine.
+// Reads the source of GPU metrics: a dcgm-exporter beside each engine, or one for each machine.
 void read_gpu_source(Parameters& parameters, SetupTarget& target) {
   PageSource& source = target.config.gpus.emplace(PageSource{.path = "/metrics"});
   std::int64_t port = 9400;
@@ -64,7 +64,7 @@ void read_gpu_source(Parameters& parameters, SetupTarget& target) {
 void read_metric(Parameters& fields, std::string_view field, EngineMetric metric, EngineMetrics& engine) {
   std::string text;
   fields.read(field, text);
-  if (text.empty()) return;  // the engine has none
+  if (text.empty()) return;  // the engine has no such metric
   if (auto spec = parse_metric_spec(text, field)) {
     metric.metric = *std::move(spec);
     engine.push_back(std::move(metric));
@@ -73,7 +73,6 @@ void read_metric(Parameters& fields, std::string_view field, EngineMetric metric
   }
 }
 
-// One item of a list.
 void read_item(const json::value& item, Parameters& parameters, const std::string& where,
                const std::function<void(Parameters&)>& read_fields) {
   if (!item.is_object()) return parameters.fail(where, "must be an object");
@@ -101,7 +100,7 @@ void read_custom_metrics(Parameters& fields, EngineMetrics& engine) {
     });
 }
 
-// Reads an engine type; it replaces a built-in one of the same name.
+// Reads an engine type, which replaces a built-in type of the same name.
 void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::string>& own) {
   std::string name;
   EngineMetrics engine;
@@ -150,22 +149,22 @@ void read_file_discovery(Parameters& parameters, SetupTarget& target) {
   target.config.discovery = discovery;
 }
 
-// The balancer counts requests in flight, with the output tokens received.
+// Has no effect: the balancer counts requests in flight, including output tokens.
 void read_inflight_producer(Parameters& parameters, SetupTarget&) {
   bool estimates = false, synced = false;
-  std::string prefixes;  // accepted, not used: the balancer reads the prefixes of every producer
+  std::string prefixes;  // ignored: the balancer uses the results of all producers
   parameters.read("prefixMatchInfoProducerName", prefixes);
   parameters.read("syncCrossReplicaState", synced);
   if (synced)
     parameters.fail("syncCrossReplicaState", "must be false: each picker knows what it has sent itself");
   for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"})
-    parameters.get(field);  // of estimates
+    parameters.get(field);  // parameter of estimates
   parameters.read("addEstimatedOutputTokens", estimates);
   if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
 }
 
-// Prompts given as tokens are used as they are. Others are tokenized by a server, or 4 bytes count as a
-// token.
+// Prompts given as tokens are not tokenised again. Others are tokenised by a server, or estimated as 4 bytes
+// for each token.
 void read_token_producer(Parameters& parameters, SetupTarget& target) {
   RenderSource source;
   parameters.read("modelName", source.model);
@@ -186,7 +185,7 @@ void read_token_producer(Parameters& parameters, SetupTarget& target) {
       *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
     }
   });
-  // llm-d's deprecated tokenizer on a Unix socket: endpoints of the pool tokenize instead.
+  // The deprecated tokenizer on a Unix socket is replaced: endpoints of the pool tokenise.
   std::string socket;
   bool tcp = false;
   parameters.read_object("udsTokenizerConfig", [&](Parameters& fields) {
@@ -238,7 +237,7 @@ void read_attribute_reporter(Parameters& parameters, SetupTarget& target) {
 
 void read_served_verifier(Parameters&, SetupTarget& target) { target.config.tells_served = true; }
 
-// Sidecars of data-parallel engines pass requests on to the rank that a header names.
+// Sidecars of data-parallel engines forward requests to the rank in a header.
 void read_data_parallel(Parameters& parameters, SetupTarget& target) {
   std::int64_t port = 8000;
   parameters.read("primaryPort", port, 1, 65535);
@@ -261,7 +260,7 @@ void read_prefix_decider(Parameters& parameters, SetupTarget& target) {
 void read_always_prefill(Parameters&, SetupTarget& target) { target.prefill.always_prefill(target.name); }
 void read_always_encode(Parameters&, SetupTarget& target) { target.prefill.always_encode(target.name); }
 
-// Deprecated, without work: the profile handler's choice writes the headers.
+// Deprecated plugin without effect: the profile handler's choice sets the headers.
 void read_headers_handler(Parameters& parameters, SetupTarget&) {
   std::string profile;
   for (const char* field : {"prefillProfile", "encodeProfile"}) parameters.read(field, profile);
@@ -278,7 +277,7 @@ constexpr SetupRow kSetupTable[] = {
     {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
     {"disagg-headers-handler", SetupKind::handler, read_headers_handler},
     {"disagg-profile-handler", SetupKind::handler, read_disagg_handler},
-    {"endpoint-notification-source", SetupKind::source, accept},  // notifies every plugin
+    {"endpoint-notification-source", SetupKind::source, accept},  // no effect: all plugins are notified
     {"file-discovery", SetupKind::discovery, read_file_discovery},
     {"header-profile-handler", SetupKind::handler, read_header_handler, Stability::alpha},
     {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
@@ -312,11 +311,11 @@ void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
   std::int64_t concurrency = 4, port = source.port, replay_port = source.replay_port;
   parameters.read("zmqEndpoint", source.bind);
   parameters.read("topicFilter", source.topic);
-  parameters.read("concurrency", concurrency, 1, 1024);  // not used: one thread is enough
+  parameters.read("concurrency", concurrency, 1, 1024);  // ignored: one thread is enough
   parameters.read("engineType", engine);
   if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
   parameters.read("discoverPods", source.discover);
-  std::string space;  // not used: the pool's counts
+  std::string space;  // ignored: the pool's namespace is used
   parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
     fields.read("podNamespace", space);
     fields.read("podLabelSelector", selector);

@@ -1,4 +1,5 @@
-// Plugins of an EndpointPickerConfig that are settings of the picker, not steps of a decision: one row each.
+// Plugins of an EndpointPickerConfig that are settings of the picker and no steps of a decision. The table
+// has a row for each.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ enum class SetupKind : std::uint8_t { handler, source, extractor, discovery, par
 
 // The parts of a configuration that a row may change.
 struct SetupTarget {
-  const std::string& name;  // of the plugin
+  const std::string& name;  // name of the plugin
   EndpointPickerConfig& config;
   PrefillConfig& prefill;
 };
@@ -25,16 +26,16 @@ struct SetupTarget {
 struct SetupRow {
   std::string_view type;
   SetupKind kind;
-  void (*read)(Parameters&, SetupTarget&);  // mistakes are left in the parameters
+  void (*read)(Parameters&, SetupTarget&);  // errors are added to the parameters
   Stability stability = Stability::beta;
 };
 
 std::span<const SetupRow> setup_table();
-const SetupRow* find_setup(std::string_view type);  // null if no row has this type
+const SetupRow* find_setup(std::string_view type);  // null: unknown type
 
 extern const PageSource kModelsPage;
 
-// The part of precise-prefix-cache-producer that says where engines tell what they hold.
+// Reads the part of precise-prefix-cache-producer with the addresses of engines' cache events.
 void read_cache_events(Parameters& parameters, CacheEventsSource& source);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Configurations as tests read them.
+// For tests: reads configurations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ inline EndpointPickerConfig read(const std::string& yaml) {
   return parsed ? *std::move(parsed) : EndpointPickerConfig();
 }
 
-// The configuration's steps and their weights.
+// The steps of the configuration, with their weights.
 inline std::string steps(const EndpointPickerConfig& config) {
   std::string text;
   for (const StepConfig& step : config.pipeline.steps)

@@ -11,15 +11,15 @@ namespace octavo::fleet {
 struct Usage {
   std::int64_t input_tokens = -1;  // -1 if not reported
   std::int64_t output_tokens = -1;
-  std::int64_t cached_tokens = -1;  // of the input
+  std::int64_t cached_tokens = -1;  // cached part of the input; -1 if not reported
 };
 
 // Number of bytes at the end of a response that contain its usage.
 inline constexpr std::size_t kUsageTailBytes = 4096;
 
-// The last `"usage": {...}` in the tail of an answer's body, whole or as events.
+// The last `"usage": {...}` in the end of an answer's body, which is a whole answer or events.
 std::optional<boost::json::object> usage_object(std::string_view tail);
-// Its numbers, by OpenAI's or Anthropic's names.
+// The numbers of the usage, with OpenAI's or Anthropic's field names.
 Usage find_usage(std::string_view tail);
 
 }  // namespace octavo::fleet

@@ -44,7 +44,7 @@ Evaluate arithmetic(Evaluate left, Evaluate right, Operation operation) {
   };
 }
 
-// As CEL's: `decisive` on either side decides, even if the other side has no value.
+// As in CEL, `decisive` on either side is the result, even if the other side has no value.
 Evaluate logical(Evaluate left, Evaluate right, bool decisive) {
   return [left = std::move(left), right = std::move(right), decisive](const json::object& usage) -> Value {
     const auto a = as<bool>(left(usage)), b = as<bool>(right(usage));
@@ -77,7 +77,7 @@ class ExpressionParser {
     std::string_view sign;
     Evaluate (*make)(Evaluate, Evaluate);
   };
-  // By precedence, the weakest first. Within a level a longer sign comes before its beginning.
+  // Operators by precedence, weakest first. In a level, longer operators come before their own prefixes.
   static constexpr int kLevels = 5;
 
   Result<Evaluate> unexpected() const {
@@ -225,7 +225,7 @@ class ExpressionParser {
     return value;
   }
 
-  // ".prompt_tokens_details.cached_tokens"
+  // Parses a path such as ".prompt_tokens_details.cached_tokens".
   Result<std::vector<std::string>> path_of() {
     std::vector<std::string> path;
     while (take(".")) {

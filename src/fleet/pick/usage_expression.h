@@ -1,4 +1,4 @@
-// A value computed from an answer's usage: the part of the Common Expression Language (CEL) that
+// A value computed from an answer's usage. Supports the part of the Common Expression Language (CEL) that
 // configurations of llm-d's request-attribute-reporter use.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace octavo::fleet {
 
 class UsageExpression {
  public:
-  // Numbers, true, false, usage.field.field, has(usage.field), int(), double(), ( ), and the operators
-  // - ! * / % + < <= > >= == != && || ?: with CEL's precedence. Errors name the position.
+  // Supports numbers, true, false, usage.field.field, has(usage.field), int(), double(), ( ), and the
+  // operators - ! * / % + < <= > >= == != && || ?: with CEL's precedence. Errors name the position.
   static Result<UsageExpression> parse(std::string_view text);
 
-  // All numbers are doubles, as llm-d's are. nullopt: a field is missing, or a value has another type.
+  // All numbers are doubles, as in llm-d. nullopt: a field is missing, or a value has another type.
   std::optional<double> number(const boost::json::object& usage) const;
   std::optional<bool> truth(const boost::json::object& usage) const;
 

@@ -9,7 +9,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::size_t kWindowsMax = 100'000;
-constexpr std::int64_t kApart = 4;  // windows of silence after each
+constexpr std::int64_t kApart = 4;  // number of empty windows after each window
 
 std::size_t window_of(const Trace& trace, const TraceRequest& request, std::int64_t window_us) {
   return static_cast<std::size_t>((request.arrival_us - trace.requests.front().arrival_us) / window_us);
@@ -22,7 +22,6 @@ Trace set_apart(Trace trace, std::int64_t window_us) {
   return trace;
 }
 
-// Results of the requests in one window.
 struct Window {
   double load = 0;
   std::int64_t requests = 0;

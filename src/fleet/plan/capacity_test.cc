@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWindow = 10'000'000;
 
-// Requests of 1,000 + 10 tokens: the given number in each window of 10 s, evenly.
+// Requests with 1,000 + 10 tokens. counts: number of requests in each window of 10 s, evenly spread.
 Trace windows_of(std::initializer_list<int> counts) {
   Trace trace;
   std::int64_t begin_us = 7'000'000;
@@ -44,7 +44,7 @@ TEST(Capacity, TooManyWindowsAreRefused) {
 }
 
 TEST(Capacity, ReplicasLieOnLinesBetweenTheRows) {
-  const CapacityTable table({{1, 100}, {2, 90}, {4, 300}});  // noise: two serve no less than one
+  const CapacityTable table({{1, 100}, {2, 90}, {4, 300}});  // noise: two replicas do not serve less than one
   EXPECT_EQ(table.replicas_for(0), 1);
   EXPECT_EQ(table.replicas_for(50), 1);
   EXPECT_EQ(table.replicas_for(100), 1);
@@ -63,8 +63,7 @@ TEST(Capacity, NothingServedByFewMeansMore) {
 }
 
 TEST(Capacity, IsMeasuredWindowByWindow) {
-  // A prompt takes 210 ms, so a replica serves up to 4 per second: it can serve windows of 20 requests, not
-  // of 120.
+  // A prompt takes 210 ms, so a replica serves at most 4 requests/s: windows of 20 requests, but not of 120.
   SimulationOptions options = small_fleet(1, "least_loaded");
   options.timing = {.fixed_us = 10'000, .token_us = 200};
   const Trace trace = windows_of({20, 120, 20, 60, 120, 20});

@@ -1,4 +1,4 @@
-// Compares autoscalers by simulation over the same traffic: the SLO they reach, and their cost.
+// Compares autoscalers by simulation with the same traffic: whether they meet the SLO, and their cost.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -17,17 +17,21 @@ struct Contender {
 };
 
 struct ComparisonRules {
-  AutoscalerRules autoscaler = {};  // its time limits are replaced by the SLO's
+  AutoscalerRules autoscaler = {};  // its latency limits are replaced with those of the SLO
   std::int64_t interval_us = 5'000'000;
 };
 
-// progress: the current contender, finished requests, all requests.
+// progress: the current contender, number of finished requests, number of all requests.
 using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// First the oracle: the fewest replica hours that meet the SLO if the number of replicas follows each
-// window's load in proportion, without delay. Then the smallest fixed fleet; the autoscaler; and an HPA on
-// requests per replica, with the highest target of 1, 2, 4 ... that meets the SLO, or 1. Starting replicas
-// cost, too. Errors: those of simulate(); a fixed fleet of replicas_max does not meet the SLO (field "slo").
+// Compares in this order:
+// - the oracle: the fewest replica hours that meet the SLO, if the number of replicas followed each window's
+//   load without delay.
+// - the smallest fixed fleet.
+// - the autoscaler.
+// - an HPA on requests per replica, with the highest target of 1, 2, 4 ... that meets the SLO, or 1.
+// Starting replicas also count as cost. Errors: as for simulate(); a fixed fleet of replicas_max does not
+// meet the SLO (field "slo").
 Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,
                                                const Slo& slo, const ComparisonRules& rules,
                                                const CapacityTable& capacity, const Predictor& predictor,

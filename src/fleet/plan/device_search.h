@@ -1,5 +1,5 @@
-// Finds the cheapest fleet that meets an SLO among kinds of replicas: devices, their number in a replica,
-// batch sizes, and one pool or separate prefill and decode pools; by simulation.
+// Finds the cheapest fleet that meets an SLO by simulation. Tries kinds of replicas (devices, number of
+// devices in a replica, batch sizes), with one pool or with separate prefill and decode pools.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -13,41 +13,41 @@ namespace octavo::fleet {
 
 struct ReplicaKind {
   std::string device;
-  int devices = 1;  // of a replica
+  int devices = 1;  // number of devices in a replica
   int max_num_seqs = 0;
-  double price = 1;                   // of one device for an hour
-  Result<SimulationOptions> options;  // an error: why such a replica cannot serve the model
+  double price = 1;                   // price of one device for an hour
+  Result<SimulationOptions> options;  // error: the reason why such a replica cannot serve the model
 };
 
-// One kind of replica, in one pool or in two.
+// One kind of replica with one or two pools, and the smallest such fleet.
 struct Offer {
   std::string device;
   int devices = 1;
   int max_num_seqs = 0;
   bool pools = false;
-  std::string why = {};  // why there is no answer; "": there is one, below
-  int replicas = 0;      // that decode, or do both
+  std::string why = {};  // reason why no fleet was found; "": the fleet is described below
+  int replicas = 0;      // number of replicas that decode, or do both
   int prefill_replicas = 0;
-  double price_per_hour = 0;           // of the fleet
-  double cost_per_million_tokens = 0;  // of prompts and outputs together
+  double price_per_hour = 0;           // price of the fleet
+  double cost_per_million_tokens = 0;  // for prompt and output tokens together
   Trial trial = {};
 };
 
 struct DeviceSearch {
   std::vector<Offer> offers;  // in the order of the search
-  std::size_t best = 0;       // index of the cheapest
+  std::size_t best = 0;       // index of the cheapest offer
 };
 
 struct SearchRules {
-  int replicas_max = 64;  // of a fleet, both pools together
-  bool pools = false;     // also try separate pools; each kind's options have a prefill pool then
+  int replicas_max = 64;  // maximum number of replicas in a fleet, in both pools together
+  bool pools = false;     // also try separate pools; then the options of each kind must have a prefill pool
 };
 
-// progress: what is tried, finished requests, all requests.
+// progress: the current offer, number of finished requests, number of all requests.
 using SearchProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
 
-// Fleets that cannot be cheaper than the cheapest so far are not simulated. Errors: no kind meets the SLO
-// (field "slo"), and those of simulate().
+// Does not simulate fleets that cannot be cheaper than the cheapest one so far. Errors: no kind meets the SLO
+// (field "slo"); as for simulate().
 Result<DeviceSearch> search_devices(const std::vector<ReplicaKind>& kinds, const Trace& trace, const Slo& slo,
                                     const SearchRules& rules, const SearchProgress& progress);
 

@@ -1,4 +1,4 @@
-// A plan for people and for programs.
+// Writes a plan as text and as JSON.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,7 +11,7 @@
 
 namespace octavo::fleet {
 
-// The same traffic over a fleet that grows and shrinks.
+// A plan with the same traffic, in which the size of the fleet changes.
 struct ScalingPlan {
   std::string predictor;
   ScalingRules rules;
@@ -29,7 +29,8 @@ struct Plan {
 boost::json::object slo_json(const Slo& slo);
 boost::json::object plan_json(const Plan& plan);
 
-// A row for each simulation; the capacity of fleets and the windows in which the number of replicas changes.
+// Text with a row for each simulation. Also lists the capacity of fleets and the windows in which the number
+// of replicas changes.
 std::string plan_text(const Plan& plan);
 
 }  // namespace octavo::fleet

@@ -12,9 +12,9 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kBlockTokens = 64;
-constexpr double kNearEnough = 1.03;  // between a rate that is served and one that is not
+constexpr double kNearEnough = 1.03;  // maximum ratio between a rate that meets the SLO and one that does not
 constexpr double kRateMin = 1e-3, kRateMax = 1e5;
-constexpr double kRequestsMin = 20;  // however seldom they come
+constexpr double kRequestsMin = 20;  // also if requests are rare
 
 // One kind of traffic.
 class Kind {
@@ -34,7 +34,7 @@ class Kind {
     return trial.meets_slo;
   }
 
-  // The highest rate that is served. `floor` is known to be served, or 0. Returns 0 if no rate is.
+  // The highest rate that meets the SLO. floor: a rate that meets it, or 0. Returns 0 if no rate does.
   Result<double> highest_rate(const SimulationOptions& options, double floor) {
     double served = floor, refused = 0;
     for (double rate = std::max(floor * 2, 1.0); refused == 0 && rate < kRateMax; rate *= 2) {
@@ -68,7 +68,7 @@ Result<PoolCell> fill(PoolCell cell, SimulationOptions options, const Slo& slo, 
   for (int prefill = 1; prefill < rules.replicas; ++prefill) {
     options.replicas = rules.replicas - prefill;
     options.prefill.replicas = prefill;
-    // Most splits are no better than the best so far, which one simulation shows.
+    // Most splits are not better than the best one so far; one simulation is enough to show this.
     const double better = cell.apart * kNearEnough;
     if (cell.apart > 0) {
       TRY(const bool good, kind.serves(options, better));

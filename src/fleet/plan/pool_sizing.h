@@ -1,4 +1,4 @@
-// Finds how many prefill and how many decode replicas some traffic needs, each pool on its own.
+// Finds the numbers of prefill and decode replicas that some traffic needs.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,13 @@
 namespace octavo::fleet {
 
 struct PoolSizing {
-  int prefill = 0, decode = 0;  // replicas
+  int prefill = 0, decode = 0;  // numbers of replicas
   Trial trial;
 };
 
-// The smallest sum of both pools, at most `most`, that meets the SLO; nullopt if none does. First each pool
-// alone, beside a large other one; then the sums from there on. Assumes that more replicas never serve worse.
-// options: with a prefill pool, whose size is replaced. Errors: those of simulate().
+// The sizes with the smallest sum, at most `most`, that meet the SLO; nullopt: none do. First finds the size
+// of each pool while the other one is large; then tries sums from there on. Assumes that more replicas never
+// serve worse. options: must have a prefill pool, whose size is replaced. Errors: as for simulate().
 Result<std::optional<PoolSizing>> size_pools(SimulationOptions options, const Trace& trace, const Slo& slo,
                                              int most, const TrialProgress& progress);
 

@@ -6,8 +6,9 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr double kTolerance = 0.1;  // relative distance from the target without a change
-constexpr int kAddedMax = 4;        // replicas added at a reading, unless doubling adds more
+constexpr double kTolerance = 0.1;  // relative distance from the target within which the number does not
+                                    // change
+constexpr int kAddedMax = 4;        // maximum number of added replicas per reading, unless doubling adds more
 
 }  // namespace
 

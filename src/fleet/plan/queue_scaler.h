@@ -1,5 +1,6 @@
-// Kubernetes' HorizontalPodAutoscaler on the requests that replicas have, as a yardstick: its algorithm and
-// its defaults, https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/.
+// Kubernetes' HorizontalPodAutoscaler on the number of requests at replicas, for comparison. It has the
+// original's algorithm and defaults:
+// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace octavo::fleet {
 
 class QueueScaler {
  public:
-  static constexpr std::int64_t kIntervalUs = 15'000'000;  // from one reading to the next
+  static constexpr std::int64_t kIntervalUs = 15'000'000;  // time between two readings
 
-  // target: average number of waiting and running requests per replica. Uses the bounds of the rules, and
-  // scale_down_delay_us as the stabilisation of scaling down.
+  // target: average number of waiting and running requests per replica. Uses only the rules' limits on
+  // replicas and scale_down_delay_us: a replica is removed only if it was not needed for this time.
   QueueScaler(const ScalingRules& rules, double target) : rules_(rules), target_(target) {}
 
   int read(std::int64_t now_us, std::span<const ReplicaReading> replicas);
@@ -28,7 +29,7 @@ class QueueScaler {
   };
   ScalingRules rules_;
   double target_;
-  int replicas_ = 0;  // the last decision
+  int replicas_ = 0;  // number from the last decision
   std::deque<Wish> wishes_;
 };
 

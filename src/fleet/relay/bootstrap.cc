@@ -11,10 +11,10 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kNativeRoute = "/generate";    // SGLang's own, with `text` or `input_ids`
+constexpr std::string_view kNativeRoute = "/generate";    // SGLang's route, with `text` or `input_ids`
 constexpr std::uint64_t kRooms = std::uint64_t{1} << 63;  // SGLang reads the number as signed
 
-// The number of prompts in a list of them; 0: the request has one prompt, not in a list.
+// Number of prompts if they are in a list; 0: the request has one prompt, not in a list.
 std::size_t listed_prompts(const json::object& request) {
   for (const std::string_view name : {"prompt", "text", "input_ids"}) {
     const json::value* prompts = request.if_contains(name);
@@ -34,7 +34,7 @@ bool is_divided(std::string_view path) {
 
 Result<std::string> bootstrap_body(std::string_view body, const json::object& request,
                                    const Bootstrap& bootstrap) {
-  // Engines use the last of two fields with the same name, which is the client's.
+  // If a field occurs twice, engines use the last one, which would be the client's.
   for (const std::string_view field : {"bootstrap_host", "bootstrap_port", "bootstrap_room"})
     if (request.contains(field))
       return invalid(std::string(field), "must not be sent by a client: the router sets it");

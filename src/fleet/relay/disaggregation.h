@@ -9,22 +9,23 @@
 
 namespace octavo::fleet {
 
-// The body for the prefill replica: one token of one answer, no stream. nullopt: the request does not have
-// exactly one prompt to continue, asks for log-probabilities of the prompt, or has kv_transfer_params.
+// The body for the prefill replica: one output token, one answer, no stream. nullopt: the request does not
+// have exactly one prompt, requests log-probabilities of the prompt, or has kv_transfer_params.
 std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
 
-// The same with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV blocks.
+// As above, with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV blocks.
 std::optional<std::string> prefill_body(std::string_view path, std::string_view body);
 std::string prefill_body(boost::json::object first_leg);
 
-// The kv_transfer_params of that replica's answer as JSON, if any.
+// The kv_transfer_params in the prefill replica's answer, as JSON; nullopt: missing.
 std::optional<std::string> kv_transfer_params(std::string_view answer);
 
-// The body for the decode replica: the client's body with the params. body: accepted by prefill_body()
-// before.
+// The body for the decode replica: the client's body with the params. prefill_body() must have accepted the
+// body.
 std::string decode_body(std::string_view body, std::string_view params);
 
-// Tokens of the prompt that the replica found in its cache, from the usage in its answer; 0 if not reported.
+// Number of prompt tokens that the replica found in its cache, from the usage in its answer; 0 if not
+// reported.
 std::int64_t cached_tokens(std::string_view answer);
 
 }  // namespace octavo::fleet

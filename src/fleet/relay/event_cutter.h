@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// The text after "data:" without the empty line; nullopt for an event that begins otherwise.
+// The text after "data:" without the empty line; nullopt: the event begins with another field.
 inline std::optional<std::string_view> data_of(std::string_view event) {
   if (!event.starts_with("data:")) return std::nullopt;
   event.remove_prefix(event.starts_with("data: ") ? 6 : 5);
@@ -18,9 +18,10 @@ inline std::optional<std::string_view> data_of(std::string_view event) {
 
 class EventCutter {
  public:
-  // The events that these bytes complete, each with the empty line that ends it. Lines end with \n or \r\n.
+  // Returns the events that these bytes complete, each with the empty line at its end. Lines end with \n or
+  // \r\n.
   std::vector<std::string> push(std::string_view bytes) {
-    constexpr std::size_t kHalfEnd = 2;  // bytes of "\n\r\n" that earlier pieces may have brought
+    constexpr std::size_t kHalfEnd = 2;  // bytes of "\n\r\n" that may be at the end of earlier pieces
     std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
     rest_ += bytes;
     std::vector<std::string> events;
@@ -36,7 +37,6 @@ class EventCutter {
     return events;
   }
 
-  // The bytes of an incomplete event.
   const std::string& rest() const { return rest_; }
   void clear() { rest_.clear(); }
 

@@ -1,4 +1,4 @@
-// Reads and extends request bodies in proxies between a client and its replica.
+// Reads and extends request bodies in proxies.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -9,17 +9,17 @@
 
 namespace octavo::fleet {
 
-// Returns nullopt if the text is not a JSON object, or if it has too many values for its size (BodyMemory).
+// nullopt: the text is not a JSON object, or has too many values for its size (BodyMemory).
 std::optional<boost::json::object> json_object(std::string_view text);
 
-// Several texts, or several lists of tokens.
+// Whether the request has several texts, or several lists of tokens.
 bool has_several_prompts(const boost::json::object& request);
 
-// The value at the end of a path of names, or null.
+// The value at a path of names; null: missing.
 const boost::json::value* find_path(const boost::json::object& object,
                                     std::initializer_list<std::string_view> names);
 
-// Adds a field at the front of the object's text; the other bytes do not change. value: JSON.
+// Adds a field at the beginning of the object's text; other bytes are unchanged. value: JSON.
 std::string with_field(std::string_view object, std::string_view name, std::string_view value);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Errors of a proxy itself, in the shape of the request's protocol.
+// Errors that a proxy itself reports, in the format of the request's protocol.
 #pragma once
 
 #include <string>
@@ -13,7 +13,6 @@ http::Response proxy_error(std::string_view path, int status, std::string_view m
                            std::string_view param = {});
 http::Response proxy_error(std::string_view path, const Error& error);
 
-// The last event of a stream that breaks.
 std::string proxy_error_event(std::string_view path, int status, std::string_view message,
                               std::string_view param = {});
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRetryAfterMaxS = 1e9;
 
-// The three forms of RFC 9110, all of them in GMT.
+// Parses the three formats of RFC 9110, which are all in GMT.
 std::optional<double> seconds_until(const std::string& date) {
   for (const char* form :
        {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"}) {

@@ -1,4 +1,4 @@
-// Decides whether a worker's error is caused by the worker or by the request.
+// Decides whether the worker or the request has caused a worker's error.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 
 namespace octavo::fleet {
 
-// Another worker may succeed.
+// Whether another worker may succeed.
 bool worth_a_retry(int status);
 
-// The worker is healthy but overloaded.
+// Whether the worker is healthy but overloaded.
 bool is_backpressure(int status);
 
-// Seconds from now, rounded up; nothing without a Retry-After that can be read: a number or an HTTP date.
+// Seconds from now, rounded up. nullopt: no Retry-After, or it is neither a number nor an HTTP date.
 std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 
-// The error names a field of the request ("param"), like the client's own timeout: no other worker helps.
+// Whether the error names a field of the request ("param") or is the client's own timeout: other workers
+// would fail, too.
 bool is_the_requests_own(std::string_view body);
 
 }  // namespace octavo::fleet

@@ -22,7 +22,6 @@ constexpr std::array<std::string_view, 13> kOwnHeaders{"connection",
                                                        "date",
                                                        "expect"};
 
-// The items of all Connection fields.
 std::vector<std::string_view> connection_options(const http::Headers& headers) {
   std::vector<std::string_view> options;
   for (const auto& [name, value] : headers) {

@@ -1,4 +1,4 @@
-// The spans of one request in a proxy: one of the request, and one of each call to an engine below it.
+// The spans of one request in a proxy: one for the request, and a child span for each call to an engine.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,23 @@ namespace octavo::fleet {
 class RequestTrace {
  public:
   struct Call {
-    std::string id = {};  // of its span; "": nothing is recorded
+    std::string id = {};  // id of the call's span; "": nothing is recorded
     std::int64_t begun_us = 0;
   };
 
-  // tracer: null records nothing, and calls keep the client's traceparent. name: of the request's span.
+  // tracer: null: nothing is recorded, and calls keep the client's traceparent. name: name of the request's
+  // span.
   RequestTrace(std::shared_ptr<Tracer> tracer, std::string name, const http::Request& request);
 
-  // Begins the span of a call, and names it in the call's headers.
+  // Begins the span of a call, and writes its id to the call's headers.
   Call begin(http::Headers& headers) const;
-  // status: of the answer; 0: none came.
+  // status: of the answer; 0: no answer arrived.
   void end(const Call& call, std::string name, const std::string& url, int status) const;
-  // The request has ended. model: "" if unknown.
+  // Ends the request's span. model: "" if unknown.
   void end(int status, const std::string& model = {}) const;
 
  private:
-  const std::shared_ptr<Tracer> tracer_;  // null if nobody records the trace
+  const std::shared_ptr<Tracer> tracer_;  // null: the trace is not recorded
   const std::string name_, method_, path_;
   const std::int64_t begun_us_;
   TraceContext context_ = {};

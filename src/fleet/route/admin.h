@@ -1,4 +1,4 @@
-// The router's own routes: health, metrics, models, workers. Everything else goes to a replica.
+// The router's own routes: health, metrics, models, workers. All others are forwarded to replicas.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace octavo::fleet {
 
-// "http://host:port" as an endpoint. Errors: field "url".
+// The endpoint for "http://host:port". Errors: field "url".
 Result<Endpoint> endpoint_of_url(std::string_view url);
 
-// Parses the address of an endpoint's KV cache events: "tcp://host:5557", "tcp://host:5557,tcp://host:5558"
-// with the replay address, or "none". Errors: on `field`.
+// Parses addresses of KV cache events: "tcp://host:5557", "tcp://host:5557,tcp://host:5558" with the replay
+// address, or "none". Errors: on `field`.
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
 
-// nullopt if the route is not the router's own.
+// nullopt: the route is not one of the router's own.
 std::optional<http::Response> admin_answer(const RouteContext& context, const http::Request& request);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The limit on requests in the router at a time.
+// Limits the number of requests in the router.
 #pragma once
 
 #include <atomic>
@@ -7,14 +7,14 @@ namespace octavo::fleet {
 
 class Admission {
  public:
-  explicit Admission(int limit) : limit_(limit) {}  // negative for no limit
-  // After true, call leave() at the end.
+  explicit Admission(int limit) : limit_(limit) {}  // negative: no limit
+  // True: the request is admitted; call leave() at its end.
   bool admit() {
     if (++requests_ <= limit_ || limit_ < 0) return true;
     --requests_;
     return false;
   }
-  void enter() { ++requests_; }  // whatever the limit
+  void enter() { ++requests_; }  // admits a request regardless of the limit
   void leave() { --requests_; }
   bool full() const { return limit_ >= 0 && requests_ >= limit_; }
 

@@ -1,4 +1,5 @@
-// A request at one worker: its booking, its connection, and the answer that has come.
+// An attempt to get a request's answer from one worker: its booking, its call, and the part of the answer
+// received so far.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@
 
 namespace octavo::fleet {
 
-// On the loop's thread.
+// Use it on the loop's thread.
 class Attempt {
  public:
-  // Not called once the attempt is settled.
+  // Callbacks; not called after settle().
   struct Events {
     std::function<void(Attempt&, std::string_view piece)> body;
     std::function<void(Attempt&, const Result<>& result)> end;
@@ -30,20 +31,20 @@ class Attempt {
   Attempt(Balancer& balancer, Choice chosen);
   ~Attempt() { settle(Outcome::neither); }
 
-  // Ends the call and the booking, once.
+  // Ends the call and the booking. Only the first call has an effect.
   void settle(Outcome outcome);
   bool settled() const { return settled_; }
-  void gather(std::string_view piece, std::size_t bytes_max);  // into the answer's body
+  void gather(std::string_view piece, std::size_t bytes_max);  // appends the piece to the answer's body
   const Endpoint& worker() const { return *choice.endpoint; }
 
   Choice choice;
-  http::Response answer = {};             // the part received and not forwarded yet
-  std::optional<UsageReport> usage = {};  // the last usage that the answer reported
+  http::Response answer = {};             // the received part that is not forwarded yet
+  std::optional<UsageReport> usage = {};  // the last usage in the answer
   const std::int64_t sent_us;
-  bool hedges = false;     // the second of two
-  bool forgotten = false;  // see Trouble
+  bool hedges = false;     // this is the second of two attempts
+  bool forgotten = false;  // see Trouble::forgotten
   RequestTrace::Call span = {};
-  bool failed = false;  // of a prefill worker: it has not computed the prompt
+  bool failed = false;  // the prefill worker has not computed the prompt
 
  private:
   Balancer& balancer_;

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// vLLM's and SGLang's; POST.
+// Paths of vLLM and SGLang; all with POST.
 constexpr std::array<std::string_view, 48> kPaths{
     "/abort_request",
     "/abort_requests",
@@ -72,9 +72,9 @@ bool empties_caches(std::string_view path) {
          path == "/release_memory_occupation";
 }
 
-constexpr int kLookMs = 500;  // whether workers that have not answered are well
+constexpr int kLookMs = 500;  // interval of checks whether workers that have not answered are healthy
 
-// One request at all workers. On its loop's thread.
+// One request that is sent to all workers. Runs on its loop's thread.
 struct FanOut : std::enable_shared_from_this<FanOut> {
   struct Part {
     std::shared_ptr<const Endpoint> worker;
@@ -104,7 +104,7 @@ void FanOut::ended(Part& part, const Result<>& result) {
   if (--open == 0) finish();
 }
 
-// Ends calls to workers that do not answer their health checks.
+// Ends calls to workers whose health checks fail.
 void FanOut::look() {
   const auto view = context.balancer.view();
   for (Part& part : parts) {

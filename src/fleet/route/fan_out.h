@@ -1,5 +1,5 @@
-// Requests for all workers instead of one: clear caches, load adapters or weights, pause engines. Each worker
-// gets them; the response has each worker's reply.
+// Requests for all workers: clear caches, load adapters or weights, pause engines. The router sends them to
+// each worker; the response contains all replies.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace octavo::fleet {
 
 bool means_all_workers(const http::Request& request);
 
-// On the loop's thread. done: once, when all have answered.
+// On the loop's thread. done: called once when all workers have answered.
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              std::function<void()> done);
 

@@ -17,10 +17,11 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kReadHereMax = 16 << 10;     // of a body: read in less than a millisecond
-constexpr std::size_t kRefusalBytesMax = 1 << 20;  // of an error's body; the rest is cut off
+constexpr std::size_t kReadHereMax = 16 << 10;     // maximum size of a body that is read on the event loop,
+                                                   // in less than a millisecond
+constexpr std::size_t kRefusalBytesMax = 1 << 20;  // maximum size of an error's body; the rest is dropped
 
-// A POST whose engine reads JSON.
+// Whether the request is a POST whose engine reads JSON.
 bool has_json(const http::Request& request) {
   std::string_view type = request.headers.find("Content-Type").value_or("application/json");
   type = type.substr(0, type.find(';'));
@@ -64,7 +65,7 @@ Forwarding::~Forwarding() {
   if (admitted_) context_.admission.leave();
 }
 
-// Long bodies are read on other threads, so that the loop's streams do not stall.
+// Long bodies are read on other threads, so that the loop's streams are not delayed.
 void Forwarding::begin(const std::shared_ptr<http::Exchange>& exchange) {
   context_.retries.earn();
   exchange->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
@@ -99,7 +100,7 @@ void Forwarding::admit() {
   balancer_.knows(route.model) ? enter() : find_model();
 }
 
-// A worker may have got the model since it last listed its models.
+// A worker may have loaded the model after it last listed its models.
 void Forwarding::find_model() {
   context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
     loop.post([self] {
@@ -132,7 +133,7 @@ ChoiceOptions Forwarding::choice_options(Role part) const {
           .draw = part == Role::decode ? draw_ : std::nullopt};
 }
 
-// Sends the request to the best worker that has not had it yet. Null: no such worker exists.
+// Sends the request to the best worker that has not got it yet. Null: there is no such worker.
 Forwarding::AttemptPointer Forwarding::send() {
   if (in_halves_ && !send_prefill_half()) return nullptr;
   const std::int64_t begun = now_us();
@@ -182,7 +183,7 @@ Forwarding::AttemptPointer Forwarding::open(Choice choice, std::shared_ptr<const
   return opened;
 }
 
-// An answer that is not streamed takes the time of all its tokens.
+// For an answer that is not streamed, adds the time of all its tokens.
 int Forwarding::blind_wait() const {
   constexpr int kTokenMs = 30, kTokens = 2'000, kTokensMax = 1'000'000;
   const int ms = blind_wait_ms(context_.options.blind_wait_ms, in_.request().body.size());
@@ -191,7 +192,7 @@ int Forwarding::blind_wait() const {
   return ms + kTokenMs * (tokens > 0 ? std::min(tokens, kTokensMax) : kTokens);
 }
 
-// A second worker gets the request, too: the first answer to begin wins.
+// Sends the request to a second worker, too. The first answer that begins is used.
 void Forwarding::hedge() {
   if (!waits() || in_halves_ || under_way().size() != 1 || !context_.retries.take(now_us())) return;
   const AttemptPointer second = send();
@@ -270,7 +271,8 @@ void Forwarding::on_whole(Attempt& attempt) {
 }
 
 void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
-  // While a request's tools run, its engine is idle: the request ends only with its worker or its connection.
+  // While the server runs a request's tools, its engine is idle. So such a request is not lost when the
+  // engine is idle.
   const bool idle = trouble == Trouble::forgotten || trouble == Trouble::stalled;
   if (idle && in_.route().server_tools && !is<Prefilling>()) return;
   if (&attempt == prefill_half_.get()) {
@@ -290,11 +292,11 @@ void Forwarding::on_trouble(Attempt& attempt, Trouble trouble) {
   on_lost(attempt, {ErrorCode::io, fmt::format("{} {}", attempt.worker().url, text_of(trouble)), ""});
 }
 
-// The first bytes of an answer that is no refusal: this attempt wins. False if it cannot.
+// Called for the first bytes of an answer that is not a refusal: uses this attempt. False: it cannot be used.
 bool Forwarding::lead(Attempt& attempt) {
   if (back_.begun() && !back_.continued_by(attempt.answer)) {
     settle(attempt, Outcome::neither);
-    if (!migrate()) break_off();  // another worker may support it
+    if (!migrate()) break_off();  // another worker may support resuming
     return false;
   }
   AttemptPointer leader;
@@ -310,7 +312,7 @@ bool Forwarding::lead(Attempt& attempt) {
   return true;
 }
 
-// Another worker could answer: the earlier failures were the fault of their workers.
+// Another worker has answered, so the earlier failures were the workers' fault.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(history_.suspects, {}))
     if (status < 400) balancer_.failed(*suspect);
@@ -336,7 +338,7 @@ void Forwarding::on_refused(Attempt& attempt) {
     context_.metrics.worker_failed(worker->url);
     history_.suspects.push_back(worker);
   }
-  if (!under_way().empty()) return;  // the other of two
+  if (!under_way().empty()) return;  // the other attempt is still running
   const std::string reason = fmt::format("status {}", status);
   context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
 }
@@ -345,8 +347,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (is<Prefilling>()) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
   const bool late = in_.left_ms() == 0;
-  // A refused connection or a timeout is the worker's fault. If the connection ends later, the request may be
-  // the cause.
+  // A refused connection or a timeout is the worker's fault. If the connection breaks later, the request may
+  // be the cause.
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !is<Answering>() && !in_.past_own_deadline();
   const bool cut = back_.begun() && !late;
@@ -354,7 +356,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
   if (is<Answering>()) state_ = Sent{};
   if (!unreachable && !silent && !cut) history_.suspects.push_back(worker);
-  if (!under_way().empty()) return;  // the other of two
+  if (!under_way().empty()) return;  // the other attempt is still running
   if (late) return refuse_late();
   if (cut) {
     log_warning("a stream of {} ended early: {}", in_.request().path, error.message);
@@ -362,14 +364,14 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
     balancer_.failed(*worker);
     return break_off();
   }
-  // A worker that dies or freezes loses many requests at once: the first retry of each is free. Further
-  // retries are charged to the budget.
+  // A worker that crashes or freezes loses many requests at once, so the first retry of each is free. Further
+  // retries use the budget.
   const bool free = unreachable || ++history_.losses == 1;
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
-// A worker that has not had the request gets it at once. A worker that has had it gets it again after a
-// backoff, unless it has named a time (Retry-After).
+// A worker that has not got the request gets it at once. One that has got it gets it again after a backoff,
+// or after its Retry-After.
 void Forwarding::retry(const std::string& reason) {
   if (history_.tries >= context_.options.retry.attempts_max) return give_up(reason);
   log_info("trying again after {}: {}", history_.tries, reason);
@@ -391,7 +393,7 @@ void Forwarding::retry_later(const std::string& reason) {
   });
 }
 
-// The last answer of a worker is better than the router's own.
+// Sends the last answer of a worker if there is one; it is better than the router's own error.
 void Forwarding::give_up(const std::string& reason) {
   if (history_.tries > 1) context_.metrics.retries_exhausted();
   if (back_.begun()) return break_off();
@@ -400,7 +402,7 @@ void Forwarding::give_up(const std::string& reason) {
          fmt::format("no replica could answer: {}", reason));
 }
 
-// Continues the stream at another worker. False if none can.
+// Continues the stream at another worker. False: no worker can.
 bool Forwarding::migrate() {
   if (const auto rest = back_.rest()) {
     back_.write_rest(*rest);

@@ -1,4 +1,4 @@
-// Forwarding's answers to its client.
+// Forwarding: answers to the client.
 #include <fmt/format.h>
 
 #include "fleet/relay/proxy_error.h"
@@ -18,13 +18,13 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
   return out;
 }
 
-// Every event of a stream may report the usage so far.
+// Records the usage; every event of a stream may contain the current usage.
 void Forwarding::note_usage(Attempt& attempt, std::string_view bytes) const {
   if (!in_.knows_length()) return;
   if (const auto usage = read_usage(bytes)) attempt.usage = usage;
 }
 
-// Compares the usage of a whole answer with the router's assumptions.
+// Compares the usage of a whole answer with the router's estimate.
 void Forwarding::check_usage(const Attempt& attempt) const {
   const auto& usage = attempt.usage;
   if (!usage) return;
@@ -51,7 +51,7 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
   if (!back_.write(piece)) on_lost(attempt, {ErrorCode::io, "it says so", ""});
 }
 
-// "" if the request stores no response.
+// Id of the response in the answer; "": the request stores no response.
 std::string_view Forwarding::response_of(std::string_view answer) const {
   const http::Request& request = in_.request();
   return request.method == "POST" && request.path == "/v1/responses" ? response_id(answer)
@@ -63,8 +63,8 @@ void Forwarding::answer(http::Response response) {
   back_.respond(std::move(response));
 }
 
-// Reports to the client that the answer failed or ends early. The exchange of a stream is dropped unfinished,
-// so that the client does not take the stream for complete.
+// Reports to the client that the answer has failed or ends early. A stream is dropped unfinished, so that the
+// client sees that it is incomplete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   const std::string& path = in_.request().path;
   if (!back_.begun()) return answer(proxy_error(path, status, message, param));

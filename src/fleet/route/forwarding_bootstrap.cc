@@ -1,5 +1,5 @@
-// SGLang's disaggregated prefill: each try sends the request to a prefill and to a decode worker at once. A
-// decode worker cannot compute a prompt itself, so a try fails when either of the two does.
+// SGLang's disaggregated prefill: each try sends the request to a prefill and a decode worker at the same
+// time. A decode worker cannot compute the prompt, so a try fails if either of the two fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ bool Forwarding::send_prefill_half() {
   const Endpoint& worker = *choice->endpoint;
   auto body = bootstrap_body(
       *source, *request, {http::parse_base_url(worker.url)->host, worker.bootstrap_port, balancer_.draw()});
-  if (!body) return false;  // begin_halves() has answered
+  if (!body) return false;  // begin_halves() has already answered
   body_ = std::make_shared<const std::string>(*std::move(body));
   prefill_half_ =
       open(*std::move(choice), body_, std::min(in_.left_ms(), context_.options.pd.prefill_timeout_ms));
@@ -68,7 +68,7 @@ void Forwarding::on_prefill_half(Attempt& attempt, const Result<>& result) {
                   result ? fmt::format("status {}", reply.status) : result.error().message);
   log_info("prefill failed at {}", reason);
   if (!result) context_.metrics.worker_failed(attempt.worker().url);
-  if (!is<Sent>()) return;  // the answer has begun: its worker reports what it lacks
+  if (!is<Sent>()) return;  // the answer has begun, so the decode worker reports the failure
   for (const AttemptPointer& decode : under_way()) {
     std::erase(history_.tried, decode->choice.booking.endpoint);
     settle(*decode, Outcome::neither);

@@ -1,4 +1,4 @@
-// SGLang's pairs of a prefill and a decode worker.
+// SGLang's disaggregated prefill, with pairs of workers.
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <set>
@@ -78,7 +78,7 @@ TEST_F(BootstrapTest, StreamsComeFromTheDecodeWorker) {
   EXPECT_EQ(post(R"({"prompt": "a", "stream": true})").body, "data: d\n\ndata: [DONE]\n\n");
 }
 
-// The decode worker waits for a prompt that never comes.
+// The decode worker waits for a prompt that never arrives.
 TEST_F(BootstrapTest, APrefillWorkerThatFailsIsReplacedInANewRoom) {
   Got at_decode;
   Replica broken("b", [](auto e) { e->respond({.status = 503}); });

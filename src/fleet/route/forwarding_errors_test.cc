@@ -23,7 +23,7 @@ TEST_F(RouterTest, AStreamOfAReplicaWithoutMetricsThatGoesSilentEnds) {
 TEST_F(RouterTest, ErrorsHaveTheShapeOfTheProtocol) {
   Replica a("a", [](auto e) {
     e->start_stream({.content_type = "text/event-stream"});
-    e->write("data: 1\n\n");  // and dropped
+    e->write("data: 1\n\n");  // drops the exchange without finish()
   });
   route({a.url()});
   const auto ask = [&](const char* path, std::string body) {

@@ -1,5 +1,5 @@
-// Sends the prompt to a prefill worker, before a decode worker answers. If no prefill worker computes it, the
-// decode worker does all of the work, or --enforce-disagg refuses the request.
+// Sends the prompt to a prefill worker before a decode worker answers. If no prefill worker computes it, the
+// decode worker does, or --enforce-disagg refuses the request.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace octavo::fleet {
 
-// Null if the request has no prompt to prefill elsewhere, or the decode worker holds most of it.
+// Null: the request has no prompt for another worker, or the decode worker has most of it cached.
 std::shared_ptr<const std::string> Forwarding::prefill_request() {
   const http::Request& request = in_.request();
   if (!context_.options.pd.enabled || request.method != "POST") return nullptr;
-  if (!in_.route().stored_response.empty()) return nullptr;  // it continues a decode worker's response
+  if (!in_.route().stored_response.empty()) return nullptr;  // it continues a response of a decode worker
   std::optional<std::string> body = prefill_body(request.path, request.body);
   if (!body) return nullptr;
   if (const int own_max = context_.options.pd.max_local_length; own_max > 0) {
-    draw_ = balancer_.draw();  // so that this worker gets the request later
+    draw_ = balancer_.draw();  // so that the chosen decode worker later gets the request
     const auto rest = balancer_.new_tokens(in_.route(), choice_options(Role::decode));
     if (rest && *rest <= own_max) {
       context_.metrics.prefilled("local");
@@ -31,7 +31,7 @@ std::shared_ptr<const std::string> Forwarding::prefill_request() {
   return std::make_shared<const std::string>(*std::move(body));
 }
 
-// Sends the prompt to the best prefill worker that has not had it yet.
+// Sends the prompt to the best prefill worker that has not got it yet.
 void Forwarding::prefill(std::shared_ptr<const std::string> body) {
   auto choice = balancer_.choose(in_.route(), choice_options(Role::prefill));
   if (!choice) return spill("no prefill worker is left");
@@ -45,7 +45,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
-  constexpr std::int64_t kTimerUs = 2'000;  // calls count what is left of their time in whole milliseconds
+  constexpr std::int64_t kTimerUs = 2'000;  // calls measure their remaining time in whole milliseconds
   const bool late =
       now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.pd.prefill_timeout_ms;
   const bool silent = !result && (attempt.forgotten || late);
@@ -75,7 +75,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   spill(reason);
 }
 
-// No prefill worker computes the prompt.
+// Called if no prefill worker computes the prompt.
 void Forwarding::spill(const std::string& reason) {
   if (!context_.options.pd.enforced) {
     context_.metrics.prefilled(history_.prefill_is_busy ? "busy" : "failed");
@@ -86,12 +86,12 @@ void Forwarding::spill(const std::string& reason) {
   refuse(503, "no prefill worker could compute the prompt, and --enforce-disagg is set: " + reason);
 }
 
-// params: location of the prompt's blocks; without them the decode worker computes the prompt.
+// params: location of the prompt's blocks; nullopt: the decode worker computes the prompt.
 void Forwarding::decode(const std::optional<std::string>& params) {
   state_ = Sent{};
   history_.tried.clear();
   history_.prefill_is_busy = false;
-  history_.refusal.reset();  // a prefill worker's
+  history_.refusal.reset();  // it was a prefill worker's
   prefilled_ = params.has_value();
   if (params)
     body_ = std::make_shared<const std::string>(decode_body(body_ ? *body_ : in_.request().body, *params));

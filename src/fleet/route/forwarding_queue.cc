@@ -1,4 +1,5 @@
-// A request in the queue: before its first attempt, and again when workers refuse it for lack of room.
+// Forwarding: a request in the queue, before its first attempt and again after workers have refused it for
+// lack of capacity.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,11 +19,11 @@ void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
 
 void Forwarding::wait_for_room() {
   const http::Request& request = in_.request();
-  FlowItem item{
-      .id = context_.queue->new_id(),
-      .priority = -std::clamp(in_.route().priority, -kPriorityMax, kPriorityMax),  // vLLM's: low ones first
-      .bytes = request.body.size(),
-      .arrived_us = in_.arrived_us()};
+  FlowItem item{.id = context_.queue->new_id(),
+                // as in vLLM, low values are first
+                .priority = -std::clamp(in_.route().priority, -kPriorityMax, kPriorityMax),
+                .bytes = request.body.size(),
+                .arrived_us = in_.arrived_us()};
   if (!in_.tenant().empty())
     item.fairness_id = in_.tenant();
   else if (const auto id = request.headers.find("x-llm-d-inference-fairness-id"); id && !id->empty())
@@ -34,8 +35,9 @@ void Forwarding::wait_for_room() {
                         });
 }
 
-// At once after the first refusal: the queue now knows that no worker has room. Later refusals may come from
-// workers that the queue cannot judge, since others serve them or few serve the model.
+// After the first refusal, enters the queue at once: the queue now knows that no worker has capacity. After
+// later refusals, pauses first: the queue may be wrong about the workers, since other routers use them or few
+// serve the model.
 void Forwarding::wait_again() {
   history_.tried.clear();
   history_.tries = 0;

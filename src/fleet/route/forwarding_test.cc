@@ -12,7 +12,7 @@ TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {
   Replica broken("broken", [](auto e) { e->respond({.status = 500}); });
   Replica mute("mute", [](auto e) {
     e->start_stream({.content_type = "application/json"});
-    e->write("{\"half\":");  // and dropped
+    e->write("{\"half\":");  // drops the exchange without finish()
   });
   Replica well("well");
   route({broken.url(), mute.url(), well.url()});
@@ -106,7 +106,7 @@ TEST_F(RouterTest, StreamsPieceByPiece) {
 }
 
 TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
-  std::counting_semaphore<> seen(0);  // events that the client has
+  std::counting_semaphore<> seen(0);  // counts events that the client has received
   Replica a("a", [&](auto e) {
     e->start_stream({.content_type = "text/event-stream"});
     const std::string event = "data: {\"usage\": {\"prompt_tokens\": 4}}\n\n";
@@ -130,7 +130,7 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
     for (Result<std::optional<std::string>> piece; (piece = client.read()) && *piece;) {
       text += **piece;
       for (; (at = text.find("data:", at)) != std::string::npos; ++at, ++events) seen.release();
-      at = text.size() - std::min<std::size_t>(text.size(), 4);  // "data:" may be cut
+      at = text.size() - std::min<std::size_t>(text.size(), 4);  // the end may be a part of "data:"
     }
     EXPECT_EQ(events, 3);
   };
@@ -143,7 +143,7 @@ TEST_F(RouterTest, TheUsageOfAnAnswerIsComparedOnce) {
 TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
   Replica a("a", [&](auto e) {
     e->start_stream({.content_type = "text/event-stream"});
-    e->write("data: 1\n\n");  // and dropped
+    e->write("data: 1\n\n");  // drops the exchange without finish()
   });
   route({a.url()});
   http::Client client = connect();
@@ -179,7 +179,7 @@ class BreakerTest : public RouterTest {
     return get("/metrics")
         .body.contains(fmt::format("smg_worker_cb_state{{worker=\"{}\"}} {}\n", replica.url(), state));
   }
-  // Answers as `wrong` where the body says so.
+  // Answers with `wrong` if the body requests it.
   static Replica::Behaviour unless_poisoned(Replica::Behaviour wrong) {
     return [wrong](std::shared_ptr<http::Exchange> e) {
       e->request().body.contains("POISON") ? wrong(std::move(e)) : e->respond({.body = "fine"});
@@ -206,7 +206,7 @@ TEST_F(BreakerTest, ARequestThatFailsEverywhereSpeaksAgainstItself) {
   const Replica::Behaviour wrongs[] = {[](auto e) { e->respond({.status = 500}); },
                                        [](auto e) {
                                          e->start_stream({.content_type = "application/json"});
-                                         e->write("{");  // and dropped
+                                         e->write("{");  // drops the exchange without finish()
                                        }};
   for (const auto& wrong : wrongs)
     for (const int replicas : {1, 2}) {
@@ -290,7 +290,7 @@ TEST_F(RouterTest, RetriesAreAShareOfTheRequests) {
 TEST_F(RouterTest, AnswersThatAreLostAreTriedAgainOnceAndThenFromTheBudget) {
   const auto breaks = [](auto e) {
     e->start_stream({.content_type = "application/json"});
-    e->write("{");  // and dropped
+    e->write("{");  // drops the exchange without finish()
   };
   Replica a("a", breaks), b("b", breaks), c("c", breaks);
   route({a.url(), b.url(), c.url()});
@@ -316,7 +316,7 @@ TEST_F(RouterTest, WhatARestartedReplicaHadGoesToAnother) {
   wait([&] { return a.requests == 1; });
   const int before = a.pages;
   wait([&] { return a.pages >= before + 2; });
-  a.started_s = 20;  // its connections stay as they are: nobody has closed them
+  a.started_s = 20;  // the connections stay open
   EXPECT_EQ(answer.get(), 1);
   EXPECT_GE(b.requests, 1);
   wait([&] { return keeper.closed == 1; });
@@ -338,7 +338,7 @@ TEST_F(RouterTest, AStreamThatItsReplicaHasForgottenEnds) {
   EXPECT_FALSE(client.read()) << "no proper end";
 }
 
-// An engine is idle while its server runs a tool, for as long as the tool takes.
+// While the server runs a tool, the engine is idle.
 TEST_F(RouterTest, ARequestWhoseToolsTheServerRunsIsNotForgotten) {
   std::vector<std::shared_ptr<http::Exchange>> kept;
   std::mutex mutex;
@@ -436,7 +436,8 @@ TEST_F(RouterTest, ARequestThatAReplicaWithoutMetricsHasForgottenGoesToAnother) 
 }
 
 TEST_F(RouterTest, AStreamThatBreaksBeforeItsFirstByteIsTriedAgain) {
-  Replica a("a", [](auto e) { e->start_stream({.content_type = "text/event-stream"}); });  // and dropped
+  // drops the exchange without finish()
+  Replica a("a", [](auto e) { e->start_stream({.content_type = "text/event-stream"}); });
   Replica b("b");
   route({a.url(), b.url()});
   for (int i = 0; i < 4; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
@@ -459,7 +460,7 @@ TEST_F(RouterTest, ClientsDeadlinesHoldForAllAttemptsTogether) {
   std::vector<std::string> timeouts;
   Replica a("a", [&](auto e) {
     timeouts.emplace_back(e->request().headers.find("X-Request-Timeout").value_or("none"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // which the second attempt lacks
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the second attempt lacks this time
     e->respond({.status = 500});
   });
   route({a.url()}, {.retry = {.attempts_max = 2}});

@@ -12,10 +12,12 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's
-constexpr int kOwnDeadlineGraceMs = 2'000;  // the worker itself says that the client's deadline has passed
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // header of vLLM
+constexpr int kOwnDeadlineGraceMs = 2'000;  // extra time, since the worker itself reports the end of the
+                                            // client's deadline
 
-// Tenants' keys are for the router only: workers get the router's own key, if configured.
+// Headers for workers. Keys of tenants are only for the router; workers get the router's own key if
+// configured.
 http::Headers headers_for_workers(const RouterOptions& options, const http::Headers& came) {
   http::Headers headers;
   const bool own_key = !options.tenants.empty();
@@ -74,7 +76,7 @@ http::CallRequest Incoming::call_request(const Endpoint& endpoint, std::shared_p
   return call;
 }
 
-// The exchange keeps its body while a call runs; a call's events keep this object, and this the exchange.
+// The pointer keeps the exchange alive, and with it the body, while a call runs.
 std::shared_ptr<const std::string> Incoming::body() const {
   if (request().body.empty() && request().method != "POST") return nullptr;
   return {exchange_, &request().body};

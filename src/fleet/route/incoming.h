@@ -1,4 +1,4 @@
-// A request as the router has received it; builds the calls to workers.
+// A request that the router has received. Makes the calls to workers.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,33 @@ class Incoming {
 
   const http::Request& request() const { return exchange_->request(); }
   const RouteRequest& route() const { return route_; }
-  const std::string& tenant() const { return tenant_; }  // "" without a tenant
-  bool explains() const;                                 // the client requests the reasons for the choice
+  const std::string& tenant() const { return tenant_; }  // "": no tenant
+  bool explains() const;                                 // whether the client requests an explanation of the
+                                                         // choice
   std::int64_t arrived_us() const { return arrived_us_; }
-  double seconds() const;  // since its arrival
+  double seconds() const;  // time since its arrival
 
-  // Scans the body, and tokenizes the prompt if the router has the model's tokenizer: up to a second for a
-  // prompt of 1 MiB. On any thread.
+  // Scans the body, and tokenises the prompt if the router has the model's tokenizer. Takes up to a second
+  // for a prompt of 1 MiB. Safe on any thread.
   void read();
-  bool knows_length() const;  // the replica must count the same number of prompt tokens
-  void name_no_model();       // any worker may say that it does not serve it
+  bool knows_length() const;  // whether the router knows the exact number of prompt tokens
+  void name_no_model();       // removes the model, so that any worker can be chosen and report that it does
+                              // not serve the model
 
-  // again: earlier attempts have taken part of the client's own deadline.
+  // again: earlier attempts have used part of the client's own deadline.
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
                                  int timeout_ms, bool again) const;
-  std::shared_ptr<const std::string> body() const;  // the client's; may be null
+  std::shared_ptr<const std::string> body() const;  // the client's body; may be null
 
   bool past_own_deadline() const;
-  int left_ms() const;  // of the router's limit for the request, or of the client's own
+  int left_ms() const;  // remaining time of the router's limit or of the client's own deadline
 
  private:
   const RouteContext context_;
   const std::shared_ptr<http::Exchange> exchange_;
   const std::int64_t arrived_us_;
   const std::string tenant_;
-  http::Headers headers_;  // as they go to workers
+  http::Headers headers_;  // headers to send to workers
   RouteRequest route_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Replicas that stream "abc" token by token from the requested position. `dies` of them break after
+// Replicas that stream "abc" token by token, from the requested position. The first `dies` of them fail after
 // the next token.
 class Sayers {
  public:
@@ -30,7 +30,7 @@ class Sayers {
     for (const std::string_view text("abc"); at < text.size(); ++at) {
       const json::object choice{{"text", text.substr(at, 1)}, {"token_ids", json::array{at}}};
       e->write(http::sse_event(json::serialize(json::object{{"id", id}, {"choices", json::array{choice}}})));
-      if (breaks) return;  // and dropped
+      if (breaks) return;  // drops the exchange without finish()
     }
     e->write(http::sse_event("[DONE]"));
     e->finish();

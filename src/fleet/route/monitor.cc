@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kTickMs = 100;
 constexpr int kModelsMs = 30'000;
-constexpr std::int64_t kRefreshUs = 1'000'000;  // between two refreshes of models
+constexpr std::int64_t kRefreshUs = 1'000'000;  // minimum time between two refreshes of models
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
@@ -57,7 +57,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.probed_us, answers ? options_.health_check_interval_ms : options_.startup_check_interval_ms))
     probe(member);
   if (!answers) {
-    known.models_us = 0;  // the worker may return with other models
+    known.models_us = 0;  // the worker may have other models when it is available again
     return;
   }
   if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
@@ -67,8 +67,8 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
 }
 
-// After a failed probe the next one follows at the startup interval, so that a frozen worker is found sooner
-// than after three intervals.
+// After a failed probe, the next one follows at the startup interval, so that a frozen worker is found before
+// three normal intervals have passed.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health_check_endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;
@@ -88,7 +88,7 @@ void Monitor::read_metrics(const Member& asked, const http::Response& answer) {
   };
   EnginePage page = read();
   balancer_.set_ranks(asked.id, *asked.endpoint, page.ranks);
-  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();  // its own rank's figures
+  if (page.ranks > 1 && !asked.endpoint->shares_port) page = read();  // metrics of the endpoint's rank
   if (!page.state) return;
   const auto restarted = balancer_.scraped(
       {{.endpoint = asked.id, .name = asked.endpoint->name, .state = std::move(page.state)}});
@@ -108,7 +108,7 @@ void Monitor::refresh_models(std::function<void()> done) {
     if (now_us() - refreshed_us_ < kRefreshUs) return done();
     refreshing_.push_back(std::move(done));
     if (refreshing_.size() > 1) return;
-    ++models_open_;  // for the loop below
+    ++models_open_;  // counts this function itself, until the end of the loop
     const auto view = balancer_.fleet().view();
     for (const Member& member : view->members) {
       if (member.state.availability != Availability::available) continue;

@@ -1,4 +1,4 @@
-// Polls the health, metrics and models of every endpoint.
+// Polls health, metrics and models of every endpoint.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@
 
 namespace octavo::fleet {
 
-// Must outlive the client whose loop it runs on.
+// Must outlive the client of its loop.
 class Monitor {
  public:
   Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)
       : balancer_(balancer), options_(options), loop_(loop) {}
   void start();
 
-  // GET /v1/models of all endpoints together; of equal ids the first one found.
+  // The model lists of all endpoints as one GET /v1/models answer. If several cards have the same id, it has
+  // the first one.
   std::string models_json() const;
 
-  // Requests the models of all available endpoints, unless that has just been done. Calls `done` once, on
-  // any thread, when they have answered or a second has passed. Safe from any thread.
+  // Requests the models of all available endpoints, unless this was just done. Calls `done` once, on any
+  // thread, when all have answered or a second has passed. Safe from any thread.
   void refresh_models(std::function<void()> done);
 
  private:
-  struct Known {  // of an endpoint; times of the last requests
+  struct Known {  // state of an endpoint; times are those of the last requests
     std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
@@ -48,9 +49,9 @@ class Monitor {
   Balancer& balancer_;
   const RouterOptions& options_;
   http::ClientLoop& loop_;
-  std::unordered_map<std::string, Known> known_;   // by the endpoint's name
+  std::unordered_map<std::string, Known> known_;   // by endpoint name
   std::vector<std::function<void()>> refreshing_;  // callers that wait for models
-  int models_open_ = 0;                            // open requests of that refresh
+  int models_open_ = 0;                            // number of running requests of the refresh
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model

@@ -9,8 +9,10 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // of a body: up to a second
-constexpr int kMismatchesMax = 8;                    // in a row, before the tokenizer is taken as wrong
+constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // maximum size of a body to tokenise, which takes up to
+                                                     // a second
+constexpr int kMismatchesMax = 8;                    // number of consecutive mismatches after which the
+                                                     // tokenizer counts as wrong
 
 }  // namespace
 

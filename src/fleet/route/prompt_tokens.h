@@ -1,4 +1,4 @@
-// The token ids of a prompt, equal to the replica's, to look the prompt up in the index of KV events.
+// Computes the token ids of a prompt as the replica does, for look-ups in the index of KV events.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@ namespace octavo::fleet {
 
 class PromptTokens {
  public:
-  // The tokenizer of the replicas' model, with its own chat template. Errors: an invalid template.
+  // tokenizer: that of the replicas' model, with its chat template. Errors: an invalid template.
   static Result<PromptTokens> make(std::shared_ptr<const Tokenizer> tokenizer);
 
-  // Writes the ids of /v1/completions and /v1/chat/completions into `route`. Other requests, bodies above
-  // 1 MiB and invalid bodies keep their estimate: the replica reports the mistake.
+  // Writes the token ids of /v1/completions and /v1/chat/completions to `route`. Other requests, bodies above
+  // 1 MiB and invalid bodies keep their estimate; the replica reports an invalid body.
   void write(const http::Request& request, RouteRequest& route) const;
 
-  // Compares the number of tokens with the replica's. After several different counts in a row, the tokenizer
-  // or its template is wrong for the replicas: prompts keep their estimates from then on. Returns whether
-  // the counts are equal. Safe from any thread.
+  // Compares the number of tokens with the number from the replica, and returns whether they are equal. After
+  // several unequal numbers in a row the tokenizer or its template differs from the replicas'; from then on
+  // prompts keep their estimates. Safe from any thread.
   bool compare(std::size_t tokens, std::int64_t reported) const;
 
  private:
@@ -35,8 +35,8 @@ class PromptTokens {
                                         const RouteRequest& route) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> plain_, with_tools_;  // empty if the model has none
-  std::unique_ptr<std::atomic<int>> mismatches_;    // in a row
+  std::optional<ChatTemplate> plain_, with_tools_;  // nullopt: the model has no template
+  std::unique_ptr<std::atomic<int>> mismatches_;    // number of consecutive mismatches
 };
 
 }  // namespace octavo::fleet

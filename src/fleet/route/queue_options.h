@@ -1,10 +1,10 @@
-// The queue of requests for which no worker has room.
+// Queue for requests if no worker has capacity.
 #pragma once
 
 namespace octavo::fleet {
 
 struct QueueOptions {
-  int size = 0;  // requests; 0: a request that finds no room is refused
+  int size = 0;  // maximum number of requests; 0: requests are refused if no worker has capacity
   int timeout_s = 60;
 };
 

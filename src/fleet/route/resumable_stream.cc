@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kEventBytesMax = 16 << 20;  // limit of an event
+constexpr std::size_t kEventBytesMax = 16 << 20;  // maximum size of an event
 
 bool is_true(const json::object& body, std::string_view name) {
   const json::value* value = body.if_contains(name);
@@ -32,7 +32,7 @@ bool asks_for_one_answer(const json::object& body) {
   return (!n || n->is_null() || (n->is_int64() && n->get_int64() == 1)) && !has_several_prompts(body);
 }
 
-// Whether a choice of a chunk has a part of the answer.
+// Whether the choice contains a part of the answer.
 bool says_something(const json::object& choice) {
   const auto text = [](const json::value* value) {
     return value && value->is_string() && !value->get_string().empty();
@@ -45,7 +45,8 @@ bool says_something(const json::object& choice) {
   return false;
 }
 
-// Whether the error is the replica's fault. An error that names a field ("timeout") is the request's.
+// Whether the replica has caused the error. If the error names a field ("timeout"), the request has caused
+// it.
 bool server_failed(const json::object& chunk) {
   const json::value* code = find_path(chunk, {"error", "code"});
   const json::value* param = find_path(chunk, {"error", "param"});
@@ -58,7 +59,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
   if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !asks_for_one_answer(*request)) return std::nullopt;
-  // Hidden reasoning has hidden tokens; with the other two fields, another program drives the engine.
+  // Hidden reasoning has hidden tokens. With the other two fields, another program controls the engine.
   if (is_false(*request, "include_reasoning") || request->contains("kv_transfer_params") ||
       request->contains("resume_token_ids"))
     return std::nullopt;
@@ -131,7 +132,7 @@ std::string ResumableStream::chunk(std::string_view text, std::string_view data)
       finished_ = finished_ || (reason && reason->is_string());
       take_out(choice, "token_ids");
     }
-  // All events of an answer have the same id and time.
+  // All events of an answer must have the same id and time.
   const json::value* id = chunk->if_contains("id");
   const json::value* created = chunk->if_contains("created");
   if (!begun() && id && id->is_string()) {

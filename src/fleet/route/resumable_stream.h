@@ -1,5 +1,5 @@
-// A streamed answer that continues at another replica when its own one fails (NVIDIA Dynamo's migration):
-// keeps the tokens that the client has, and makes the body for the next replica.
+// A streamed answer that can continue at another replica if its replica fails (NVIDIA Dynamo's migration).
+// Keeps the tokens that the client has received, and makes the body for the next replica.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,31 @@
 
 namespace octavo::fleet {
 
-// Requests token ids from replicas (return_token_ids) and removes them from the events, unless the client
-// requested them, too. The next replica gets the client's body with `resume_token_ids`, which `octavo serve`
-// understands.
+// Requests token ids from replicas (return_token_ids), and removes them from the events unless the client has
+// requested them. The next replica gets the client's body with `resume_token_ids`, which `octavo serve`
+// supports.
 class ResumableStream {
  public:
-  // nullopt: not a stream of one answer, or some tokens are hidden.
+  // nullopt: the request is not a stream of one answer, or some tokens are hidden.
   static std::optional<ResumableStream> of(std::string_view path, std::string_view body);
 
-  // For the next replica.
   std::string body() const;
-  // The client has seen part of the answer: the next replica must continue after it.
+  // Whether the client has received part of the answer, so the next replica must continue after it.
   bool begun() const { return !id_.empty(); }
 
-  // The whole events for the client that these bytes complete; empty after an end or a failure.
+  // Returns the whole events for the client that these bytes complete; empty after an end or a failure.
   std::string push(std::string_view bytes);
-  // The same when the replica's answer ends normally: returns a last event without a terminator. Not all
+  // Call it when the replica's answer ends normally: returns the last event if it lacks a terminator. Not all
   // servers send [DONE].
   std::string finish();
-  bool ended() const { return ended_; }    // the last event has come
+  bool ended() const { return ended_; }    // the last event was received
   bool failed() const { return failed_; }  // the replica has reported that it cannot continue
 
-  // The replica has failed: the next events come from another one.
+  // Reports that the replica has failed; the next events come from another replica.
   void lost();
-  // False: a replica sent text without token ids.
+  // False: a replica has sent text without token ids.
   bool knows_tokens() const { return knows_tokens_; }
-  // The events that are missing where the answer itself was complete.
+  // The missing events, if the answer itself was complete; otherwise nullopt.
   std::optional<std::string> rest() const;
 
  private:
@@ -47,16 +46,16 @@ class ResumableStream {
 
   std::string body_;
   EventCutter events_;
-  bool shows_ids_ = false;    // the client requested them
-  bool shows_usage_ = false;  // at the end
+  bool shows_ids_ = false;    // the client has requested token ids
+  bool shows_usage_ = false;  // the client has requested usage
   std::vector<std::int64_t> tokens_;
   std::size_t prompt_tokens_ = 0;
-  std::string id_;  // of all events; "" before the first
+  std::string id_;  // id of all events; "": no event was received yet
   std::int64_t created_ = 0;
-  std::string head_;  // of the last event, as JSON: all but choices and usage
+  std::string head_;  // the last event as JSON, without choices and usage
   bool migrated_ = false;
   bool knows_tokens_ = true;
-  bool finished_ = false;  // the answer is complete, the last event may be missing
+  bool finished_ = false;  // the answer is complete, but the last event may be missing
   bool ended_ = false;
   bool failed_ = false;
 };

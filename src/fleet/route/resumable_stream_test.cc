@@ -64,7 +64,7 @@ TEST(ResumableStream, GoesOnBehindTheLastWholeEvent) {
   EXPECT_EQ(body.at("resume_token_ids"), json::parse("[7,8]"));
   EXPECT_EQ(body.at("prompt"), "a");
   EXPECT_FALSE(stream.rest());
-  // The stream takes only the output of the next replica, not its response id.
+  // The stream uses only the output of the next replica, and keeps the first response's id.
   EXPECT_EQ(stream.push(part("second", R"("text":"b","token_ids":[9])")), part("first", R"("text":"b")"));
   stream.lost();
   EXPECT_EQ(json::parse(stream.body()).at("resume_token_ids"), json::parse("[7,8,9]"));
@@ -106,7 +106,7 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossOneOfTheClientIsAnEvent) {
   EXPECT_FALSE(stream.ended());
 }
 
-// Streams of other servers than `octavo serve`: each form of an event's end and of the last event.
+// Streams of servers other than `octavo serve`: all forms of an event's end and of the last event.
 TEST(ResumableStream, EventsEndAtAnyEmptyLine) {
   auto stream = *ResumableStream::of(kPath, R"({"prompt":"a","stream":true,"return_token_ids":true})");
   const std::string first = "data: {\"id\":\"x\"}\r\n\r\n", second = "data:{\"id\":\"x\"}\n\r\n";

@@ -1,4 +1,4 @@
-// Limits the load that retries add (Finagle's retry budget): a share of the requests, and a few in any case.
+// Limits the load from retries to a fraction of the requests, plus a few per second (Finagle's retry budget).
 // So an overloaded fleet does not get several times its load.
 #pragma once
 
@@ -13,7 +13,7 @@ class RetryBudget {
  public:
   explicit RetryBudget(double share) : share_(share) {}
 
-  // Called for each new request: adds its share of a retry.
+  // Call it for each new request: adds a fraction of a retry to the budget.
   void earn() {
     const std::lock_guard lock(mutex_);
     earned_ = std::min(earned_ + share_, kSavedMax);
@@ -31,8 +31,8 @@ class RetryBudget {
   }
 
  private:
-  static constexpr double kFreePerSecond = 10;  // retries, however few requests come
-  static constexpr double kSavedMax = 100;      // retries
+  static constexpr double kFreePerSecond = 10;  // retries per second that are always allowed
+  static constexpr double kSavedMax = 100;      // maximum number of saved retries
 
   const double share_;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// The parts of a router that all requests use.
+// The parts of a router that all requests share.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -20,12 +20,12 @@ struct RouteContext {
   Balancer& balancer;
   RouteMetrics& metrics;
   Monitor& monitor;
-  const PromptTokens* tokens;  // null: prompts stay text
+  const PromptTokens* tokens;  // null: prompts are not tokenised
   RetryBudget& retries;
   StoredResponses& stored;
   Admission& admission;
-  RouteQueue* queue;                  // null if requests do not wait
-  boost::asio::thread_pool& readers;  // of long bodies
+  RouteQueue* queue;                  // null: requests never wait
+  boost::asio::thread_pool& readers;  // threads that read long bodies
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// The router's metrics, under SGLang's smg_* names where they exist. Safe from any thread.
+// The router's metrics, with SGLang's names smg_* if SGLang has them. Safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ class RouteMetrics {
   void selected(const std::string& worker);
   void worker_failed(const std::string& worker);
   void cache_changed(const std::string& worker, std::size_t events);
-  void restored(const std::string& worker, std::size_t blocks);  // copied from another router
+  void restored(const std::string& worker, std::size_t blocks);  // counts blocks copied from another router
   void retried();
   void retries_exhausted();
   void rate_limited();
-  void prefilled(std::string_view outcome);  // "handed_over", "local", "busy", "failed" or "refused"
-  void forget(const std::string& worker);    // the worker has left
-  void migrated(bool goes_on);               // a stream of events has broken
-  void hedged(bool won);                     // a second replica got the request
-  void peer_told(bool understood);           // sent the load in flight to another router
-  void peers(int now);                       // number of other routers that report their load
-  // A prompt whose tokens are known, at a replica that reports them.
+  void prefilled(std::string_view outcome);  // outcome: "handed_over", "local", "busy", "failed" or "refused"
+  void forget(const std::string& worker);    // removes the worker's metrics
+  void migrated(bool goes_on);               // counts a broken stream of events, and whether it continues
+  void hedged(bool won);                     // counts a request that was sent to a second replica
+  void peer_told(bool understood);           // counts a load message to another router
+  void peers(int now);                       // sets the number of other routers that report load
+  // Counts a prompt whose tokens are known, at a replica that reports its cached tokens.
   void prompt_reported(std::int64_t predicted_cached, std::int64_t reported_cached, bool same_length);
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);
 
-  // Prometheus' text format, without the gauges of workers.
+  // All metrics in Prometheus' text format, except gauges of workers.
   std::string text() const;
 
  private:

@@ -26,7 +26,7 @@ RouteQueue::RouteQueue(Balancer& balancer, Admission& admission, const QueueOpti
 
 bool RouteQueue::has_room() const { return !admission_.full() && balancer_.room() > dispatched_; }
 
-// The gate calls back for one request after the other, so that the next one sees this one's place as taken.
+// The gate calls back for one request after another, so that the next decision includes this request.
 void RouteQueue::enter(FlowItem item, FlowGate::Then then) {
   gate_.enqueue(std::move(item), [this, then = std::move(then)](FlowOutcome outcome) {
     if (outcome == FlowOutcome::dispatched) {

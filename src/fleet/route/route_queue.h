@@ -1,4 +1,4 @@
-// Requests that wait until a worker has room, by priority and fair between tenants (fleet/flow).
+// Queue of requests until a worker has capacity, by priority and fair between tenants (fleet/flow).
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,12 @@ namespace octavo::fleet {
 
 class RouteQueue {
  public:
-  // `balancer` learns each worker's limit, see BalancerOptions. The arguments must outlive the queue.
+  // `balancer` must learn the workers' limits (BalancerOptions::learn_places). The arguments must outlive the
+  // queue.
   RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
 
   std::uint64_t new_id() { return gate_.new_id(); }
-  // `then` is called once, on any thread. A dispatched request is admitted, and calls sent() when it has
+  // Calls `then` once, on any thread. A dispatched request is admitted, and must call sent() when it has
   // chosen a worker.
   void enter(FlowItem item, FlowGate::Then then);
   void sent() { --dispatched_; }
@@ -31,7 +32,7 @@ class RouteQueue {
 
   Balancer& balancer_;
   Admission& admission_;
-  std::atomic<int> dispatched_ = 0;  // requests that have not chosen a worker yet
+  std::atomic<int> dispatched_ = 0;  // number of dispatched requests that have not chosen a worker yet
   FlowGate gate_;
 };
 

@@ -56,7 +56,7 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
   return keys;
 }
 
-// Routes for the operator only: tenants neither see nor change the fleet.
+// Whether the route is only for the operator: tenants can neither read nor change the fleet.
 bool is_operators(std::string_view path) {
   constexpr std::array<std::string_view, 8> kOwn{"/add_worker",   "/get_loads", "/kv_index",
                                                  "/list_workers", "/metrics",   "/remove_worker",
@@ -64,7 +64,7 @@ bool is_operators(std::string_view path) {
   return std::ranges::find(kOwn, path) != kOwn.end() || path.starts_with("/workers/");
 }
 
-// Orchestrators read these without a key. The router answers them itself.
+// Whether the route needs no key. Orchestrators read these routes, and the router itself answers.
 bool is_public(const http::Request& request) {
   constexpr std::array<std::string_view, 3> kPublic{"/health", "/liveness", "/readiness"};
   const bool reads = request.method == "GET" || request.method == "HEAD";
@@ -127,7 +127,7 @@ Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
   return {};
 }
 
-// Null without peers.
+// Null: the router has no peers.
 Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& metrics,
                                              const PeerOptions& options) {
   if (options.endpoint.empty() && options.peers.empty()) return nullptr;
@@ -176,10 +176,10 @@ struct Router::State {
         context{options, *balancer, *metrics,  monitor,     tokens ? &*tokens : nullptr,
                 retries, stored,    admission, queue.get(), readers} {}
   ~State() {
-    server.reset();  // no new requests,
+    server.reset();  // stops new requests,
     if (queue) queue->stop();
     readers.join();
-    client.reset();  // then no calls in flight, then the objects they refer to
+    client.reset();  // then running calls; the objects they use end after this
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
@@ -187,7 +187,7 @@ struct Router::State {
   const RouterOptions options;
   std::unique_ptr<RouteMetrics> metrics;
   std::unique_ptr<Balancer> balancer;
-  std::unique_ptr<PeerSync> peers;  // null without other routers
+  std::unique_ptr<PeerSync> peers;  // null: there are no other routers
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   Tenants tenants;
@@ -199,7 +199,7 @@ struct Router::State {
   RetryBudget retries;
   StoredResponses stored;
   Admission admission;
-  const std::unique_ptr<RouteQueue> queue;  // null if requests do not wait
+  const std::unique_ptr<RouteQueue> queue;  // null: requests never wait
   boost::asio::thread_pool readers{2};
   const RouteContext context;
   std::unique_ptr<http::Server> server;

@@ -11,13 +11,13 @@ namespace octavo::fleet {
 
 class Router {
  public:
-  // Errors: a wrong URL, an unknown policy, an address that cannot be bound; the field says which.
+  // Errors: an invalid URL, an unknown policy, or it cannot listen at the address; the error names the field.
   static Result<std::unique_ptr<Router>> start(RouterOptions options);
   ~Router();
 
   std::uint16_t port() const;
   std::string address() const;
-  // Answers in flight get up to grace_ms.
+  // Running answers may continue for up to grace_ms.
   void stop(int grace_ms);
 
  private:

@@ -230,7 +230,8 @@ TEST_F(RouterTest, AModelThatHasJustComeIsFound) {
   route({a.url()});
   EXPECT_EQ(post(R"({"model": "more"})").status, 404);
   a.has_more = true;
-  wait([&] { return post(R"({"model": "more"})").status == 200; });  // asked at most once a second
+  // models are requested at most once a second
+  wait([&] { return post(R"({"model": "more"})").status == 200; });
 }
 
 TEST_F(RouterTest, FormsAndPathsNameModels) {
@@ -243,7 +244,7 @@ TEST_F(RouterTest, FormsAndPathsNameModels) {
   }
 }
 
-// Stores responses, and knows its own.
+// A replica that stores responses, and knows only its own.
 Replica::Behaviour storing(const std::string& name) {
   return [name, count = std::make_shared<std::atomic<int>>(0)](std::shared_ptr<http::Exchange> e) {
     const http::Request& request = e->request();
@@ -270,7 +271,7 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
     EXPECT_EQ(respond(R"({"previous_response_id": ")" + id + "\"}").status, 200) << id;
   }
   EXPECT_EQ(a.requests + b.requests + c.requests - before, 12) << "nobody else is asked";
-  // Responses that another router created: any worker that holds them answers.
+  // For responses of another router, the router asks all workers.
   for (const char* name : {"a", "b", "c"})
     EXPECT_EQ(get(fmt::format("/v1/responses/resp_{}_99", name)).status, 200);
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);

@@ -1,4 +1,4 @@
-// Which worker stores a response (/v1/responses): the one that created its id.
+// Remembers which worker stores a response (/v1/responses): the worker that created its id.
 #pragma once
 
 #include <list>
@@ -9,13 +9,13 @@
 
 namespace octavo::fleet {
 
-// Safe from any thread. Remembers the last kResponsesMax ids.
+// Safe from any thread. Keeps the last kResponsesMax ids.
 class StoredResponses {
  public:
   static constexpr std::size_t kResponsesMax = 100'000;
 
   void learn(std::string_view id, const std::string& worker);
-  // The worker's name; "" if unknown.
+  // Name of the worker; "": unknown.
   std::string worker_of(std::string_view id) const;
 
  private:
@@ -27,7 +27,7 @@ class StoredResponses {
   std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
 };
 
-// The id of the response that an answer, or the first event of a stream, begins with; "" without an id.
+// The id of the response in the beginning of an answer, or in the first event of a stream; "": no id.
 std::string_view response_id(std::string_view answer);
 
 }  // namespace octavo::fleet

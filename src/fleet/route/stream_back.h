@@ -1,4 +1,4 @@
-// The answer on its way to the client: whole, or as a stream that several workers may continue.
+// The answer that is sent to the client: whole, or as a stream that several workers may continue.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,29 @@ class StreamBack {
  public:
   explicit StreamBack(std::shared_ptr<http::Exchange> exchange) : exchange_(std::move(exchange)) {}
 
-  // Lets another worker continue the stream, if the request allows it. Returns the body for the first worker,
-  // or null for the client's.
+  // If the request allows it, lets another worker continue the stream. Returns the body for the first worker;
+  // null: the client's body.
   std::shared_ptr<const std::string> make_resumable();
 
-  bool begun() const { return begun_; }  // the client has seen the head
+  bool begun() const { return begun_; }  // the client has received the head
   bool is_events() const { return events_; }
   bool is_full() const;                                 // the client does not read
-  bool is_complete() const;                             // the last event has come
-  bool continued_by(const http::Response& head) const;  // the answer follows what the client has seen
+  bool is_complete() const;                             // the last event was received
+  bool continued_by(const http::Response& head) const;  // whether this answer can continue what the client
+                                                        // has received
 
   void respond(http::Response whole) { exchange_->respond(std::move(whole)); }
   void begin(http::Response head);
   // False: the stream itself reports that its worker cannot continue.
   bool write(std::string_view piece);
-  bool end_events();  // the worker's answer has ended: writes an event that nothing ended
+  bool end_events();  // call it at the end of the worker's answer: writes an event that lacks a terminator
   void write_error(std::string_view event);
   void finish() { exchange_->finish(); }
 
-  // The stream broke: what is left of it where the answer itself was complete.
+  // After the stream broke: the missing events if the answer itself was complete; otherwise nullopt.
   std::optional<std::string> rest() const;
   void write_rest(const std::string& rest) { exchange_->write(rest); }
-  // The body for another worker; null if no worker can continue, or `limit` workers have.
+  // The body for another worker. Null: no worker can continue, or the stream was continued `limit` times.
   std::shared_ptr<const std::string> migrate(int limit);
 
  private:

@@ -17,27 +17,27 @@ namespace octavo::fleet {
 struct TenantOptions {
   std::string name = {};
   std::vector<std::string> keys = {};
-  double requests_per_second = 0;   // 0: any number
-  std::int64_t burst = 1;           // requests that may come at once
-  std::int64_t concurrent_max = 0;  // requests at a time; 0: any number
+  double requests_per_second = 0;   // 0: no limit
+  std::int64_t burst = 1;           // number of requests that may arrive at the same time
+  std::int64_t concurrent_max = 0;  // maximum number of concurrent requests; 0: no limit
 };
 
 inline constexpr std::size_t kTenantsMax = 10'000;
 
-// A file in YAML or JSON, strict:
+// Reads a YAML or JSON file; unknown fields are errors:
 //
 //   tenants:
 //   - {name: acme, keys: [k1, k2], requestsPerSecond: 10, burst: 20, maxConcurrentRequests: 8}
 //
-// Errors name the field, like "tenants[0].keys".
+// Errors name the field, such as "tenants[0].keys".
 Result<std::vector<TenantOptions>> read_tenants_file(const std::string& path);
 
 class Tenant;
 
-// A request's slot among its tenant's requests, freed by the destructor.
+// One of its tenant's concurrent requests. The destructor frees it.
 class TenantShare {
  public:
-  TenantShare() = default;  // of no tenant
+  TenantShare() = default;  // without a tenant
   explicit TenantShare(Tenant& tenant);
   TenantShare(TenantShare&& other) noexcept;
   TenantShare& operator=(TenantShare&&) = delete;
@@ -52,11 +52,11 @@ class Tenant {
  public:
   explicit Tenant(TenantOptions options);
 
-  // Whether one more request is admitted; if not, seconds until a retry makes sense, at least 1.
+  // Whether one more request is admitted; if not, the time after which a retry can succeed.
   struct Answer {
     TenantShare share = {};
-    std::int64_t retry_after_s = 0;  // 0: it may
-    std::string message = {};        // names the limit that was reached
+    std::int64_t retry_after_s = 0;  // at least 1; 0: the request is admitted
+    std::string message = {};        // message with the limit that was reached
   };
   Answer admit(std::int64_t now_us);
 
@@ -69,7 +69,7 @@ class Tenant {
 
   const TenantOptions options_;
   mutable std::mutex mutex_;
-  double tokens_;  // requests that may come at once now
+  double tokens_;  // number of requests that may arrive now
   std::int64_t counted_us_ = 0;
   std::int64_t under_way_ = 0, admitted_ = 0, rate_limited_ = 0, concurrency_limited_ = 0;
 };
@@ -78,7 +78,7 @@ class Tenants {
  public:
   explicit Tenants(const std::vector<TenantOptions>& options);
 
-  // The tenant of a key, or null. `authorization`: "Bearer KEY".
+  // The tenant of a key; null: none. authorization: "Bearer KEY".
   Tenant* find(std::string_view authorization);
 
   // octavo_route_tenant_* in Prometheus' text format.
@@ -89,7 +89,8 @@ class Tenants {
 
   const std::uint64_t seed_;
   std::vector<std::unique_ptr<Tenant>> all_;
-  std::map<Hash128, Tenant*> by_key_;  // by digest: the time of a look-up reveals nothing about the keys
+  std::map<Hash128, Tenant*> by_key_;  // by digest, so that the time of a look-up reveals nothing about the
+                                       // keys
 };
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// A router in front of replicas that tests drive.
+// For tests: a router with replicas that the tests control.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace octavo::fleet {
 
-// A replica that answers with its name, or as a test configures it.
+// A replica that answers with its name, or as configured by a test.
 class Replica {
  public:
   using Behaviour = std::function<void(std::shared_ptr<http::Exchange>)>;
@@ -37,12 +37,12 @@ class Replica {
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
   std::atomic<int> pages = 0;       // number of reads of its metrics
-  std::atomic<int> waiting = 3;     // requests, by its metrics
-  std::atomic<int> started_s = 10;  // start of its process
-  std::atomic<int> engines = 1;     // ranks, by its metrics
+  std::atomic<int> waiting = 3;     // number of waiting requests in its metrics
+  std::atomic<int> started_s = 10;  // start time of its process
+  std::atomic<int> engines = 1;     // number of ranks in its metrics
   std::atomic<bool> well = true;
   std::atomic<bool> has_metrics = true;
-  std::atomic<bool> has_more = false;  // models: "more", too
+  std::atomic<bool> has_more = false;  // whether its models include "more"
 
  private:
   std::string metrics() const {
@@ -91,7 +91,7 @@ class RouterTest : public testing::Test {
     const std::size_t replicas =
         options.worker_urls.size() + options.pd.prefill_urls.size() + options.pd.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
-    // Far enough apart that probes do not take part.
+    // The interval is long, so that probes do not affect tests.
     if (options.health_check_interval_ms == RouterOptions().health_check_interval_ms)
       options.health_check_interval_ms = 10'000;
     options.startup_check_interval_ms = 20;
@@ -121,7 +121,6 @@ class RouterTest : public testing::Test {
   std::unique_ptr<Router> router_;
 };
 
-// Holds requests until a test releases them.
 class Keeper {
  public:
   void operator()(std::shared_ptr<http::Exchange> exchange) {

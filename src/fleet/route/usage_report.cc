@@ -5,7 +5,7 @@
 namespace octavo::fleet {
 namespace {
 
-// The number of the last member of this name.
+// The value of the last member with this name.
 std::optional<std::int64_t> number_of(std::string_view json, std::string_view quoted_name) {
   const std::size_t at = json.rfind(quoted_name);
   if (at == std::string_view::npos) return std::nullopt;
@@ -20,8 +20,8 @@ std::optional<std::int64_t> number_of(std::string_view json, std::string_view qu
 
 }  // namespace
 
-// Not parsed: an answer has megabytes. Texts have their quotes escaped, so that no text contains such a
-// member.
+// Searches instead of parsing, because an answer may have megabytes. Quotes in texts are escaped, so no text
+// can contain such a member.
 std::optional<UsageReport> read_usage(std::string_view json) {
   const auto prompt = number_of(json, R"("prompt_tokens")");
   if (!prompt) return std::nullopt;

@@ -1,4 +1,4 @@
-// Compares the prompt's usage in an answer with the router's assumptions.
+// Reads the usage in an answer, to compare it with the router's estimate.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ struct UsageReport {
   std::int64_t cached_tokens = 0;  // 0 if not reported
 };
 
-// The usage in a whole answer of a completion or chat, or in an event of its stream; nothing without one.
+// Reads the usage from a whole answer of a completion or chat, or from an event of its stream. nullopt: no
+// usage.
 std::optional<UsageReport> read_usage(std::string_view json);
 
 }  // namespace octavo::fleet

@@ -1,5 +1,5 @@
-// A router that starts copies the KV index of another router (GET /kv_index), then applies replicas'
-// events. Engines replay only their last events; a router that has run longer knows all of them.
+// A new router copies the KV index of another router (GET /kv_index), then applies replicas' events. Engines
+// replay only their last events; a router that has run for longer knows all of them.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,13 @@ namespace octavo::fleet {
 
 class WarmStart {
  public:
-  // The arguments outlive this. Without options.warm_from no router is read.
+  // The arguments must outlive this object. Without options.warm_from no router is read.
   WarmStart(Balancer& balancer, RouteMetrics& metrics, const RouterOptions& options)
       : balancer_(balancer), metrics_(metrics), options_(options), peer_(options.warm_from) {}
 
-  // Waits for the peer's answer, once for each worker, and applies it. Call it on the thread that will
-  // subscribe to the worker. Returns an empty position if the peer is unreachable or lacks the worker.
+  // Waits for the peer's answer and applies it, once for each worker. Call it on the thread that will
+  // subscribe to the worker. Returns an empty position if the peer is unreachable or does not know the
+  // worker.
   CachePosition operator()(const Member& member);
 
  private:
@@ -30,7 +31,7 @@ class WarmStart {
   Balancer& balancer_;
   RouteMetrics& metrics_;
   const RouterOptions& options_;
-  std::optional<http::Url> peer_;  // reset when it has failed
+  std::optional<http::Url> peer_;  // nullopt after a failure
   std::set<std::string> asked_;
 };
 

@@ -1,4 +1,4 @@
-// The lists of workers that `octavo route` follows (Kubernetes, etcd, a file, DNS).
+// Follows lists of workers for `octavo route`: Kubernetes, etcd, a file, DNS.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace octavo::fleet {
 
-// `balancer` outlives them.
+// `balancer` must outlive the sources.
 std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer, const RouterOptions& options);
 
 }  // namespace octavo::fleet

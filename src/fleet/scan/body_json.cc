@@ -28,7 +28,7 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
 
 namespace {
 
-// Reads the code unit of an escape of four hex digits at this position; nothing where there is no such escape.
+// Reads the code unit of a \uXXXX escape at this position; nullopt: there is no such escape.
 std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   unsigned unit = 0;
   const std::string_view escape = text.substr(std::min(at, text.size()), 6);
@@ -37,7 +37,7 @@ std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   return error == std::errc() && end == escape.data() + 6 ? std::optional(unit) : std::nullopt;
 }
 
-// The escape at this position of a text: unchanged, or U+FFFD for half of a surrogate pair.
+// The escape at this position: unchanged, or U+FFFD for half of a surrogate pair.
 std::string_view repaired_escape(std::string_view text, std::size_t at, std::size_t& length) {
   constexpr unsigned kHigh = 0xD800, kLow = 0xDC00, kEnd = 0xE000;
   const std::optional<unsigned> unit = code_unit(text, at);
@@ -49,7 +49,7 @@ std::string_view repaired_escape(std::string_view text, std::size_t at, std::siz
   return text.substr(at, length);
 }
 
-// Rewrites text that Python's json module reads and RFC 8259 does not allow.
+// Converts text that Python's json module accepts to JSON by RFC 8259.
 std::string strict_json(std::string_view text) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   constexpr std::array<std::string_view, 3> kNoNumbers{"NaN", "-Infinity", "Infinity"};

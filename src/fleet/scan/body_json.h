@@ -1,4 +1,4 @@
-// JSON of a body from an untrusted sender.
+// Parses JSON in bodies from untrusted senders.
 #pragma once
 
 #include <boost/container/pmr/memory_resource.hpp>
@@ -13,11 +13,11 @@
 
 namespace octavo::fleet {
 
-// Memory for one parsed body, limited to a multiple of its size: a body with a few bytes per value would need
-// much more. Throws bad_alloc above the limit.
+// Memory for one parsed body, limited to a multiple of the body's size. Bodies with a few bytes for each
+// value would need much more. Throws bad_alloc above the limit.
 class BodyMemory : public boost::container::pmr::memory_resource {
  public:
-  // parsed: once it is true, the limit is off: later additions are not from the sender.
+  // parsed: when it becomes true, the limit ends, since later additions are not from the sender.
   explicit BodyMemory(std::size_t body_bytes, std::shared_ptr<const bool> parsed = {})
       : bytes_max_(kBytesAtLeast + kBytesForEach * body_bytes), parsed_(std::move(parsed)) {}
 
@@ -34,12 +34,12 @@ class BodyMemory : public boost::container::pmr::memory_resource {
   std::size_t used_ = 0;
 };
 
-// Levels that Python's json module reads.
+// Maximum number of levels that Python's json module reads.
 inline constexpr std::size_t kBodyDepthMax = 990;
 
-// The value that the text is, in this memory. Reads all that Python's json module reads: also a byte order mark,
-// NaN and Infinity (as null), halves of surrogate pairs (as U+FFFD). Errors: it is no JSON, or deeper than
-// kBodyDepthMax; the memory does not do.
+// Parses the text in this memory. Accepts everything that Python's json module accepts: also a byte order
+// mark, NaN and Infinity (become null), and halves of surrogate pairs (become U+FFFD). Errors: invalid JSON,
+// more than kBodyDepthMax levels, or the memory's limit.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Reads what routing needs of a request from its body, once. The body itself is forwarded unchanged.
+// Reads the data that routing needs from a request's body. The body itself is forwarded unchanged.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace octavo::fleet {
 
-// Reads the bodies of OpenAI's and Anthropic's routes and of SGLang's /generate. Any other body makes a
-// request without model and text: the endpoint reports the mistake.
-// headers: further header names to read, in lower case.
+// Reads bodies of OpenAI's and Anthropic's routes and of SGLang's /generate. Another body gives a request
+// without model and text: the endpoint reports the error. headers: names of additional headers to read, in
+// lower case.
 RouteRequest scan_request(const http::Request& request, std::span<const std::string> headers = {});
 
 }  // namespace octavo::fleet

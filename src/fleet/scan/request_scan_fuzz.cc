@@ -1,5 +1,5 @@
-// Request bodies of a router: arbitrary bytes must not crash the scan, and its memory must stay below a small
-// multiple of the body.
+// Scans arbitrary bytes as request bodies of a router. It must not crash, and its memory must stay below a
+// small multiple of the body.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Between them, every field that is read.
+// These bodies together contain every field that is read.
 const octavo::fuzz::JsonMutator& mutator() {
   static const octavo::fuzz::JsonMutator m({
       R"({"model": "m", "messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"type": "text",

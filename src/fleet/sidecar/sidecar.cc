@@ -18,7 +18,7 @@
 namespace octavo::fleet {
 namespace {
 
-// "a:1, b:2"
+// Splits a list such as "a:1, b:2".
 std::vector<std::string_view> split(std::string_view list) {
   std::vector<std::string_view> items;
   while (!list.empty()) {
@@ -45,9 +45,9 @@ struct Sidecar::State {
         client(
             std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.http.threads})) {}
   ~State() {
-    server.reset();  // no new requests,
+    server.reset();  // stops new requests,
     readers.join();
-    client.reset();  // then nothing under way, and only then what those refer to
+    client.reset();  // then running calls; the objects they use end after this
   }
 
   void handle(std::shared_ptr<http::Exchange> exchange);
@@ -57,15 +57,15 @@ struct Sidecar::State {
 
   const SidecarOptions options;
   const Connector& connector;
-  std::vector<std::string> allowed;  // as Address::text() has them
+  std::vector<std::string> allowed;  // in the format of Address::text()
   const std::uint64_t seed = secret_seed();
   std::atomic<std::uint64_t> draws = 0;
   std::unique_ptr<http::AsyncClient> client;
-  boost::asio::thread_pool readers{1};  // of bodies, off the event loops
+  boost::asio::thread_pool readers{1};  // reads bodies outside the event loops
   std::unique_ptr<http::Server> server;
 };
 
-// nullopt: the request names none.
+// nullopt: the request names no prefiller.
 Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Request& request,
                                                                std::uint64_t draw) const {
   constexpr std::string_view kHeader = "x-prefiller-host-port";
@@ -98,7 +98,7 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
   });
 }
 
-// prompt: nullopt if the decode engine does everything.
+// prompt: nullopt if the decode engine does all the work.
 void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs>& legs,
                            std::optional<boost::json::object> prompt) {
   loop.post([legs, prompt = std::move(prompt), run = connector.run]() mutable {

@@ -1,5 +1,5 @@
-// `octavo sidecar`: proxy beside a decode worker (llm-d's routing sidecar). If a request has the header
-// x-prefiller-host-port, the proxy sends its prompt to that prefill worker first.
+// `octavo sidecar`: a proxy beside a decode worker (llm-d's routing sidecar). If a request has the header
+// x-prefiller-host-port, the proxy first sends its prompt to that prefill worker.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ namespace octavo::fleet {
 
 class Sidecar {
  public:
-  // Errors: a wrong URL, an unknown connector, an address that cannot be bound; the field says which.
+  // Errors: an invalid URL, an unknown connector, or it cannot listen at the address; the error names the
+  // field.
   static Result<std::unique_ptr<Sidecar>> start(SidecarOptions options);
   ~Sidecar();
 
   std::uint16_t port() const;
   std::string address() const;
-  // Answers in flight get up to grace_ms.
+  // Running answers may continue for up to grace_ms.
   void stop(int grace_ms);
 
  private:

@@ -18,19 +18,19 @@ namespace octavo::fleet {
 
 enum class Look : std::uint8_t {
   busy,
-  idle,         // by its metrics the engine has no request
-  unreachable,  // it does not answer at all
-  blind,        // it reports no load
+  idle,         // the engine's metrics show no request
+  unreachable,  // the engine does not answer
+  blind,        // the engine reports no load
 };
 
 namespace {
 
 constexpr std::string_view kPrefillers = "x-prefiller-host-port";
-constexpr std::size_t kHeldBytesMax = 1 << 20;  // of a stream that may be refused yet
+constexpr std::size_t kHeldBytesMax = 1 << 20;  // maximum bytes of a stream that are held back
 
-constexpr int kLookMs = 1'000;         // at an engine that prefills and has not answered
+constexpr int kLookMs = 1'000;  // interval of checks of a prefill engine that has not answered
 constexpr int kLookTimeoutMs = 2'000;
-constexpr int kIdleMs = 3'000;  // a long prompt is read and tokenized before the engine counts it
+constexpr int kIdleMs = 3'000;  // time to read and tokenise a long prompt, before the engine counts it
 constexpr int kUnreachableMax = 3;
 
 Look look_of(const Result<http::Response>& metrics) {
@@ -107,7 +107,7 @@ void TwoLegs::prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<ht
   });
 }
 
-// Looks at the engine from time to time while this attempt is open.
+// Checks the engine at intervals while this attempt is running.
 void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
   const auto self = shared_from_this();
   const auto open = [=] { return !self->over_ && leg->attempt == attempt; };
@@ -122,7 +122,8 @@ void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
   });
 }
 
-// An idle engine has lost the request and can take it again; one that is silent would not answer it either.
+// An idle engine has lost the request and can get it again. An engine that does not answer checks will not
+// answer the request either.
 void TwoLegs::judge(const std::shared_ptr<Prefill>& leg, Look look) {
   const std::int64_t now = now_us();
   const auto ms_since = [now](std::int64_t begun_us) { return (now - begun_us) / 1000; };
@@ -233,7 +234,8 @@ void TwoLegs::on_body(std::string_view piece) {
   pass_on(out);
 }
 
-// Until the stream says which one it is; one that takes too long is an answer.
+// Holds the stream back until it is known to be an answer or a refusal. If it grows too large, it counts as
+// an answer.
 void TwoLegs::hold(std::string_view piece) {
   Beginning beginning = Beginning::unknown;
   for (const std::string& event : events_.push(piece)) {
@@ -264,7 +266,8 @@ void TwoLegs::on_end(const Result<>& result) {
     log_warning("a stream of {} ended early: {}", path(), result.error().message);
     if (event_stream_)
       exchange_->write(proxy_error_event(path(), 502, "the engine failed in the middle of its answer"));
-    over_ = true;  // the exchange is dropped unfinished: nobody takes the stream for complete
+    over_ = true;  // the exchange is dropped unfinished, so that the client sees that the stream is
+                   // incomplete
     return;
   }
   if (event_stream_) pass_on(held_ + events_.rest());

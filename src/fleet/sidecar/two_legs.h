@@ -1,4 +1,4 @@
-// One request in the sidecar: the calls that connectors make to its two engines.
+// One request in the sidecar: the calls that a connector makes to its two engines.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 
 namespace octavo::fleet {
 
-enum class Look : std::uint8_t;  // at the load of an engine
+enum class Look : std::uint8_t;  // result of reading an engine's load
 
-// Lives as long as one of its calls runs. All calls are on its loop's thread.
+// Exists as long as one of its calls runs. Use it on its loop's thread.
 class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  public:
   using Then = std::function<void(const Result<http::Response>& reply)>;
   using Otherwise = std::function<void(const std::shared_ptr<TwoLegs>& legs)>;
 
-  // prefiller: empty if the local engine does all the work. draw: unpredictable random bits.
+  // prefiller: empty if the local engine does all the work. draw: random bits.
   TwoLegs(const SidecarOptions& options, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
           std::optional<http::Address> prefiller, std::uint64_t draw);
   ~TwoLegs() { trace_.end(status_); }
 
-  // Call it first: from then on a client that disconnects ends the running calls.
+  // Call it first: from then on, running calls end if the client disconnects.
   void watch_client();
 
   const SidecarOptions& options() const { return options_; }
@@ -38,21 +38,21 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   const http::Address& prefiller() const { return *prefiller_; }
   std::uint64_t draw() const { return draw_; }
 
-  // Sends this body to the prefill engine; retries after a lost connection or a retryable status, as options
-  // say. If `to_its_end`, the request continues when the client disconnects. Otherwise it also ends when the
-  // engine is silent and idle, or reports no load for too long.
+  // Sends the body to the prefill engine. Retries after a lost connection or a retryable status, as the
+  // options say. If `to_its_end`, the call continues after the client disconnects. Otherwise it also ends if
+  // the engine is silent and idle, or if it reports no load for too long.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
-  // The same, concurrent with decode(). Only a failure is used, for the log. The request continues when the
-  // client disconnects: the decode engine would wait for blocks that never come.
+  // As above, concurrently with decode(). Only a failure is used, for the log. The call continues after the
+  // client disconnects: otherwise the decode engine would wait for blocks that never arrive.
   void prefill_meanwhile(std::string body, http::Headers more = {});
-  // GET from another port of the prefill engine.
+  // Sends a GET to another port of the prefill engine.
   void ask_prefiller(int port, std::string target, Then then);
 
-  // Sends the request to the local engine, and its response to the client. cached_tokens, if set, replaces
+  // Sends the request to the local engine, and its response to the client. cached_tokens: if set, replaces
   // the number in the usage.
   void decode(std::string body, std::optional<std::int64_t> cached_tokens = {});
-  // The same, unless the answer ends with finish_reason "cache_threshold" before its first token: such an
-  // answer is not forwarded to the client.
+  // As above. But if the answer ends with finish_reason "cache_threshold" before its first token, it is not
+  // forwarded to the client, and `otherwise` is called.
   void decode_if_cached(std::string body, Otherwise otherwise);
   void decode_alone();
 
@@ -62,7 +62,6 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  private:
   http::CallRequest call_request(const http::Address& address, std::shared_ptr<const std::string> body) const;
   std::weak_ptr<http::Call> gather(http::CallRequest request, Then then);
-  // One prefill request.
   struct Prefill {
     std::shared_ptr<const std::string> body;
     http::Headers more = {};
@@ -71,9 +70,10 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
     int attempt = 0;
     std::weak_ptr<http::Call> call = {};
     RequestTrace::Call span = {};
-    std::int64_t sent_us = 0;        // the last attempt
-    std::int64_t idle_since_us = 0;  // by the engine's metrics; 0: it is not
-    int unreachable = 0;             // checks in a row that got no answer
+    std::int64_t sent_us = 0;        // time of the last attempt
+    std::int64_t idle_since_us = 0;  // time since which the engine is idle, from its metrics; 0: it is not
+                                     // idle
+    int unreachable = 0;             // number of consecutive checks without an answer
   };
   void prefill(const std::shared_ptr<Prefill>& leg);
   void watch(const std::shared_ptr<Prefill>& leg, int attempt);
@@ -93,19 +93,18 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::shared_ptr<http::Exchange> exchange_;
   const std::optional<http::Address> prefiller_;
   const std::uint64_t draw_;
-  http::Headers headers_;  // as sent to both engines
+  http::Headers headers_;  // headers for both engines
   std::weak_ptr<http::Call> call_;
   const RequestTrace trace_;
   RequestTrace::Call decode_span_;
-  int status_ = 0;  // of the answer to the client; 0: none yet
+  int status_ = 0;  // status of the answer to the client; 0: no answer yet
   bool over_ = false;
 
-  // Response of the decode engine.
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;
-  Otherwise otherwise_;  // until the answer has content
-  std::string held_;     // bytes received until then
+  Otherwise otherwise_;  // set until the answer has content
+  std::string held_;     // bytes held back until then
   bool event_stream_ = false;
   bool streaming_ = false;
 };

@@ -1,4 +1,4 @@
-// A simulation as pictures.
+// Draws the results of simulations.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ struct NamedResult {
   SimulationResult result;
 };
 
-// Share of requests by TTFT, share of tokens by ITL, unfinished requests and cached share of prompts over
-// time; a curve for each result.
+// Fraction of requests by TTFT, fraction of tokens by ITL, unfinished requests over time, and cached fraction
+// of prompts over time. Each result has a curve.
 std::vector<Chart> charts(std::span<const NamedResult> results);
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Metrics of a simulated replica since the last read, like the /metrics page of a real one.
+// Metrics of a simulated replica since the last reading, like a real replica's /metrics page.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@ namespace octavo::fleet {
 
 class ReplicaMeter {
  public:
-  // A request has its first token: its whole prompt counts as computed, with its cached part.
+  // Reports a request's first token. Its whole prompt counts as computed, including the cached part.
   void first_token(const traffic::AnswerTimes& answer);
   void token() { reading_.tokens += 1; }
   void finished(const traffic::AnswerTimes& answer);
 
-  // Latencies that a fraction `share` of the requests did not exceed. Starts a new count.
+  // Latencies are those that a fraction `share` of the requests did not exceed. Resets the counters.
   ReplicaReading read(double share, int running, int waiting);
 
  private:

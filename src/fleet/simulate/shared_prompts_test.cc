@@ -13,10 +13,10 @@ namespace {
 struct Outcome {
   std::int64_t ttft_p90_us = 0;
   std::int64_t cached_tokens = 0;
-  int fewest = 0;  // requests of a replica
+  int fewest = 0;  // smallest number of requests at a replica
 };
 
-// 16 users per replica, with five turns each.
+// Simulates 16 users per replica, with five turns each.
 Outcome outcome(const std::string& policy, int replicas, int groups, double think_seconds) {
   const TrafficShape shape{.users = 16.0 * replicas,
                            .turns = 5,

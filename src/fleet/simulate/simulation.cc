@@ -10,7 +10,7 @@
 namespace octavo::fleet {
 namespace {
 
-// The policy that was given, or the one of this name.
+// The given policy, or the policy of this name.
 Result<PoolOptions> make_policy(const SimulationOptions& options, Role part, const std::string& name) {
   if (options.pipeline) return PoolOptions{part, name, *options.pipeline};
   const Policy* policy = find_policy(name);

@@ -1,6 +1,6 @@
-// A fleet in virtual time: each replica's scheduler and KV cache and the router's policy are those of
-// production; only the device is a formula. Events are handled in the order of their times, equal ones in a
-// fixed order, so equal options and traffic give equal results.
+// Simulates a fleet in virtual time. Schedulers, KV caches and the router's policy are the production code;
+// only the device's time is a formula. Events are processed in the order of their times; events at the same
+// time have a fixed order. So equal options and traffic give equal results.
 #pragma once
 
 #include <cstdint>
@@ -20,84 +20,84 @@
 
 namespace octavo::fleet {
 
-// The number of replicas that take requests, beginning at a time.
+// Sets the number of replicas that accept requests, from a time on.
 struct FleetSize {
-  std::int64_t time_us = 0;  // of the trace
-  int replicas = 0;          // 1 or more
+  std::int64_t time_us = 0;  // time in the trace
+  int replicas = 0;          // at least 1
 };
 
-// Decides the number of replicas during the simulation, from the metrics of replicas that take requests. An
-// added replica takes requests after startup_us.
+// Decides the number of replicas during the simulation, from the metrics of the replicas that accept
+// requests. A new replica accepts requests after startup_us.
 struct ScalingLoop {
-  std::int64_t interval_us = 5'000'000;  // from one reading to the next
-  double share = 0.99;                   // fraction of requests within the reported latencies
-  std::function<int(std::int64_t now_us, std::span<const ReplicaReading>)> replicas = {};  // 1 or more
+  std::int64_t interval_us = 5'000'000;  // time between two readings
+  double share = 0.99;                   // fraction of requests that do not exceed the reported latencies
+  // returns the number, at least 1
+  std::function<int(std::int64_t now_us, std::span<const ReplicaReading>)> replicas = {};
 };
 
 // Replicas that compute prompts and send their KV to decode replicas.
 struct PrefillPool {
-  int replicas = 0;                 // 0 if the other replicas do both
-  SchedulerOptions scheduler = {};  // of each
+  int replicas = 0;                 // 0: the other replicas also compute prompts
+  SchedulerOptions scheduler = {};  // options of each replica
   StepTiming timing = {};
   std::string policy = "cache_aware";
-  // A prompt stays at the decode replica if that has to compute at most this number of tokens.
+  // If a decode replica has to compute at most this number of prompt tokens, it computes them itself.
   int local_tokens_max = 0;
-  // A decode replica fetches one prompt after the other, only the missing blocks.
+  // A decode replica fetches prompts one after another, and only the missing blocks.
   double kv_bytes_per_token = 0;
   double link_bytes_per_second = 1;
   std::int64_t link_latency_us = 0;
 };
 
 struct SimulationOptions {
-  int replicas = 8;  // at the beginning
-  // Later sizes, by time. Added replicas have empty caches. The newest are removed first: they get no new
-  // requests and finish their running ones.
+  int replicas = 8;  // number at the beginning
+  // Changes of the number, sorted by time. New replicas have empty caches. The newest replicas are removed
+  // first: they get no new requests and finish their running ones.
   std::vector<FleetSize> sizes = {};
-  ScalingLoop scaling = {};         // replaces `sizes`; if empty, the number is not scaled
-  std::int64_t startup_us = 0;      // from the addition of a replica to its first requests
-  SchedulerOptions scheduler = {};  // of each
+  ScalingLoop scaling = {};         // replaces `sizes`; if empty, the number does not change
+  std::int64_t startup_us = 0;      // time from adding a replica to its first requests
+  SchedulerOptions scheduler = {};  // options of each replica
   StepTiming timing = {};
-  PrefillPool prefill = {};  // in addition to the replicas above, whose number is fixed then
+  PrefillPool prefill = {};  // additional replicas for prefill, whose number is fixed
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
-  std::optional<PipelineConfig> pipeline = {};  // instead of the policy of this name
-  // Replicas report changes of their caches to the router at the end of each step.
+  std::optional<PipelineConfig> pipeline = {};  // used instead of the named policy
+  // Replicas report cache events to the router at the end of each step.
   bool kv_events = false;
-  std::int64_t metrics_interval_us = 1'000'000;  // how often the router reads the replicas' gauges
-  std::uint64_t seed = 0;                        // random draws of policies
+  std::int64_t metrics_interval_us = 1'000'000;  // interval at which the router reads the replicas' gauges
+  std::uint64_t seed = 0;                        // seed for random numbers of policies
 };
 
-// The fleet at one moment.
 struct FleetSample {
   std::int64_t time_us = 0;
-  int replicas = 0;  // that take requests
+  int replicas = 0;  // number of replicas that accept requests
   int running = 0;
   int waiting = 0;
-  std::int64_t prompt_tokens = 0;  // of requests begun so far
-  std::int64_t cached_tokens = 0;  // of those, found in caches
+  std::int64_t prompt_tokens = 0;  // of all requests that have begun so far
+  std::int64_t cached_tokens = 0;  // number of those tokens that were cached
 };
 
 struct ReplicaUse {
-  bool prefills = false;      // of the pool that computes prompts
-  std::int64_t there_us = 0;  // from its start to its removal
+  bool prefills = false;      // the replica computes prompts for others
+  std::int64_t there_us = 0;  // time from its start to its removal
   std::int64_t busy_us = 0;   // time in steps
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
-  int requests = 0;  // completed
+  int requests = 0;  // number of completed requests
 };
 
 struct SimulationResult {
-  std::int64_t duration_us = 0;  // from the first arrival to the last token
-  // In the trace's order. An incomplete answer is a refusal: the prompt is too long, or too many requests
-  // wait.
+  std::int64_t duration_us = 0;  // time from the first arrival to the last token
+  // One entry for each request, in the trace's order. An incomplete answer was refused: the prompt is too
+  // long, or too many requests wait.
   std::vector<traffic::AnswerTimes> answers = {};
-  traffic::GapCounts gaps = {};           // between tokens
-  std::vector<FleetSample> samples = {};  // one at each reading of the gauges, and one at the end
-  std::vector<ReplicaUse> replicas = {};  // all replicas that ever existed, in the order of their removal
+  traffic::GapCounts gaps = {};           // times between tokens
+  std::vector<FleetSample> samples = {};  // one for each reading of the gauges, and one at the end
+  std::vector<ReplicaUse> replicas = {};  // all replicas, in the order of their removal
 };
 
 // Errors: options that the scheduler refuses, an unknown policy, or a prefill pool without prefix caching.
-// progress: finished requests and all requests; called from time to time.
+// progress: called from time to time with the numbers of finished and all requests.
 Result<SimulationResult> simulate(
     const SimulationOptions& options, const Trace& trace,
     const std::function<void(std::size_t, std::size_t)>& progress = [](std::size_t, std::size_t) {});

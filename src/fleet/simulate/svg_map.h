@@ -1,4 +1,4 @@
-// A table of coloured cells as SVG, for reports.
+// Draws a table of coloured cells as SVG, for reports.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@ namespace octavo::fleet {
 
 struct ColourMap {
   struct Cell {
-    double factor = 1;                    // blue from 2 on, white at 1, orange up to 0.5, grey at 0
+    double factor = 1;                    // blue from 2 on, white at 1, orange at 0.5 and below, grey at 0
     std::vector<std::string> lines = {};  // text of the cell
   };
   std::string title;
   std::string x_label, y_label;
-  std::vector<std::string> x, y;  // of columns, of rows from below
+  std::vector<std::string> x, y;  // labels of columns (left to right) and rows (bottom to top)
   std::vector<Cell> cells;        // row by row
 };
 

@@ -31,11 +31,11 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// From values to pixels.
+// Converts values to pixels.
 struct Axis {
-  double low = 0, high = 1;  // values; logarithms where log
+  double low = 0, high = 1;  // range of values; logarithms if log
   bool log = false;
-  double begin = 0, end = 1;  // pixels
+  double begin = 0, end = 1;  // range of pixels
 
   bool shows(double value) const { return std::isfinite(value) && (!log || value > 0); }
   double place(double value) const {
@@ -101,7 +101,7 @@ void put_curve(std::string& out, const Curve& curve, const Axis& x, const Axis& 
                      colour);
 }
 
-// Names of all curves in order of appearance; the index selects the colour.
+// The names of all curves in the order of their first use; the index selects the colour.
 std::vector<std::string> names_of(std::span<const Chart> charts) {
   std::vector<std::string> names;
   for (const Chart& chart : charts)

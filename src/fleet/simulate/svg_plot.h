@@ -1,4 +1,4 @@
-// Line charts as SVG, for reports: axes with round numbers, a legend, several charts in one picture.
+// Draws line charts as SVG, for reports: several charts in one picture, with a common legend.
 #pragma once
 
 #include <span>
@@ -9,8 +9,9 @@
 namespace octavo::fleet {
 
 struct Curve {
-  std::string name;  // equal names of several charts have the same colour and one entry in the legend
-  std::vector<std::pair<double, double>> points;  // x ascending
+  std::string name;  // curves with the same name in several charts have the same colour and one entry in the
+                     // legend
+  std::vector<std::pair<double, double>> points;  // sorted by x
 };
 
 struct Chart {
@@ -21,7 +22,7 @@ struct Chart {
   std::vector<Curve> curves;
 };
 
-// Two charts per row. Long curves are thinned out to the visible points.
+// Draws two charts in each row. Long curves are reduced to the visible points.
 std::string svg_plot(const std::string& title, std::span<const Chart> charts);
 
 }  // namespace octavo::fleet

@@ -17,7 +17,7 @@ inline SimulationOptions small_fleet(int replicas, std::string policy) {
   return options;
 }
 
-// `users` at a time, each with a turn every `pause_us`; a prompt grows by a block per turn.
+// Each of `users` concurrent users sends a turn every `pause_us`. Each turn adds one block to the prompt.
 inline Trace conversations(std::uint32_t users, std::uint32_t turns, std::int64_t pause_us) {
   Trace trace{.block_limit = users * (turns + 1)};
   for (std::uint32_t turn = 0; turn < turns; ++turn)

@@ -55,7 +55,7 @@ class Generator {
   Result<Trace> run() {
     if (shape_.users > 0) return run_users();
     std::gamma_distribution<double> gap(shape_.burstiness, 1 / shape_.burstiness);
-    // The rate may be 0 for a moment: limits a gap to the time until it rises again.
+    // The rate may be 0 for a moment. A gap is limited to the time until the rate rises again.
     const double longest = shape_.day_seconds / 64;
     for (double now = 0; now < shape_.seconds;) {
       const double rate = shape_.session_rate * swing(shape_, now);
@@ -76,10 +76,9 @@ class Generator {
     return std::max(1, static_cast<int>(std::lround(mean * within(bits_))));
   }
 
-  // State of a session.
   struct Talk {
-    std::uint32_t group = 0;  // its first block of those that the group shares
-    std::uint32_t own = 0;    // the first session after them
+    std::uint32_t group = 0;  // first block of the group's common blocks
+    std::uint32_t own = 0;    // first block of the session's own blocks
     int tokens = 0;
   };
 
@@ -119,7 +118,7 @@ class Generator {
     return {};
   }
 
-  // Users also think before their first request, so they do not all start at once.
+  // Users also pause before their first request, so they do not all start at the same time.
   Result<Trace> run_users() {
     std::exponential_distribution<double> think;
     trace_.closed = true;

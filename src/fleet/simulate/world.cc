@@ -6,7 +6,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kReadAhead = 4;  // sequences of a step
+constexpr std::size_t kReadAhead = 4;  // number of sequences of a step to prefetch
 constexpr auto kStep = std::numeric_limits<std::size_t>::max();
 
 void prefetch(const void* data, std::size_t bytes) {
@@ -69,7 +69,7 @@ Result<SimulationResult> World::run(std::vector<PoolOptions> policies) {
 void World::begin_step(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   replica.scheduler->plan(replica.step);
-  // Prompts that were taken over may leave no room for any answer: the newest may have to be computed again.
+  // Received prompts may leave no blocks for an answer: the newest may have to be computed again.
   while (replica.step.empty() && !replica.handed.empty() && replica.scheduler->stats().waiting > 0) {
     let_go(replica, replica.handed.back().first);
     replica.scheduler->plan(replica.step);
@@ -110,9 +110,9 @@ World::Event World::pop() {
   return event;
 }
 
-// The state of many replicas does not fit the processor's caches: the data of the next events is prefetched
-// while this one is computed. The next events are near the front of the heap. Entries further back are
-// prefetched earlier, since the later prefetches read their pointers.
+// The state of many replicas does not fit the processor's caches, so the data of the next events is
+// prefetched. The next events are near the front of the heap. Entries further back are prefetched earlier,
+// because later prefetches read their pointers.
 void World::read_ahead() const {
   const auto each = [this](std::size_t first, auto&& bring) {
     for (std::size_t i = first; i < std::min(2 * first + 1, events_.size()); ++i)

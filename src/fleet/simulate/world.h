@@ -1,4 +1,4 @@
-// The simulated fleet and its requests in virtual time: the state of simulate().
+// State of simulate(): the simulated fleet and its requests in virtual time.
 #pragma once
 
 #include <algorithm>
@@ -21,36 +21,36 @@ namespace octavo::fleet {
 
 inline constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
 
-// Replicas that do the same part of the work.
+// Replicas with the same role.
 struct SimulatedPool {
   Role part;
   SchedulerOptions scheduler;
   StepTiming timing;
 };
 
-using Handed = std::pair<std::size_t, PrefixHold*>;  // a request's prompt
+using Handed = std::pair<std::size_t, PrefixHold*>;  // a request, and its prompt at the prefill replica
 
 struct SimulatedReplica {
   Role role = Role::both;
-  std::unique_ptr<KvEventLog> events;    // null if it reports no events
-  std::unique_ptr<Scheduler> scheduler;  // null once removed; its id is free
+  std::unique_ptr<KvEventLog> events;    // null: it reports no events
+  std::unique_ptr<Scheduler> scheduler;  // null after its removal, when its id is free
   std::int64_t started_us = 0;
   StepPlan step = {};  // the running step
   bool busy = false;
-  bool draining = false;  // takes no requests any more
-  // Requests whose prompts were computed elsewhere, and whose KV waits for free blocks here.
+  bool draining = false;  // accepts no new requests
+  // Requests whose prompts were computed at another replica, and whose KV waits for free blocks here.
   std::deque<std::size_t> no_room = {};
-  // Requests whose KV has arrived or is in transfer, until their first token.
+  // Requests whose KV has arrived or is being transferred, until their first token.
   std::vector<Handed> handed = {};
-  int transfers = 0;              // running transfers to this replica
-  std::int64_t link_free_us = 0;  // end of the last transfer
+  int transfers = 0;              // number of running transfers to this replica
+  std::int64_t link_free_us = 0;  // end time of the last transfer
   ReplicaUse use = {};
   ReplicaMeter meter = {};  // used if a scaling loop reads it
 };
 
 class World {
  public:
-  // pools: one pool for both parts, or a prefill pool and a decode pool.
+  // pools: one pool for both roles, or a prefill pool and a decode pool.
   World(const SimulationOptions& options, const Trace& trace, std::vector<SimulatedPool> pools,
         const std::function<void(std::size_t, std::size_t)>& progress)
       : options_(options), trace_(trace), pools_(std::move(pools)), progress_(progress) {}
@@ -59,7 +59,7 @@ class World {
   Result<SimulationResult> run(std::vector<PoolOptions> policies);
 
  private:
-  // The end of the step that a replica runs (kStep), or of the transfer of a request's KV to it.
+  // The end of a replica's step (kStep), or of the transfer of a request's KV to a replica.
   struct Event {
     std::int64_t time_us;
     EndpointId replica;
@@ -67,7 +67,7 @@ class World {
     auto operator<=>(const Event&) const = default;
   };
 
-  // A user who thinks until the next request.
+  // The pause of a user until the next request.
   struct Thought {
     std::int64_t until_us;
     std::uint32_t request;
@@ -75,9 +75,10 @@ class World {
   };
   struct Requests {
     std::vector<Booking> bookings = {};  // [request]
-    std::vector<bool> apart = {};        // [request] a prefill pool computed its prompt
+    std::vector<bool> apart = {};        // [request] whether a prefill pool computed its prompt
     std::priority_queue<Thought, std::vector<Thought>, std::greater<>> thoughts = {};
-    std::vector<std::uint32_t> follower = {};  // [request] of a closed trace
+    std::vector<std::uint32_t> follower = {};  // [request] index of the request that follows, in a closed
+                                               // trace
     std::size_t ended = 0;
   };
   struct Scratch {
@@ -126,12 +127,12 @@ class World {
   std::int64_t now_us_ = 0;
   std::unique_ptr<Balancer> balancer_;
   std::vector<SimulatedReplica> replicas_;  // [EndpointId]
-  std::vector<EndpointId> serving_;         // replicas that take requests, in the order of their starts
+  std::vector<EndpointId> serving_;         // replicas that accept requests, in the order of their starts
   std::int64_t starts_ = 0;
-  std::size_t resized_ = 0;             // index of the next one in options_.sizes
-  std::int64_t reading_us_ = kNoEvent;  // when the scaling loop reads next
-  std::deque<std::int64_t> starting_;   // times of decisions to add the replicas that take no requests yet
-  std::vector<Event> events_;           // a heap, the next one first
+  std::size_t resized_ = 0;             // index of the next change in options_.sizes
+  std::int64_t reading_us_ = kNoEvent;  // time of the scaling loop's next reading
+  std::deque<std::int64_t> starting_;   // decision times of new replicas that do not accept requests yet
+  std::vector<Event> events_;           // a heap; the next event is first
   Requests requests_;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
   std::int64_t cached_tokens_ = 0;

@@ -1,4 +1,4 @@
-// World: replicas that come, go and report.
+// World: adds and removes replicas, and reads their metrics.
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -7,7 +7,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // all
+constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // no limit
 
 }  // namespace
 
@@ -17,7 +17,7 @@ std::int64_t World::next_change_us() const {
   return std::min({size_us, ready_us, reading_us_});
 }
 
-// One of the changes that are due; those that have started come before anyone decides on more.
+// Makes one change that is due. Replicas that have started come before further decisions.
 Result<> World::change_fleet() {
   if (!starting_.empty() && starting_.front() + options_.startup_us <= now_us_) {
     starting_.pop_front();
@@ -84,7 +84,7 @@ void World::drain(EndpointId id) {
   if (!replicas_[id].busy) retire(id);
 }
 
-// Notes what became of it.
+// Records the replica's use.
 void World::retire(EndpointId id) {
   SimulatedReplica& replica = replicas_[id];
   replica.use.there_us = now_us_ - replica.started_us;

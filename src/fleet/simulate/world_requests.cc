@@ -1,4 +1,4 @@
-// World: a request from its arrival to its last token.
+// World: requests from arrival to the last token.
 #include "fleet/simulate/world.h"
 
 namespace octavo::fleet {
@@ -9,7 +9,7 @@ constexpr std::size_t kProgressEvery = 256;
 
 }  // namespace
 
-// Routes a request to a replica and adds it there.
+// Chooses a replica for a request and adds the request there.
 void World::arrive(std::size_t number) {
   const TraceRequest& request = trace_.requests[number];
   traffic::AnswerTimes& answer = result_.answers[number];
@@ -24,7 +24,7 @@ void World::arrive(std::size_t number) {
   ended(number);
 }
 
-// As policies and schedulers see it: scratch_.prompt and scratch_.route.
+// Fills scratch_.prompt and scratch_.route for policies and schedulers.
 void World::describe(const TraceRequest& request) {
   write_tokens(trace_, request, scratch_.prompt);
   write_text(trace_, request, scratch_.route.text);
@@ -37,7 +37,7 @@ ChoiceOptions World::choice_options(std::size_t number, Role part) const {
   return {.part = part, .draw = random_bits(options_.seed, number, part == Role::decode)};
 }
 
-// Into requests_.bookings. The request's prompt is in scratch_.route.
+// Chooses a replica for the prompt in scratch_.route, and adds the booking to requests_.bookings.
 EndpointId World::choose(std::size_t number, Role part) {
   auto choice = balancer_->choose(scratch_.route, choice_options(number, part));
   if (!choice) return kNoEndpoint;
@@ -45,7 +45,7 @@ EndpointId World::choose(std::size_t number, Role part) {
   return choice->booking.endpoint;
 }
 
-// Whether so little of the prompt is to be computed that the replica that decodes does it.
+// Whether the decode replica computes the prompt because few tokens are not cached.
 bool World::stays_together(std::size_t number) {
   if (options_.prefill.local_tokens_max == 0) return false;
   const std::int64_t prompt_tokens = trace_.requests[number].input_tokens;
@@ -53,7 +53,7 @@ bool World::stays_together(std::size_t number) {
              .value_or(prompt_tokens) <= options_.prefill.local_tokens_max;
 }
 
-// The prompt in scratch_.prompt goes to a replica. False: it is refused there.
+// Adds the prompt in scratch_.prompt to a replica. False: the replica refuses it.
 bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   const int total = trace_.requests[number].input_tokens + output_tokens;
   if (!replicas_[id].scheduler->add({.prompt = scratch_.prompt, .max_total_tokens = total, .tag = number}))
@@ -62,7 +62,7 @@ bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
   return true;
 }
 
-// A prefill pool has computed a prompt: a replica of the decode pool takes it over.
+// A prefill replica has computed a prompt: chooses a decode replica for it.
 void World::prefilled(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica) {
   const TraceRequest& request = trace_.requests[number];
   replica.scheduler->finish(planned.sequence);
@@ -92,7 +92,7 @@ void World::begin_transfers(EndpointId id) {
     write_tokens(trace_, request, scratch_.prompt);
     const int blocks = request.input_tokens / block_size;
     PrefixHold* hold = replica.scheduler->hold(scratch_.prompt, {}, blocks);
-    // Where nothing ends that would give blocks back, the prompt is computed once more.
+    // If no running work will free blocks, the prompt is computed again.
     if (!hold && (replica.busy || replica.transfers > 0)) return;
     replica.no_room.pop_front();
     ++replica.transfers;
@@ -120,7 +120,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   begin_transfers(id);
 }
 
-// The blocks received for a request belong to the cache from now on.
+// Passes the blocks received for a request to the cache.
 void World::let_go(SimulatedReplica& replica, std::size_t number) {
   const auto handed = std::ranges::find(replica.handed, number, &Handed::first);
   if (handed == replica.handed.end()) return;
@@ -128,7 +128,6 @@ void World::let_go(SimulatedReplica& replica, std::size_t number) {
   replica.handed.erase(handed);
 }
 
-// A request has its next token.
 void World::token(std::size_t number, const PlannedSequence& planned, SimulatedReplica& replica) {
   traffic::AnswerTimes& answer = result_.answers[number];
   replica.scheduler->commit(planned.sequence, kAnswerToken);
@@ -167,7 +166,7 @@ void World::plan_followers() {
                                       : void(requests_.follower[requests[i].follows] = i);
 }
 
-// A request has its answer, or is refused: its client thinks about the next one.
+// A request was answered or refused: its user pauses before the next request.
 void World::ended(std::size_t number) {
   if (trace_.closed && requests_.follower[number] != kNoRequest)
     requests_.thoughts.push(

@@ -1,4 +1,4 @@
-// One replica of a model as the fleet sees it: who it is, and what is known of it now. Plain data.
+// One replica of a model in the fleet: its identity and its known state. Plain data.
 #pragma once
 
 #include <cmath>
@@ -14,53 +14,56 @@
 
 namespace octavo::fleet {
 
-// A small number, so that tables by endpoint are arrays. Given out by Fleet, used again only when nothing
-// refers to it any more.
+// A small number, so that arrays can be indexed by endpoint. Fleet assigns it, and reuses it only when
+// nothing refers to it any more.
 using EndpointId = std::uint32_t;
 inline constexpr EndpointId kNoEndpoint = ~EndpointId{0};
 
 enum class Role : std::uint8_t { both, prefill, decode };
 
-// Who it is. Does not change while it is in the fleet.
+// Identity and description of an endpoint. It does not change while the endpoint is in the fleet.
 struct Endpoint {
   std::string name = {};                   // "host:port", unique in the fleet
   std::string url = {};                    // "http://host:port"
-  std::vector<std::string> models = {};    // base models that it serves; empty if unknown: any model
-  std::vector<std::string> adapters = {};  // LoRA adapters, called by name like a model
+  std::vector<std::string> models = {};    // base models that it serves; empty: unknown, so any model is
+                                           // accepted
+  std::vector<std::string> adapters = {};  // LoRA adapters; requests name them like models
   Role role = Role::both;
   std::map<std::string, std::string> labels = {};
-  std::string kv_events_endpoint = {};  // "tcp://host:5557", where its KV cache events are; "": nowhere
-  std::string kv_replay_endpoint = {};  // where they can be asked for again
-  int priority = 0;  // of SRV records: while one with a lower number is available, it gets no request
-  int weight = 1;    // of SRV records: among those of its priority
-  int bootstrap_port = 0;  // of a prefill endpoint with SGLang's transfer; otherwise 0
-  std::string pod = {};    // the name of its pod; "": not known
-  std::string node = {};   // the address of the machine it is on; "": not known
-  int rank = 0;            // among the endpoints of its address, one for each data-parallel rank
-  bool shares_port = false;  // with the other ranks: requests say which they are for
-  int ranks = 0;             // data-parallel ranks at its port, as it registered; 0: its metrics say it
-  int block_size = 0;        // tokens, as it registered; 0: its metrics say it
+  std::string kv_events_endpoint = {};  // address of its KV cache events, "tcp://host:5557"; "": none
+  std::string kv_replay_endpoint = {};  // address for replays of its events; "": none
+  int priority = 0;          // from SRV records: it gets no requests while an endpoint with a lower number is
+                             // available
+  int weight = 1;            // from SRV records: relative weight among endpoints of its priority
+  int bootstrap_port = 0;    // for prefill endpoints with SGLang's transfer; otherwise 0
+  std::string pod = {};      // name of its pod; "": unknown
+  std::string node = {};     // address of its machine; "": unknown
+  int rank = 0;              // index among the endpoints of its address, which are data-parallel ranks
+  bool shares_port = false;  // other ranks have the same port: requests contain the rank
+  int ranks = 0;             // registered number of data-parallel ranks at its port; 0: read it from its
+                             // metrics
+  int block_size = 0;        // registered number of tokens in a block; 0: read it from its metrics
 
-  // The name in logs and metrics: the URL, with the rank if ranks share the URL.
+  // Name for logs and metrics: the URL, and the rank if ranks share the URL.
   std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
 
   bool operator==(const Endpoint&) const = default;
 };
 
-// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
+// Removes the port: "10.0.0.1" for "10.0.0.1:8000" and "10.0.0.1". An IPv6 address keeps its brackets.
 std::string_view ip_of(std::string_view address);
 
-// "10.0.0.1:8000" of "10.0.0.1:8000@1", a rank that shares its port.
+// Removes the rank of an endpoint that shares its port: "10.0.0.1:8000" for "10.0.0.1:8000@1".
 std::string_view address_of(std::string_view name);
 
-// May a request be sent there?
+// Whether a request may be sent to the endpoint, or the reason why not.
 enum class Availability : std::uint8_t {
   available,
-  unprobed,   // no probe has ended yet
+  unprobed,   // not probed yet
   starting,   // no probe has succeeded yet
   unhealthy,  // probes fail
   broken,     // its circuit breaker is open
-  draining,   // its streams end, nothing new begins
+  draining,   // running requests continue, new ones are not accepted
 };
 
 struct AdapterState {
@@ -69,26 +72,26 @@ struct AdapterState {
   int active_max = 0;
 };
 
-// Numbers that policies can read, keyed by name and by source (see decide/attribute.h).
+// Numbers that policies can read. Key: name and source (see decide/attribute.h).
 using AttributeKey = std::pair<std::string, std::string>;
 using Attributes = std::map<AttributeKey, double>;
-inline constexpr double kAttributeMax = 1e300;  // of their absolute values: differences are numbers
+inline constexpr double kAttributeMax = 1e300;  // limit of absolute values, so that differences are finite
 
 inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();
 
-// The endpoint's last report.
+// State from the endpoint's last report.
 struct EndpointState {
   Availability availability = Availability::unprobed;
-  std::int64_t observed_us = kNeverObserved;  // when the fields below were read
-  int waiting = 0;                            // requests
+  std::int64_t observed_us = kNeverObserved;  // time when the fields below were read
+  int waiting = 0;                            // number of waiting requests
   int running = 0;
-  double kv_usage = 0;  // of its KV cache, 0 to 1
-  int block_size = 0;   // tokens; 0 if unknown
+  double kv_usage = 0;  // used fraction of its KV cache, 0 to 1
+  int block_size = 0;   // tokens in a block; 0: unknown
   std::int64_t num_blocks = 0;
-  double started_s = 0;       // start of the process, in seconds since 1970; 0 if not reported
-  double prompt_tokens = -1;  // in all requests since then; negative if not reported
-  std::shared_ptr<const AdapterState> adapters = {};  // null if unknown
-  std::shared_ptr<const Attributes> attributes = {};  // null if it has none
+  double started_s = 0;       // start time of the process, in seconds since 1970; 0: not reported
+  double prompt_tokens = -1;  // number of prompt tokens since the process started; negative: not reported
+  std::shared_ptr<const AdapterState> adapters = {};  // null: unknown
+  std::shared_ptr<const Attributes> attributes = {};  // null: no attributes
 
   std::optional<double> attribute(const AttributeKey& key) const {
     if (!attributes) return std::nullopt;
@@ -97,15 +100,14 @@ struct EndpointState {
   }
 };
 
-// Whether the endpoint's process is another one than before.
+// Whether the endpoint's process has restarted between the two reports.
 inline bool has_restarted(const EndpointState& before, const EndpointState& now) {
-  constexpr double kSameStartS = 0.9;  // pages round to a second
+  constexpr double kSameStartS = 0.9;  // tolerance, since pages round to a second
   if (before.started_s > 0 && now.started_s > 0)
     return std::abs(now.started_s - before.started_s) > kSameStartS;
   return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;
 }
 
-// An endpoint in the fleet.
 struct Member {
   EndpointId id = kNoEndpoint;
   std::shared_ptr<const Endpoint> endpoint = {};

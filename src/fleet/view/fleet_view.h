@@ -1,4 +1,4 @@
-// Snapshots of all endpoints, and the table that they are copied from.
+// Table of all endpoints, and its immutable snapshots.
 #pragma once
 
 #include <atomic>
@@ -14,35 +14,35 @@
 
 namespace octavo::fleet {
 
-// Immutable once published: readers keep it as long as they like and lock nothing.
+// A snapshot of all endpoints. Immutable, so readers need no lock and can keep it.
 struct FleetView {
-  std::uint64_t epoch = 0;           // grows with every change
-  std::vector<Member> members = {};  // by id, ascending; ids may have gaps
-  std::size_t id_limit = 0;          // all ids are below: the size of tables by endpoint
+  std::uint64_t epoch = 0;           // increases with every change
+  std::vector<Member> members = {};  // sorted by id; ids may have gaps
+  std::size_t id_limit = 0;          // all ids are below this: the size of arrays indexed by endpoint
 
-  const Member* find(EndpointId id) const;          // null if not in the fleet
-  const Member* find(std::string_view name) const;  // linear
+  const Member* find(EndpointId id) const;          // null: not in the fleet
+  const Member* find(std::string_view name) const;  // null: not in the fleet; takes linear time
 };
 
 inline constexpr std::size_t kEndpointsMax = 4096;
 
-// Endpoints are added, changed and removed. Writers exclude each other; view() never waits.
+// Endpoints can be added, changed and removed. Writers lock each other out; view() never waits.
 class Fleet {
  public:
   Fleet();
 
-  // Errors: the name is taken (invalid_argument), kEndpointsMax are there (resource_exhausted).
+  // Errors: the name exists (invalid_argument), there are kEndpointsMax endpoints (resource_exhausted).
   Result<EndpointId> add(Endpoint endpoint);
 
-  // Replaces the endpoint's description (models found out, role changed); its name stays.
+  // Replaces the endpoint's description, for example its models or role. The name must not change.
   void describe(EndpointId id, Endpoint endpoint);
 
-  // Changes states in one step; `change` is called for each member and returns whether it changed it.
+  // Changes states in one step. `change` is called for each member, and returns whether it has changed it.
   void update(const std::function<bool(Member&)>& change);
   void update(EndpointId id, const std::function<void(EndpointState&)>& change);
 
-  // Removes it from the view at once. The id stays reserved until release(), which the owner calls when no
-  // request is in flight there and no index has it.
+  // Removes the endpoint from the view. The id stays reserved until release(). The owner must call that when
+  // no request is running there and no index contains the id.
   bool remove(EndpointId id);
   void release(EndpointId id);
 

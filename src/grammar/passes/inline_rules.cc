@@ -7,11 +7,11 @@ namespace octavo::grammar {
 
 namespace {
 
-// A rule of this size or less is written out at its calls.
+// Rules up to this size are inlined.
 constexpr std::size_t kInlineStatesMax = 24;
 
-// Rules whose text is mostly free (long loops over many bytes) stay on their own: their token masks are
-// large, and one mask then serves all their callers.
+// Whether the rule's text is mostly free (long loops over many bytes). Such a rule is not inlined: its token
+// masks are large, and all callers share one mask.
 bool has_wide_loop(const Grammar& grammar, ExprId id, bool in_loop) {
   const Expr& expr = grammar.exprs[id];
   if (const auto* set = std::get_if<ByteSet>(&expr.node)) {
@@ -40,7 +40,7 @@ bool calls_any(const Grammar& grammar, ExprId id) {
   return found;
 }
 
-// Calls of a rule that does nothing but call another one become calls of that one.
+// If a rule only calls another rule, its calls are replaced with calls of that rule.
 void skip_forwarding_rules(Grammar& grammar) {
   const auto next = [&](RuleId rule) -> const Call* {
     const Rule& r = grammar.rules[rule];
@@ -50,7 +50,7 @@ void skip_forwarding_rules(Grammar& grammar) {
     auto* call = std::get_if<Call>(&expr.node);
     if (!call) continue;
     RuleId target = call->rule;
-    constexpr int kStepsMax = 8;  // rules may call themselves and nothing else
+    constexpr int kStepsMax = 8;  // limit, since a rule may only call itself
     for (int step = 0; step < kStepsMax && next(target); ++step) target = next(target)->rule;
     call->rule = target;
   }
@@ -60,7 +60,7 @@ void skip_forwarding_rules(Grammar& grammar) {
 
 Grammar inline_rules(Grammar grammar) {
   skip_forwarding_rules(grammar);
-  // Only rules that call nothing are inlined, so one round ends; each round makes new ones.
+  // Only rules without calls are inlined, so a round ends. Each round makes new rules without calls.
   for (int round = 0; round < 4; ++round) {
     const std::vector<std::size_t> sizes = expression_sizes(grammar);
     std::vector<bool> fits(grammar.rules.size());
@@ -71,7 +71,7 @@ Grammar inline_rules(Grammar grammar) {
                    grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
                    !has_wide_loop(grammar, r.body, false);
     }
-    // What is counted, or is a part in any order, must stay a rule.
+    // Counted bodies and parts in any order must remain rules.
     const auto keep = [&](ExprId call) { fits[std::get<Call>(grammar.exprs[call].node).rule] = false; };
     for (const Rule& r : grammar.rules) {
       if (r.counted()) keep(r.body);

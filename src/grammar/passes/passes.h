@@ -1,25 +1,25 @@
-// Rewrites of a grammar that keep its language. Each is a function Grammar -> Grammar; optimize() runs them
-// in order.
+// Rewrites a grammar without changing its language. Each pass is a function from Grammar to Grammar;
+// optimize() runs all passes in order.
 #pragma once
 
 #include "grammar/grammar.h"
 
 namespace octavo::grammar {
 
-// Turns repetitions too large to be written out as automaton states into counted rules.
+// Converts repetitions that are too large for automaton states to counted rules.
 Grammar outline_counters(Grammar grammar);
 
-// Puts the bodies of small rules in the place of their calls, so that their automata become one.
+// Replaces calls of small rules by their bodies, so that their automata are merged.
 Grammar inline_rules(Grammar grammar);
 
-// Drops rules that the root never reaches. Rules without a name get the name of a caller.
+// Removes rules that cannot be reached from the root. Unnamed rules get the name of a caller.
 Grammar drop_unreachable(Grammar grammar);
 
 inline Grammar optimize(Grammar grammar) {
   return drop_unreachable(inline_rules(outline_counters(std::move(grammar))));
 }
 
-// An estimate of the NFA states of each expression, saturating; a call counts as one.
+// Estimated number of NFA states of each expression, saturating. A call counts as one state.
 std::vector<std::size_t> expression_sizes(const Grammar& grammar);
 
 }  // namespace octavo::grammar

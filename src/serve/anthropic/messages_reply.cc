@@ -19,7 +19,7 @@ using openai::Usage;
 
 namespace {
 
-// Tokens from the cache are counted separately.
+// Usage in Anthropic's format: cached tokens are counted separately.
 json::object usage_of(const Usage& usage) {
   const std::int64_t cached = usage.cached_tokens.value_or(0);
   json::object out{{"input_tokens", usage.prompt_tokens - cached},
@@ -28,14 +28,14 @@ json::object usage_of(const Usage& usage) {
   return out;
 }
 
-// Content blocks one after the other, each with a start, deltas and a stop.
+// Writes content blocks one after another; each has a start, deltas and a stop.
 class MessagesReply final : public openai::Reply {
  public:
   explicit MessagesReply(openai::ReplyOptions options)
       : options_(std::move(options)), reader_(options_.tools) {}
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
-    if (std::exchange(begun_, true)) return "";  // a keep-alive has begun the stream
+    if (std::exchange(begun_, true)) return "";  // a keep-alive has already started the stream
     event("message_start", {{"message", message(usage_of({.prompt_tokens = prompt.tokens}))}});
     return take_events();
   }
@@ -151,8 +151,8 @@ class MessagesReply final : public openai::Reply {
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
   json::array content_{};  // blocks that have ended
-  json::object block_{};   // the block that grows, or empty
-  std::string text_{};     // of it
+  json::object block_{};   // the current block; empty: none
+  std::string text_{};     // text of the current block
   bool begun_ = false;
   bool called_ = false;
   std::optional<FinishReason> finish_{};

@@ -16,8 +16,8 @@ using openai::Fields;
 
 namespace {
 
-// A header that Claude Code puts before its system prompt. It differs in every request, so no cached prefix
-// would match.
+// A header that Claude Code writes before its system prompt. It differs in every request, so cached prefixes
+// would never match.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header";
 
 // The text of a string or of a list of text blocks.
@@ -40,7 +40,7 @@ Result<std::string> text_of(const json::value& content, const std::string& name)
   return text;
 }
 
-// One of Anthropic's messages becomes one chat message, or several if it has tool results.
+// Converts Anthropic's messages to chat messages. A message with tool results becomes several chat messages.
 class Messages {
  public:
   Result<> add_system(Fields& fields) {
@@ -85,7 +85,7 @@ class Messages {
 
   void finish_message() {
     const bool user = message_.at("role") == "user", said = !parts_.empty();
-    if (user && !said) return;  // nothing but results of tools
+    if (user && !said) return;  // the message contains only tool results
     const bool empty = !said && (message_.contains("tool_calls") || message_.contains("reasoning"));
     message_["content"] = empty ? json::value(nullptr) : content_of(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
@@ -102,8 +102,8 @@ class Messages {
     if (!text.empty()) parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
   }
 
-  // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}. As in vLLM,
-  // "base64" and "image/jpeg" may be left out.
+  // Reads {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}. As in
+  // vLLM, "base64" and "image/jpeg" are the defaults.
   Result<> add_image(Fields& fields) {
     TRY(const json::object* source, fields.object("source"));
     if (!source) return invalid(fields.full_name("source"), "is missing");
@@ -140,7 +140,7 @@ class Messages {
       message_["reasoning"] = before + thoughts;
       return {};
     }
-    if (type == "redacted_thinking") return {};  // of another server, unreadable
+    if (type == "redacted_thinking") return {};  // encrypted by another server
     if (type == "tool_use") return add_call(fields);
     if (type == "tool_result") return add_result(fields);
     return invalid(name + ".type", "{} is not supported", type);
@@ -180,8 +180,8 @@ class Messages {
     return {};
   }
 
-  // Images go into a user message after the results, since templates show no images in a tool's message. A
-  // tool found by a search is in the prompt anyway; the text names it.
+  // Images are moved to a user message after the results, since templates print no images in tool messages. A
+  // tool found by tool search is in the prompt anyway; the text contains its name.
   Result<> add_result_block(const json::value& value, const std::string& name, json::array& parts) {
     if (!value.is_object()) return invalid(name, "must be an object");
     Fields block(value.get_object(), name + ".");
@@ -198,8 +198,8 @@ class Messages {
   }
 
   json::array messages_;
-  json::object message_;  // that is being read
-  json::array parts_;      // of its content
+  json::object message_;  // the current message
+  json::array parts_;     // content of the current message
   std::vector<std::string> images_;
 };
 
@@ -261,7 +261,8 @@ Result<> convert_tools(Fields& fields, json::object& chat) {
   return choice ? convert_tool_choice(*choice, chat) : Result<>();
 }
 
-// {"type": "json_schema", "schema": ..}, in output_config or, as in Anthropic's beta, in output_format.
+// Reads {"type": "json_schema", "schema": ..}, from output_config or, as in Anthropic's beta, from
+// output_format.
 Result<> convert_format(const json::object& format, const std::string& name, json::object& chat) {
   Fields f(format, name + ".");
   std::string type = "json_schema";
@@ -298,7 +299,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
     if (const json::value* given = fields.any("chat_template_kwargs"); given && given->is_object())
       for (const auto& [name, value] : given->get_object()) kwargs[name] = value;
     chat["chat_template_kwargs"] = std::move(kwargs);
-    // Thoughts can only be counted if tokens mark them.
+    // Thoughts can be counted only if tokens mark them.
     const bool counted = rules.reasoning && rules.reasoning->tokens();
     if (const json::value* budget = t.any("budget_tokens"); budget && counted)
       chat["thinking_token_budget"] = *budget;
@@ -308,7 +309,7 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
   return {};
 }
 
-// Fields beside sampling_fields() that mean the same in chats.
+// Fields besides sampling_fields() with the same meaning in chats.
 constexpr std::string_view kSharedFields[] = {"model",
                                               "stream",
                                               "metadata",
@@ -318,7 +319,7 @@ constexpr std::string_view kSharedFields[] = {"model",
                                               "service_tier",
                                               "chat_template_kwargs",
                                               "kv_transfer_params"};
-// Fields that this file reads in another form, and fields without effect.
+// Fields that this file converts, and fields without effect.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",

@@ -8,11 +8,11 @@
 
 namespace octavo::anthropic {
 
-// Errors name the fields of this protocol where it differs from chats.
+// Errors name the fields of this protocol.
 Result<openai::ChatRequest> parse_messages_request(const boost::json::object& body,
                                                    const openai::RequestRules& rules);
 
-// The same without max_tokens, for /v1/messages/count_tokens, which generates nothing.
+// As above, but max_tokens is not needed: /v1/messages/count_tokens generates nothing.
 Result<openai::ChatRequest> parse_count_tokens_request(const boost::json::object& body,
                                                        const openai::RequestRules& rules);
 

@@ -106,7 +106,7 @@ class OllamaReply final : public openai::Reply {
   }
 
  private:
-  // A call that the model writes. Clients get it whole.
+  // A tool call of the model. Clients get only complete calls.
   struct Call {
     std::string id, name, arguments;
   };
@@ -118,7 +118,7 @@ class OllamaReply final : public openai::Reply {
     }
   }
 
-  // The calls that have ended: all but the last one, or all.
+  // Returns the complete calls: all but the last one, or all.
   json::array take_complete(bool all) {
     json::array complete;
     while (calls_.size() > (all ? 0U : 1U)) {
@@ -154,7 +154,7 @@ class OllamaReply final : public openai::Reply {
   const Tokenizer* tokenizer_;
   const openai::ReplyOptions options_;
   openai::MessageReader reader_;
-  std::vector<Call> calls_{};  // not sent yet
+  std::vector<Call> calls_{};  // calls that are not sent yet
   int calls_sent_ = 0;
   std::optional<FinishReason> finish_{};
 };

@@ -1,4 +1,4 @@
-// Replies of Ollama's /api/chat and /api/generate: a JSON object a line.
+// Replies of Ollama's /api/chat and /api/generate: a JSON object on each line.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace octavo::ollama {
 
-// Where a reply has its text: in `message`, or in `response`.
+// The field that contains the text of a reply: `message` or `response`.
 enum class Shape : std::uint8_t { chat, generate };
 
 std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenizer,
@@ -19,7 +19,7 @@ std::unique_ptr<openai::Reply> make_reply(Shape shape, const Tokenizer& tokenize
 // The reply to a request without a prompt.
 std::string hold_reply(Shape shape, const Hold& hold);
 
-// Now, as Ollama writes times: RFC 3339 with microseconds.
+// The current time in Ollama's format: RFC 3339 with microseconds.
 std::string time_now();
 std::string time_of(std::int64_t seconds_since_1970);
 

@@ -14,7 +14,7 @@ using openai::Fields;
 
 namespace {
 
-// Names of `options` and the field of OpenAI's routes that means the same.
+// Names in `options`, and the corresponding fields of OpenAI's routes.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"num_predict", "max_tokens"},
     {"temperature", "temperature"},
@@ -27,14 +27,13 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"presence_penalty", "presence_penalty"},
     {"frequency_penalty", "frequency_penalty"},
 };
-// Fields that the routes share and that mean the same in both APIs.
+// Fields of all routes with the same meaning in both APIs.
 constexpr std::string_view kShared[] = {"tools", "logprobs", "top_logprobs"};
-// Fields that this file reads.
 constexpr std::string_view kOwn[] = {"model",  "messages", "prompt",   "system",    "images",
                                      "suffix", "raw",      "stream",   "format",    "options",
                                      "think",  "context",  "template", "keep_alive"};
 
-// The error with the name that the client used.
+// Replaces the field's name in the error with the name that the client used.
 Error renamed(Error error) {
   for (const auto& [theirs, ours] : kOptions)
     if (error.field == ours) error.field = fmt::format("options.{}", theirs);
@@ -49,7 +48,7 @@ Result<T> renamed(Result<T> result) {
   return std::unexpected(renamed(std::move(result.error())));
 }
 
-// "json" asks for any JSON object, an object is a schema.
+// Converts `format`: "json" means any JSON object; an object is a schema.
 Result<> convert_format(Fields& fields, json::object& out) {
   const json::value* format = fields.any("format");
   if (!format || (format->is_string() && format->get_string().empty())) return {};
@@ -64,7 +63,7 @@ Result<> convert_format(Fields& fields, json::object& out) {
   return {};
 }
 
-// `think`: true, false, or how much.
+// Converts `think`: true, false, or a level.
 Result<> convert_think(Fields& fields, json::object& out) {
   const json::value* think = fields.any("think");
   if (!think) return {};
@@ -96,7 +95,7 @@ Result<> convert_options(Fields& fields, json::object& out, std::vector<std::str
   return {};
 }
 
-// Fields of both generating routes. Ollama streams unless told otherwise.
+// Converts the fields that both generating routes have. Ollama streams by default.
 Result<json::object> convert_shared(Fields& fields, const json::object& body,
                                     const openai::RequestRules& rules, std::vector<std::string>& unknown) {
   json::object out;
@@ -120,7 +119,7 @@ Result<json::object> convert_shared(Fields& fields, const json::object& body,
   return out;
 }
 
-// A text with base64 images becomes a list of parts.
+// The content of a message: a text with base64 images becomes a list of parts.
 Result<json::value> content_of(Fields& fields, std::string text) {
   TRY(const json::array* images, fields.array("images"));
   if (!images || images->empty()) return json::value(std::move(text));
@@ -152,7 +151,7 @@ Result<json::object> convert_message(const json::value& value, const std::string
   return out;
 }
 
-// `keep_alive` 0, as a number or as a duration ("0", "0s", "0m").
+// Whether `keep_alive` is 0, as a number or as a duration ("0", "0s", "0m").
 bool unloads(Fields& fields) {
   const json::value* time = fields.any("keep_alive");
   if (!time) return false;

@@ -1,4 +1,5 @@
-// Arguments as blocks, one per parameter: `parameter_begin NAME parameter_name_end VALUE parameter_end`.
+// Reads arguments in blocks, one for each parameter: `parameter_begin NAME parameter_name_end VALUE
+// parameter_end`.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -17,16 +18,16 @@ namespace {
 constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
 constexpr std::size_t kEntityBytesMax = 12;
 
-// Some models write all parameters as one, whose value is an object.
+// Names under which some models write all parameters as one object.
 constexpr std::string_view kWrappers[] = {"arguments", "input", "parameters", "properties"};
 
-// The tag up to the attribute's value, without the quote: models omit it, or write a single one.
+// The tag up to the attribute's value, without the quote: models omit the quote, or write a single quote.
 std::string_view without_quote(std::string_view tag) {
   if (tag.ends_with('"')) tag.remove_suffix(1);
   return tag;
 }
 
-// Value of an attribute, from the text between '=' and '>'.
+// From the text between '=' and '>'.
 std::string_view attribute_value(std::string_view text) {
   constexpr std::string_view kQuotes = "\"'";
   text = trimmed(text);
@@ -38,7 +39,7 @@ std::string_view attribute_value(std::string_view text) {
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 std::string_view first_tag(std::string_view text) { return text.substr(0, text.find('>') + 1); }
 
-// The character of the entity "lt", "#60" or "#x3c"; "": unknown.
+// The character of an entity such as "lt", "#60" or "#x3c"; "": unknown.
 std::string entity(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
       {"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}};
@@ -57,7 +58,7 @@ std::string entity(std::string_view name) {
   return character;
 }
 
-// Number of bytes at the end of the text that could begin an entity.
+// Number of bytes at the end of the text that may begin an entity.
 std::size_t unsettled_entity(std::string_view text) {
   const std::size_t at = text.rfind('&');
   if (at == std::string_view::npos || text.size() - at >= kEntityBytesMax) return 0;
@@ -93,11 +94,12 @@ class BlockArguments final : public ArgumentsReader {
 
  private:
   enum class Found : std::uint8_t { yes, no, more };
-  // Where a value ends and how many bytes close it; or how many of its bytes are certain.
+  // The end of a value and the number of bytes that close it. If the end was not found: the number of bytes
+  // that certainly belong to the value.
   struct End {
     bool found;
     std::size_t at, closing = 0;
-    bool cdata = false;  // a CDATA section begins or ends there, and the value continues
+    bool cdata = false;  // a CDATA section begins or ends here, and the value continues
   };
 
   Found closes_call(std::string_view text) const;
@@ -114,22 +116,22 @@ class BlockArguments final : public ArgumentsReader {
   const ToolDialect& dialect_;
   const ToolParameters& parameters_;
   bool first_ = true;
-  bool in_object_ = false;  // in a JSON object that is written in place of all blocks
-  bool object_ = false;     // value_ is that object
-  JsonScan scan_;           // of it
+  bool in_object_ = false;  // reading a JSON object that the model wrote instead of blocks
+  bool object_ = false;     // value_ is this object
+  JsonScan scan_;           // for the object
 
-  // The block being read:
+  // Members of the current block:
   std::string name_;
   bool says_text_ = true;
   bool in_value_ = false;
-  bool at_start_ = false;  // nothing of the value has been taken
-  bool text_ = false;      // it goes out as it comes
+  bool at_start_ = false;  // nothing of the value was read
+  bool text_ = false;      // the value is text, and is written as it arrives
   bool in_cdata_ = false;
-  bool wraps_ = false;  // it may be an object of all parameters
-  std::string value_;   // else what has come of it
+  bool wraps_ = false;  // the value may be an object with all parameters
+  std::string value_;   // the value so far, if it is not written as it arrives
 };
 
-// Finds any mark that closes the call or the list of calls; marks before it may be missing.
+// Finds any mark that closes the call or the list of calls; earlier closing marks may be missing.
 BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   bool more = false;
   for (std::string_view marks : {dialect_.call_end, dialect_.end}) {
@@ -142,7 +144,6 @@ BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
   return more ? Found::more : Found::no;
 }
 
-// Reads up to the value.
 BlockArguments::Found BlockArguments::read_head(std::string& text) {
   CallCursor begin(text);
   if (!begin.literal(without_quote(dialect_.parameter_begin)))
@@ -161,7 +162,7 @@ BlockArguments::Found BlockArguments::read_head(std::string& text) {
   says_text_ = true;
   if (dialect_.says_text) {
     says_text_ = closed && behind.literal("true\">");
-    // A missing attribute means "false".
+    // If the attribute is missing, its value is "false".
     closed = says_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
   }
   if (!closed) return behind.starved() ? Found::more : Found::no;
@@ -181,7 +182,7 @@ ArgumentsReader::Step BlockArguments::read_object(std::string& text) {
   return text.empty() ? Step::more : Step::again;
 }
 
-// Only what closes the call may follow the object.
+// Only a mark that closes the call may follow the object.
 ArgumentsReader::Step BlockArguments::end_object(Found end, std::string& out) const {
   if (end == Found::no || !is_json(value_)) {
     out += "{}";
@@ -225,7 +226,7 @@ ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string&
     out += "{}";
     return Step::broken;
   }
-  text.erase(0, text.find('<', 1));  // words between two blocks say nothing
+  text.erase(0, text.find('<', 1));  // text between two blocks is ignored
   return text.empty() ? Step::more : Step::again;
 }
 
@@ -241,7 +242,7 @@ void BlockArguments::end_value(std::string& out) {
   value_.clear();
 }
 
-// A value whose closing mark is missing ends where the next block begins or the call ends.
+// If the closing mark is missing, the value ends where the next block begins or the call ends.
 BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   const std::string_view closing = trimmed(dialect_.parameter_end);
   if (in_cdata_) {
@@ -264,8 +265,7 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   return {false, text.size() - (dialect_.xml ? unsettled_entity(text) : 0)};
 }
 
-// In dialects that have them, the line breaks after the name and before the closing mark are not part of the
-// value.
+// In some dialects, the line breaks after the name and before the closing mark are not part of the value.
 ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
   const bool wrapped = dialect_.parameter_end.starts_with('\n');
   if (std::exchange(at_start_, false)) {

@@ -16,7 +16,6 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Arguments as a JSON object.
 class JsonArguments final : public ArgumentsReader {
  public:
   Step read(std::string& text, std::string& out) override {
@@ -30,7 +29,7 @@ class JsonArguments final : public ArgumentsReader {
   JsonScan scan_;
 };
 
-// Named values up to the closing bracket.
+// Reads named values up to the closing bracket.
 class NamedArguments : public ArgumentsReader {
  public:
   explicit NamedArguments(std::string_view end) : end_(end) {}
@@ -75,7 +74,7 @@ class PythonArguments final : public NamedArguments {
   const bool nested_quotes_;
 };
 
-// The tool's schema decides the type of bare values, also within collections.
+// The tool's schema decides the type of bare values, also inside collections.
 class GemmaArguments final : public NamedArguments {
  public:
   GemmaArguments(const ToolDialect& dialect, const ToolParameters& parameters)

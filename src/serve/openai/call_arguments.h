@@ -1,5 +1,5 @@
-// Reads the arguments of one call in its dialect and writes them as a JSON object, piece by piece as bytes
-// become certain.
+// Reads the arguments of one call in its dialect and writes them as a JSON object. Each piece is written as
+// soon as later text cannot change it.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@ namespace octavo::openai {
 class ArgumentsReader {
  public:
   enum class Step : std::uint8_t {
-    again,   // there may be more in the text
+    again,   // call read() again: the text may contain more
     more,    // needs more text
-    done,    // the object is complete; what closes the call is in the text
-    broken,  // these are no arguments; what came before makes an object
+    done,    // the object is complete; the closing mark of the call is still in the text
+    broken,  // the text is not valid arguments; the part before it makes a complete object
   };
 
   virtual ~ArgumentsReader() = default;
-  // Consumes the beginning of `text` (not empty) and appends to `out`. The result does not depend on how the
-  // text is cut into pieces.
+  // Consumes the beginning of `text` (not empty) and appends JSON to `out`. The result does not depend on how
+  // the text is split into pieces.
   virtual Step read(std::string& text, std::string& out) = 0;
-  // The text has ended: closes the object if nothing but closing marks is missing. "": more is missing.
+  // Called at the end of the text. Returns the text that closes the object if only closing marks are missing;
+  // otherwise "".
   virtual std::string end() const { return ""; }
 };
 
-// The object's text with only the last of several members of one name.
+// Removes duplicate members from the object's text; the last one of each name stays.
 std::string without_repeats(std::string object);
 
-// Reads a JSON object.
 std::unique_ptr<ArgumentsReader> json_arguments();
-// Reads the arguments after the head of a call. Keeps the dialect and the parameters.
+// Reads the arguments after the head of a call. Keeps references to the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);
-// Reads form `parameters`.
+// Reads arguments in dialects of the form `parameters`.
 std::unique_ptr<ArgumentsReader> block_arguments(const grammar::ToolDialect& dialect,
                                                  const ToolParameters& parameters);
 

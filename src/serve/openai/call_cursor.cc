@@ -76,7 +76,7 @@ std::size_t JsonScan::take(std::string_view text) {
   return i;
 }
 
-// Skips white space; whether there is a byte to read.
+// Skips white space. Returns whether another byte follows.
 bool CallCursor::ready() {
   if (starved_) return false;
   while (at_ < text_.size() && is_space(text_[at_])) ++at_;
@@ -124,7 +124,8 @@ bool CallCursor::literal(std::string_view literal) {
 
 bool CallCursor::name(std::string& out) { return word(out) && !out.empty(); }
 
-// Reads the longest run of name characters; the text must continue after it.
+// Reads the longest sequence of name characters. The text must continue after it, otherwise its end is
+// unknown.
 bool CallCursor::word(std::string& out) {
   if (!ready()) return false;
   std::size_t end = at_;
@@ -140,7 +141,7 @@ bool CallCursor::value(std::string& out) {
   if (!ready()) return false;
   const char first = text_[at_];
   if (first != '{' && first != '[' && first != '"') {
-    std::size_t end = at_;  // a number, true, false or null
+    std::size_t end = at_;  // the value is a number, true, false or null
     while (end < text_.size() && (is_name(text_[end]) || text_[end] == '+')) ++end;
     starved_ = end == text_.size();
     if (starved_ || end == at_) return false;

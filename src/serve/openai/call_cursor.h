@@ -10,7 +10,8 @@ namespace octavo::openai {
 // Finds the end of a JSON object, array or string in a text that arrives in pieces.
 class JsonScan {
  public:
-  // Number of bytes of the text that are part of the value. done(): the value is complete.
+  // Returns the number of bytes of the text that belong to the value. After the last byte of the value,
+  // done() is true.
   std::size_t take(std::string_view text);
   bool done() const { return done_; }
 
@@ -21,30 +22,30 @@ class JsonScan {
   bool done_ = false;
 };
 
-// Each reader skips white space, then reads and returns true, or returns false. After false, starved() tells
-// whether more text could change the result. A starved cursor reads nothing more.
+// Each reader skips white space, then tries to read. It returns false if it cannot. Then starved() tells
+// whether more text could change this. A starved cursor reads nothing more.
 class CallCursor {
  public:
   explicit CallCursor(std::string_view text) : text_(text) {}
 
-  // Reads `literal`, ignoring differences in white space: where `literal` has some, and between two tags.
+  // Reads `literal`. White space may differ where `literal` has some, and between two tags.
   bool literal(std::string_view literal);
   // A name of letters, digits, '_', '-', '.'.
   bool name(std::string& out);
   // A JSON string, decoded.
   bool string(std::string& out);
-  // Any JSON value, as it is written.
+  // Any JSON value, in its original text.
   bool value(std::string& out);
-  // Skips other text, less than bytes_max bytes, up to this byte, which is not read.
+  // Skips fewer than bytes_max bytes, up to `byte`, which is not read.
   bool skip_to(char byte, std::size_t bytes_max);
-  // Whether this byte comes next; it is not read.
+  // Whether the next byte is `byte`; does not read it.
   bool next_is(char byte);
 
-  // For readers of other values: skips white space and returns whether a byte follows.
+  // For readers of other values: skips white space, and returns whether more bytes follow.
   bool ready();
   std::string_view rest() const { return text_.substr(at_); }
   void skip(std::size_t bytes) { at_ += bytes; }
-  // More text may change what was read. Returns false.
+  // Marks the cursor as starved: more text may change the result. Returns false.
   bool starve() { return !(starved_ = true); }
 
   bool starved() const { return starved_; }
@@ -59,14 +60,14 @@ class CallCursor {
 };
 
 bool is_space(char c);
-// Without white space at its ends.
+// The text without white space at both ends.
 std::string_view trimmed(std::string_view text);
 std::size_t spaces_at_end(std::string_view text);
-// Number of bytes at the end of the text that could begin the mark.
+// Number of bytes at the end of the text that may be the beginning of the mark.
 std::size_t unsettled(std::string_view text, std::string_view mark);
 bool is_json(const std::string& text);
-// Arguments given as one value: an object, a string that contains an object or nothing, or null. "": another
-// value.
+// Converts arguments in one JSON value to an object. raw: an object, a string (empty or containing an
+// object), or null. Returns "" for any other value.
 std::string whole_arguments(const std::string& raw);
 
 }  // namespace octavo::openai

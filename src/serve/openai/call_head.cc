@@ -11,15 +11,15 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Limit of the words that models write between the mark of a list and the list.
+// Maximum length of words that models write between the mark of a list and the list.
 constexpr std::size_t kWordsBytesMax = 256;
 
 void skip_quote(CallCursor& cursor) {
   if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
 }
 
-// Text that models write between a name and its object instead of the dialect's mark: nothing, a call's id,
-// or a fence.
+// Accepts text that models write between a name and the arguments instead of the dialect's mark: nothing, an
+// id, or a code fence.
 bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   std::string id;
   if (!dialect.id_mark.empty() && cursor.literal(dialect.id_mark) && !cursor.name(id)) return false;
@@ -28,7 +28,7 @@ bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
   return !cursor.starved() && cursor.next_is('{');
 }
 
-// NAME of "NAME.0"; the whole name where no number ends it.
+// NAME in "NAME.0". If the name does not end with a number, returns all of it.
 std::string_view without_number(std::string_view name) {
   const std::size_t dot = name.find_last_not_of("0123456789");
   const bool numbered = dot != std::string_view::npos && dot + 1 < name.size() && name[dot] == '.';
@@ -44,7 +44,7 @@ bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
          cursor.literal(dialect_.call_begin);
 }
 
-// Models that were trained on several dialects write Hermes' object after the mark of another one.
+// Models that were trained on several dialects may write Hermes' object after another dialect's mark.
 bool HeadReader::object_opening(CallCursor& cursor, bool first) const {
   if (dialect_.form == ToolDialect::Form::object || dialect_.trigger.empty()) return false;
   if (!first && !cursor.literal(dialect_.list ? "," : dialect_.separator)) return false;
@@ -78,8 +78,8 @@ HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallH
   return known(head, marked) ? Found::yes : Found::no;
 }
 
-// Of a numbered dialect: PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, the number,
-// or the name, write '.' before the number, or another id.
+// Reads the name. In a numbered dialect, PREFIX NAME:NUMBER is the call's id. Models may omit prefix, number
+// or name, write '.' before the number, or write another id.
 bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
   if (!cursor.name(head.name)) return false;
@@ -101,7 +101,6 @@ bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
   return true;
 }
 
-// Between a name and its arguments.
 bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
   const CallCursor start = cursor;
   std::string_view end = trimmed(dialect_.name_end);
@@ -126,8 +125,8 @@ bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
   return false;
 }
 
-// {"name": NAME, "arguments": up to the object; or the whole {...} if the arguments come first or are not an
-// object. A "type" and an id may precede the arguments.
+// Reads {"name": NAME, "arguments": up to the beginning of the arguments. If these come first or are not an
+// object, reads the whole {...}. A "type" and an id may precede the arguments.
 HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& head) const {
   const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
   head = {.object = true};
@@ -148,13 +147,14 @@ HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& 
     if (cursor.literal("}")) break;
     if (!cursor.literal(",")) return failed();
   }
-  // The mark distinguishes a call without arguments from other JSON.
+  // A mark distinguishes a call without arguments from other JSON.
   if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
   head.whole = std::move(arguments);
   return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;
 }
 
-// A call without a mark must name one of the request's tools; so must one without the number of its dialect.
+// Whether the call is accepted. A call without a mark, or without its dialect's number, must name one of the
+// request's tools.
 bool HeadReader::known(const CallHead& head, bool marked) const {
   const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts && !known_only_ &&
                     (!dialect_.numbered || head.object || !head.id.empty());

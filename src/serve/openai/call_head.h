@@ -11,26 +11,26 @@
 
 namespace octavo::openai {
 
-// Which calls are accepted.
 enum class CallPolicy : std::uint8_t {
-  // Sends a complete call at once, and a long call earlier in pieces. A call that breaks off before it was
-  // sent becomes content.
+  // Sends a complete call at once, and a long call in pieces. If a call breaks off before a piece was sent,
+  // its text becomes content.
   stream,
   // Sends only complete calls.
   whole,
-  // The text is thoughts: reading ends at the first complete call of a known tool. Without a mark, a call
-  // must begin a line.
+  // For thoughts: reading ends at the first complete call of a known tool. A call without a mark must begin a
+  // line.
   thoughts,
 };
 
 struct CallHead {
   std::string name{}, id{};
-  std::string whole{};  // arguments that are known at once, with the end of the object; "": they follow
-  bool object = false;  // written as {"name", "arguments"}
-  bool nameless = false;  // its id names no tool: the arguments decide
+  std::string whole{};  // complete arguments if they are already known, with the end of the object; "": they
+                        // follow
+  bool object = false;  // the call is a JSON object {"name", "arguments"}
+  bool nameless = false;  // the id names no tool: the arguments decide which tool is called
 };
 
-// Refers to its arguments.
+// Keeps references to the constructor's arguments.
 class HeadReader {
  public:
   enum class Found : std::uint8_t { yes, no, more };
@@ -39,13 +39,13 @@ class HeadReader {
       : dialect_(dialect), tools_(tools), policy_(policy), known_only_(known_only) {}
 
   const grammar::ToolDialect& dialect() const { return dialect_; }
-  // Up to the first byte of arguments, or up to the end of arguments that are complete. first: behind the
-  // mark.
+  // Reads up to the first byte of the arguments, or up to their end if they are complete. first: the call is
+  // the first one after the mark.
   Found read(CallCursor& cursor, bool first, CallHead& head) const;
 
  private:
-  // The opening may be the dialect's own, or one that models write; only for the latter the tool must be
-  // known.
+  // Reads the dialect's own opening of a call. After other openings, which models also write, the tool must
+  // be known.
   bool own_opening(CallCursor& cursor, bool first) const;
   bool object_opening(CallCursor& cursor, bool first) const;
   Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
@@ -60,7 +60,7 @@ class HeadReader {
   const bool known_only_;
 };
 
-// The only tool that has all parameters in the call's arguments; "": no or several tools have them.
+// The only tool that has all parameters of the call; "": no tool or several tools have them.
 std::string tool_of(std::string_view arguments, const KnownTools& tools);
 
 }  // namespace octavo::openai

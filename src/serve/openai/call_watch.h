@@ -1,4 +1,4 @@
-// Watches thoughts for a tool call: models call tools before they close their thoughts.
+// Finds a tool call inside thoughts: models sometimes call a tool before they close their thoughts.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,22 @@
 
 namespace octavo::openai {
 
-// The joined parts do not depend on how the thoughts are cut into pieces.
+// The result does not depend on how the thoughts are split into pieces.
 class CallWatch {
  public:
   struct Step {
     std::string thought;
-    std::string text;    // from the call on
-    bool ended = false;  // a whole call of a known tool has come: what follows are no thoughts
+    std::string text;    // text from the beginning of the call
+    bool ended = false;  // a complete call of a known tool was read: all further text is not thoughts
   };
 
-  // Refers to the dialect.
+  // Keeps a reference to the dialect.
   CallWatch(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools);
 
   Step push(std::string_view piece);
-  // The thoughts ended without a call: returns the text held back.
+  // At the end of the thoughts: returns the text that was held back.
   std::string finish();
-  // Whether the text so far could begin a call.
+  // Whether held-back text could be the beginning of a call.
   bool holds() const { return !held_.empty(); }
 
  private:

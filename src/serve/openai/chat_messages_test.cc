@@ -1,4 +1,4 @@
-// The messages of a chat's request, as templates get them.
+// Tests the messages of a chat request in the form for templates.
 #include <gtest/gtest.h>
 
 #include "serve/openai/chat_request.h"
@@ -35,7 +35,7 @@ TEST(Messages, TakeOurOwnReplies) {
   EXPECT_EQ(messages(R"([{"role":"assistant"}])"), R"([{"role":"assistant","content":""}])");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])"),
             R"([{"role":"assistant","content":[{"type":"text","text":"no"}]}])");
-  // Mistral's form of thoughts.
+  // Mistral's format of thoughts.
   EXPECT_EQ(
       messages(R"([{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]},
                  {"type":"text","text":"a"}]}])"),
@@ -50,7 +50,7 @@ TEST(Messages, TakeOurOwnReplies) {
             R"({"name":"f","arguments":"{\"x\": "}}]}])");
 }
 
-// Texts as parts, parts without a type, and messages without content are as in vLLM.
+// Lists of text parts, parts without a type, and messages without content are read as in vLLM.
 TEST(Messages, TakeWhatVllmTakes) {
   EXPECT_EQ(messages(R"([{"role":"user","content":["a",{"text":"b"}]}])"),
             R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");

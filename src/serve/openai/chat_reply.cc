@@ -90,7 +90,7 @@ class ChatReply final : public Reply {
     add_usage(usage, out);
     add_unused(out);
     add_kv_transfer(parts, out);
-    // Null where a request did not ask for them, as in vLLM.
+    // Null if the request did not set them, as in vLLM.
     out["prompt_logprobs"] = nullptr;
     out["prompt_token_ids"] = nullptr;
     if (options_.return_prompt_logprobs)
@@ -100,7 +100,7 @@ class ChatReply final : public Reply {
   }
 
  private:
-  // As in OpenAI's API: "tool_calls" if the model chose the function, "stop" if the request named it.
+  // As in OpenAI's API: "tool_calls" if the model chose the function, "stop" if the request did.
   json::value finish_reason(const AnswerPart& part, bool called) const {
     const bool chosen = called && !(options_.tools.forced && !options_.tools.forced->function.empty());
     if (chosen && part.finish == FinishReason::stop) return "tool_calls";
@@ -141,7 +141,7 @@ class ChatReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::map<int, MessageReader> readers_;  // by choice
+  std::map<int, MessageReader> readers_;  // by index of the choice
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ Result<> check_count(const std::string& name, const RequestRules& rules, const M
   return check_media(name, rules, std::ranges::count(media, kind, &ChatPrompt::Media::kind), kind);
 }
 
-// {"image_url": {"url": ..}} or only the URL; also for video_url and audio_url.
+// Reads {"image_url": {"url": ..}} or only the URL; also for video_url and audio_url.
 Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name(type);
   const MediaKind kind = media_kind(type.substr(0, type.find('_')));
@@ -37,7 +37,7 @@ Result<> read_url(Fields& part, const std::string& type, const RequestRules& rul
   return {};
 }
 
-// {"input_audio": {"data": base64, "format": "wav"}}. `format` is ignored: the file's bytes tell it.
+// Reads {"input_audio": {"data": base64, "format": "wav"}}. Ignores `format`, because the bytes show it.
 Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name("input_audio");
   TRY_VOID(check_count(name, rules, media, MediaKind::sound));
@@ -52,7 +52,7 @@ Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   return {};
 }
 
-// {"thinking": TEXT}, or a list of text parts.
+// Reads {"thinking": TEXT}, or a list of text parts.
 Result<std::string> read_thinking(Fields& part) {
   const json::value* given = part.any("thinking");
   const std::string name = part.full_name("thinking");
@@ -70,11 +70,12 @@ Result<std::string> read_thinking(Fields& part) {
 }
 
 struct Content {
-  json::value shown;     // a string, null or a list of parts
-  std::string thoughts;  // of parts that are such
+  json::value shown;     // content for the template: a string, null or a list of parts
+  std::string thoughts;  // text of the parts that are thoughts
 };
 
-// As in vLLM, a part without a type has the type of its member.
+// If `type` is missing, the name of the part's content field (`text`, `image_url`, ..) is its type, as in
+// vLLM.
 Result<std::string> part_type(Fields& part) {
   std::string type;
   TRY_VOID(part.text("type", type));
@@ -140,7 +141,7 @@ Result<Content> read_content(Fields& message, const RequestRules& rules, MediaLi
   return read;
 }
 
-// Templates print arguments as an object; OpenAI sends them as JSON text. Incomplete JSON stays a text.
+// OpenAI's clients send arguments as JSON text, but templates need an object. Incomplete JSON remains a text.
 Result<json::value> read_arguments(Fields& function) {
   const json::value* arguments = function.any("arguments");
   const std::string name = function.full_name("arguments");
@@ -189,8 +190,8 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
-    // As in this server's replies that end within thoughts, and of tools without a result. A message without
-    // the field has no content in vLLM either.
+    // Content may be missing: this server's replies that end within thoughts have none, and tools may have no
+    // result. vLLM accepts this, too.
     const bool given = value.get_object().contains("content");
     if (given && role != "assistant" && role != "tool")
       return invalid(name + ".content", "may only be null in messages of assistant and tool");
@@ -254,12 +255,12 @@ Result<std::string> read_tool_definitions(Fields& fields) {
     TRY_VOID(f.text("name", function_name));
     if (function_name.empty()) return invalid(name + ".function.name", "is missing");
     json::object& one = shown.emplace_back((*tools)[i]).get_object();
-    one["type"] = type;  // templates print it
+    one["type"] = type;  // some templates print the type
   }
   return exact_json_text(shown);
 }
 
-// Forced calls and strict tools fix the answer's form.
+// Reads the tools. Forced calls and strict tools constrain the answer.
 Result<> read_tools(Fields& fields, const RequestRules& rules, ChatRequest& request) {
   GenerationRequest& out = request.generation;
   const std::optional<grammar::JsonOptions> options =
@@ -288,7 +289,7 @@ Result<> read_reasoning(Fields& fields, const RequestRules& rules, GenerationReq
   return {};
 }
 
-// max_completion_tokens is the new name of max_tokens. Default: the rest of the context.
+// Reads max_completion_tokens, the new name of max_tokens. Default: the rest of the context.
 Result<> read_max_tokens(Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   out.sampling.max_tokens.reset();
   TRY_VOID(fields.integer("max_tokens", out.sampling.max_tokens));
@@ -317,7 +318,7 @@ Result<> refuse_chat_only(Fields& f) {
   TRY_VOID(f.refuse("return_prompt_text", "is not supported", false));
   TRY_VOID(f.refuse("audio", "audio is not supported"));
   TRY_VOID(f.refuse("modalities", "only text is supported", json::array{"text"}));
-  f.accept({"prediction"});  // speeds an answer up, and changes nothing of it
+  f.accept({"prediction"});  // can make an answer faster, but does not change it
   TRY_VOID(f.refuse("web_search_options", "web search is not supported"));
   TRY_VOID(f.refuse("functions", "use tools"));
   TRY_VOID(f.refuse("function_call", "use tool_choice", "none"));

@@ -14,18 +14,18 @@ namespace json = boost::json;
 
 namespace {
 
-// Offsets count characters, not bytes.
+// Number of code points. Offsets count characters instead of bytes.
 std::int64_t code_points(std::string_view text) {
   std::int64_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   return count;
 }
 
-// Positions of tokens in their text. A token that completes a character has the position of the character's
-// begin.
+// Finds the positions of tokens in their text. A token that completes a character has the position of the
+// character's first byte.
 struct TextPosition {
   std::int64_t characters = 0;
-  std::string begun{};  // bytes of a character that is not whole
+  std::string begun{};  // bytes of an incomplete character
 
   void advance(std::string_view bytes) {
     begun += bytes;
@@ -94,7 +94,7 @@ class CompletionReply final : public Reply {
       const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
       one["prompt_logprobs"] =
           options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
-      // Null if not requested, as in vLLM.
+      // Null if the request did not set it, as in vLLM.
       if (!options_.return_token_ids) one["token_ids"] = nullptr;
       one["prompt_token_ids"] = nullptr;
       if (options_.return_token_ids) one["prompt_token_ids"] = json::value_from(prompt.token_ids);
@@ -142,8 +142,8 @@ class CompletionReply final : public Reply {
     return lists.take();
   }
 
-  // Takes the token's bytes from the front of the text. The text may lack special tokens, and the space before
-  // its first word.
+  // Removes the token's bytes from the front of the text. The text may lack special tokens, and the space
+  // before its first word.
   std::string bytes_in(TokenId id, std::string_view& text) const {
     std::string bytes = tokenizer_->token_bytes(id).value_or("");
     if (!text.starts_with(bytes)) {
@@ -176,8 +176,9 @@ class CompletionReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::unordered_map<int, TextPosition> positions_;           // in each choice, so far
-  std::unordered_map<int, std::vector<TokenId>> prompt_ids_;  // of choices, until their first part
+  std::unordered_map<int, TextPosition> positions_;  // by index of the choice
+  // prompt tokens of choices whose first part was not written yet
+  std::unordered_map<int, std::vector<TokenId>> prompt_ids_;
 };
 
 }  // namespace

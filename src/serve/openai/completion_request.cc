@@ -31,7 +31,7 @@ Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRe
   return {};
 }
 
-// Reads the text after the gap; "" counts as missing, since clients send it.
+// Reads the text after the gap. "" counts as missing, since clients send it.
 Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   std::string suffix;
   TRY_VOID(fields.text("suffix", suffix));

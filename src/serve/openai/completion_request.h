@@ -12,7 +12,7 @@
 
 namespace octavo::openai {
 
-// A prompt is a text, or token ids (not yet checked against the vocabulary).
+// A prompt: a text, or token ids (not yet checked against the vocabulary).
 using TextOrTokens = std::variant<std::string, std::vector<TokenId>>;
 
 // Reads a text, a list of texts, a list of ids, or a list of such lists; at most `most` prompts.
@@ -21,9 +21,9 @@ Result<std::vector<TextOrTokens>> read_prompts(Fields& fields, std::string_view 
 struct CompletionRequest {
   GenerationRequest generation;
   std::vector<TextOrTokens> prompts;
-  std::optional<std::string> suffix;  // what is to be between it and the prompt
+  std::optional<std::string> suffix;  // text after the output; the model fills the gap
   bool echo = false;         // the answer begins with the prompt
-  bool prompt_only = false;  // echo with max_tokens = 0: the client gets no generated tokens
+  bool prompt_only = false;  // echo with max_tokens = 0: the client gets only the prompt
 };
 
 Result<CompletionRequest> parse_completion_request(const boost::json::object& body,

@@ -23,7 +23,7 @@ json::value parsed_text(const std::string& text) {
 }
 json::array parsed_items(const std::string& text) { return parsed_text(text).as_array(); }
 
-// The content of a message as a list of parts.
+// Converts the content of a message to a list of parts.
 void make_parts(json::object& message) {
   json::value* content = message.if_contains("content");
   if (content == nullptr || !content->is_string()) return;
@@ -32,7 +32,7 @@ void make_parts(json::object& message) {
   *content = json::array{{{"type", output ? "output_text" : "input_text"}, {"text", std::move(*content)}}};
 }
 
-// Items as they are stored: with an id and a type.
+// Adds ids and types to items, for the store.
 json::array with_ids(const json::array& items) {
   json::array out;
   for (const json::value& item : items) {
@@ -75,7 +75,7 @@ Result<> ConversationStore::set(Entry& entry, std::string metadata, std::string 
   entry.metadata = std::move(metadata);
   entry.items = std::move(items);
   bytes_ += after - before;
-  while (bytes_ > bytes_max_) {  // never `entry`, which is the last
+  while (bytes_ > bytes_max_) {  // never removes `entry`, which is the last one
     bytes_ -= entries_.front().bytes();
     by_id_.erase(entries_.front().id);
     entries_.pop_front();

@@ -1,4 +1,4 @@
-// Conversations of /v1/conversations: lists of items that responses continue.
+// Stores the conversations of /v1/conversations: lists of items that responses continue.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -14,7 +14,7 @@
 
 namespace octavo::openai {
 
-// Limited in bytes: the conversations that were used longest ago are dropped first. Any thread. Errors:
+// The total size is limited: the least recently used conversations are dropped. Safe from any thread. Errors:
 // not_found (never created, deleted, or dropped).
 class ConversationStore {
  public:
@@ -26,9 +26,10 @@ class ConversationStore {
   Result<boost::json::object> set_metadata(const std::string& id, const boost::json::object& metadata);
   Result<> remove(const std::string& id);
 
-  // The oldest first.
+  // Returns the items, oldest first.
   Result<boost::json::array> items(const std::string& id);
-  // Gives ids to items without one. Returns the items that were added. Errors: also resource_exhausted.
+  // Adds items, and gives ids to those without an id. Returns the added items. Errors: also
+  // resource_exhausted.
   Result<boost::json::array> add(const std::string& id, const boost::json::array& items);
   Result<> remove_item(const std::string& id, const std::string& item);
 
@@ -44,14 +45,14 @@ class ConversationStore {
   };
   using Entries = std::list<Entry>;
 
-  // Makes it the one that was used last.
+  // Finds the conversation and marks it as the most recently used one.
   Result<Entry*> find(const std::string& id);
   // Replaces the texts of an entry. Errors: resource_exhausted.
   Result<> set(Entry& entry, std::string metadata, std::string items);
 
   const std::size_t bytes_max_;
-  std::mutex mutex_;  // guards all below
-  Entries entries_;   // the one that was used last is at the end
+  std::mutex mutex_;  // guards all members below
+  Entries entries_;   // the most recently used entry is last
   std::unordered_map<std::string, Entries::iterator> by_id_;
   std::size_t bytes_ = 0;
 };

@@ -10,10 +10,11 @@ namespace {
 
 struct ToolRow {
   std::string_view parser;
-  std::array<std::string_view, 2> marks;  // all of them are in the template
+  std::array<std::string_view, 2> marks;  // the template must contain all of them
 };
 
-// The first row that fits counts: a mark that contains another one's, or needs company, comes earlier.
+// The first matching row is used. So a row comes earlier if its mark contains the mark of another row, or if
+// it has more marks.
 constexpr ToolRow kToolRows[] = {
     {"deepseek_v41", {"｜DSML｜", " calls>"}},
     {"deepseek_v4", {"｜DSML｜", "tool_calls>"}},
@@ -54,10 +55,10 @@ constexpr ToolRow kToolRows[] = {
 struct ReasoningRow {
   std::string_view parser;
   std::string_view mark;
-  std::string_view tool_parser = {};  // "": of any
+  std::string_view tool_parser = {};  // "": any tool parser
 };
 
-// As above.
+// The first matching row is used.
 constexpr ReasoningRow kReasoningRows[] = {
     {"gemma4", "<|channel>"},
     {"mistral", "[THINK]"},

@@ -19,7 +19,7 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   EXPECT_EQ(found("{{- \"[TOOL_CALLS] [\" }}"), "mistral");
   EXPECT_EQ(found("{%- for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"), "");
   EXPECT_EQ(found(""), "");
-  // As published templates write a call.
+  // Calls as published templates write them.
   EXPECT_EQ(found("<{{ dsml_token }}function_calls> {%- set dsml_token = '｜DSML｜' %}"), "deepseek_v32");
   EXPECT_EQ(found("'<｜tool▁calls▁begin｜>' + '\\n' + '```json' + '\\n'"), "deepseek_v3");
   EXPECT_EQ(
@@ -36,7 +36,7 @@ TEST(FindParsers, ATemplateShowsHowCallsAreWritten) {
   EXPECT_EQ(found("start_of_role '<|tool_call|>'"), "granite");
 }
 
-// A name of a row that no dialect has would be refused when the server starts.
+// A row with an unknown dialect would be an error when the server starts.
 TEST(FindParsers, EveryDialectThatIsFoundExists) {
   const Tokenizer tokenizer = byte_tokenizer();
   for (const grammar::ToolDialect& dialect : grammar::tool_dialects()) {

@@ -1,5 +1,5 @@
-// Values of Gemma's calls, written as JSON: strings between two quotes of the dialect, [..], {name:value},
-// and bare text.
+// Reads values in Gemma's tool calls and writes them as JSON. A value is a string between two quotes of the
+// dialect, a list [..], an object {name:value}, or bare text.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace octavo::openai {
 
 struct GemmaValue {
   std::string json{};
-  std::string bare{};  // the text of a bare value
+  std::string bare{};  // text of the value, if it is bare
   bool is_bare = false;
 };
 
-// quote: the dialect's.
+// quote: quotation mark of the dialect.
 bool read_gemma(CallCursor& cursor, std::string_view quote, GemmaValue& value);
-// The name of a member, up to its ':', which is read too.
+// Reads the name of a member and the ':' after it.
 bool read_gemma_name(CallCursor& cursor, std::string_view quote, std::string& name);
 
 }  // namespace octavo::openai

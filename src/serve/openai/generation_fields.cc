@@ -15,13 +15,14 @@ namespace {
 constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
 constexpr double kTimeoutMaxS = 86'400;
-constexpr double kLengthPenaltyMax = 16;  // of a context of any length, a power of it is a number
+constexpr double kLengthPenaltyMax = 16;  // so that the power of any context length is finite
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("stream", out.stream));
   TRY_VOID(f.integer("stream_interval", out.stream_interval, 1));
   TRY_VOID(f.boolean("return_progress",
-                     out.stream_options.include_progress));  // llama.cpp's name; no effect without stream
+                     out.stream_options.include_progress));  // a field of llama.cpp; has no effect without
+                                                             // `stream`
   if (f.any("resume_token_ids")) TRY_VOID(f.integers("resume_token_ids", out.resume.emplace()));
   TRY(const json::object* options, f.object("stream_options"));
   if (options && !out.stream) return invalid("stream_options", "is only allowed with stream = true");
@@ -73,7 +74,7 @@ Result<> read_prompt_handling(Fields& f, GenerationRequest& out) {
   return {};
 }
 
-// -1: no limit.
+// Reads the thinking budget; -1: no limit.
 Result<> read_thinking_budget(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.integer("thinking_token_budget", out.thinking_token_budget, -1));
   if (out.thinking_token_budget == -1) out.thinking_token_budget.reset();
@@ -96,8 +97,8 @@ Result<> read_beam_search(Fields& f, GenerationRequest& out) {
                  out.length_penalty);
 }
 
-// Beam search uses the model's unmodified log-probabilities. Fields that would have to constrain every beam
-// are refused; fields that only affect sampling are ignored, as in vLLM.
+// Beam search uses the model's unmodified log-probabilities. Refuses fields that would have to constrain
+// every beam. Ignores fields that only affect sampling, as vLLM does.
 Result<> settle_beam_search(const RequestRules& rules, GenerationRequest& out) {
   SamplingParams& p = out.sampling;
   const std::pair<std::string_view, bool> bound[] = {
@@ -197,7 +198,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.forwarded_prompt, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
-  // Extensions of the sampler: ignored, as in vLLM without extensions.
+  // Settings of sampler extensions: ignored, as in vLLM without extensions.
   TRY(const json::object* extra, f.object("vllm_xargs"));
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
   // spaces_between_special_tokens has no effect with fast tokenizers; the other fields identify the caller.

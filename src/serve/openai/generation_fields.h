@@ -22,92 +22,92 @@
 
 namespace octavo::openai {
 
-// The server's rules for requests.
 struct RequestRules {
-  std::vector<std::string> model_names;  // replies have the first one
+  std::vector<std::string> model_names;  // replies contain the first one
   std::shared_ptr<AdapterNames> adapters =
-      std::make_shared<AdapterNames>();  // other models that requests can name
+      std::make_shared<AdapterNames>();  // other models (adapters) that requests can name
   SamplingLimits limits;
   GenerationDefaults defaults;
   int max_model_len = 0;
-  int prompts_max = 1024;  // of one completion request
+  int prompts_max = 1024;  // maximum number of prompts in a completion request
   bool priority_scheduling = false;
   bool force_include_usage = false;
-  bool return_tokens_as_token_ids = false;  // unless a request says otherwise
-  int stream_interval = 1;                  // minimum of all streams
-  bool trust_chat_templates = false;        // of requests
+  bool return_tokens_as_token_ids = false;  // default of the request's field
+  int stream_interval = 1;                  // minimum for all streams
+  bool trust_chat_templates = false;        // whether requests may bring their own chat template
   boost::json::object default_template_kwargs{};
-  const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null if not enabled
-  std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
+  const grammar::ToolDialect* tool_dialect = nullptr;  // dialect for tool_choice `auto`; null: not enabled
+  std::vector<std::string> special_tokens{};           // texts of the vocabulary's special tokens
   int images_max = 0;                                  // maximum number in one prompt; 0: not supported
   int videos_max = 0;                                  // maximum number in one prompt; 0: not supported
   int sounds_max = 0;                                  // maximum number in one prompt; 0: not supported
-  bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
-  std::optional<ReasoningRule> reasoning{};            // nullopt: thoughts are text
-  // Of answers that must be JSON. OpenAI promises the schema's order of members.
+  bool exclude_unused_tools = false;                   // with tool_choice `none`, leave the tools out of the
+                                                       // prompt
+  std::optional<ReasoningRule> reasoning{};            // nullopt: thoughts are not separated from the text
+  // Options of grammars for JSON answers. OpenAI promises that members have the order of the schema.
   grammar::JsonOptions json{.any_order = false};
 
-  // Takes the engine's limits.
+  // Takes over the engine's limits.
   void take_limits(const EngineInfo& engine);
 };
 
-// What a stream reports besides the answer.
+// Options of a stream besides its content.
 struct StreamOptions {
   bool include_usage = false;
   bool continuous_usage = false;
-  bool include_progress = false;  // of the prompt
+  bool include_progress = false;  // progress of the prompt's computation
 };
 
 struct GenerationRequest {
   SamplingParams sampling;  // validated
-  bool beam_search = false;  // of sampling.n beams, in place of n draws
+  bool beam_search = false;  // beam search with sampling.n beams, instead of n samples
   double length_penalty = 1;
   bool stream = false;
   StreamOptions stream_options;
-  int stream_interval = 1;  // tokens in a chunk of a stream, except the first and the last chunk
-  // Output tokens that the client already has; the stream continues after them.
+  int stream_interval = 1;  // number of tokens in a chunk, except for the first and the last chunk
+  // Output tokens that the client already has. The stream continues after them.
   std::optional<std::vector<TokenId>> resume;
   std::int64_t priority = 0;
-  std::string model;    // as replies name it
-  std::string adapter;  // "": the model alone
+  std::string model;    // model name for replies
+  std::string adapter;  // name of the LoRA adapter; "": none
   std::string cache_salt;
   std::string request_id;
   bool add_special_tokens = true;
-  bool truncate_at_end = false;  // truncate_prompt_tokens keeps the first tokens instead of the last
+  bool truncate_at_end = false;  // truncate_prompt_tokens keeps the first tokens instead of the last ones
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;
-  std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: they are free
+  std::optional<grammar::GrammarSource> output;  // grammar of the answers; nullopt: no constraint
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
-  std::vector<TokenId> forwarded_prompt;  // replaces the request's own prompt, except with echo or media
+  std::vector<TokenId> forwarded_prompt;  // used instead of the request's prompt, except with echo or media
   bool include_reasoning = true;
-  bool reasoning_off = false;                // the chat template got enable_thinking = false
+  bool reasoning_off = false;                // the request sets enable_thinking = false for the chat template
   std::optional<int> thinking_token_budget;  // maximum number of tokens of thoughts
-  double timeout_s = 0;                      // limit on the time since arrival; 0 disables it
-  std::string_view limit_field = {};  // of the request, which limits the output tokens; "": a default does
+  double timeout_s = 0;                      // maximum time since arrival in seconds; 0: no limit
+  std::string_view limit_field = {};         // field that limited the output tokens; "": a default did
   std::vector<std::string> unknown_fields;
 };
 
-// Reads the shared fields into `out`, except those that the two endpoints spell differently (max_tokens,
-// logprobs).
+// Reads the shared fields into `out`. The two endpoints name max_tokens and logprobs differently, so these
+// are not read.
 Result<> read_shared_fields(Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// The request's `timeout` in seconds, or that of the header X-Request-Timeout.
+// Checks a timeout in seconds, from the field `timeout` or the header X-Request-Timeout.
 Result<double> checked_timeout(double seconds);
 
-// Checks rules between fields, after all fields were read.
+// Checks rules that involve several fields, after all fields were read.
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out);
 
-// Returns the same result; an error about `field` gets the name that the client used.
+// Returns the result. In an error about `field`, replaces the field's name by the name that the client used.
 template <class T>
 Result<T> reported_as(Result<T> result, std::string_view field, std::string_view name) {
   if (!result && result.error().field == field) result.error().field = name;
   return result;
 }
 
-// The same for a request whose protocol has another field for response_format; also for errors that the
-// grammar's compiler finds later.
+// As above, for protocols with another field instead of response_format. Also changes errors that the
+// grammar's compiler reports later.
 template <class Request>
 Result<Request> format_reported_as(Result<Request> result, std::string_view name) {
   const auto rename = [&](std::string& field) {
@@ -119,10 +119,9 @@ Result<Request> format_reported_as(Result<Request> result, std::string_view name
   return result;
 }
 
-// The 404 of a model that the server does not have.
 Error unknown_model(std::string_view name, const RequestRules& rules);
 
-// The adapter that the request names as its model; "": it names the model itself, or none. Errors: not_found.
+// The adapter that the request names as its model; "": it names the base model or none. Errors: not_found.
 Result<std::string> read_model(Fields& fields, const RequestRules& rules);
 
 }  // namespace octavo::openai

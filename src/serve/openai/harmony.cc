@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kFunctions = "functions.";
 
-// The words of a header.
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> all;
   while (!text.empty()) {
@@ -21,7 +20,6 @@ std::vector<std::string_view> words(std::string_view text) {
   return all;
 }
 
-// Recipient named in the header; "": none.
 std::string_view recipient(std::string_view header) {
   constexpr std::string_view kTo = "to=";
   for (const std::string_view word : words(header))

@@ -18,7 +18,7 @@ const std::vector<std::string> kHarmonyMarks = {"<|start|>",   "<|channel|>", "<
 
 class HarmonyTest : public ::testing::Test {
  protected:
-  // Tokens of a text that has the marks as text.
+  // Tokens of a text that contains the marks as text.
   std::vector<TokenId> tokens(std::string_view text) const {
     std::vector<TokenId> ids;
     while (!text.empty()) {
@@ -33,7 +33,7 @@ class HarmonyTest : public ::testing::Test {
     return ids;
   }
 
-  // The message of an answer that arrives in these pieces; the last output ends it.
+  // The message of an answer that arrives in these pieces. The last output ends it.
   MessageDelta read(std::string_view prompt, std::string_view answer, std::mt19937* rng = nullptr,
                     FinishReason reason = FinishReason::stop) {
     const std::vector<TokenId> ids = tokens(answer), before = tokens(prompt);
@@ -124,7 +124,7 @@ TEST_F(HarmonyTest, GoesOnWithTheMessageThatThePromptOpened) {
   EXPECT_EQ(message.content, "2");
 }
 
-// Complete, cut off anywhere, and in any pieces.
+// Complete answers and answers cut at any position, in any pieces.
 TEST_F(HarmonyTest, PiecesJoinToTheWhole) {
   std::mt19937 rng(7);
   const std::string text = std::string(kCall) + "<|start|>assistant<|channel|>final<|message|>Däne.";

@@ -1,4 +1,4 @@
-// Replies of /inference/v1/generate: token ids, no text.
+// Replies of /inference/v1/generate: token ids without text.
 #pragma once
 
 #include <memory>

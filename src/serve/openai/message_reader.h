@@ -1,5 +1,4 @@
-// Thoughts, text and tool calls of a chat's answer, part by part, for all
-// protocols.
+// Splits a chat's answer into thoughts, text and tool calls, part by part, for all protocols.
 #pragma once
 
 #include <optional>
@@ -19,22 +18,22 @@ struct CallDelta {
   std::string arguments{};
 };
 
-// A part's addition to its message.
+// Text and calls that a part adds to its message.
 struct MessageDelta {
   std::string reasoning{};
   std::string content{};
   std::vector<CallDelta> calls{};
-  bool called = false;  // now or before
+  bool called = false;  // the message contains a call, in this part or before
 };
 
 // Reads the parts of one answer in order.
 class MessageReader {
  public:
-  // Refers to the tools.
+  // Keeps a reference to the tools.
   explicit MessageReader(const ToolUse& tools) : tools_(&tools) {}
 
   MessageDelta read(const AnswerPart& part);
-  // Reads a whole answer at once. An incomplete call is text.
+  // Reads a whole answer at once. An incomplete call becomes text.
   MessageDelta read_whole(const AnswerPart& part);
 
  private:
@@ -43,8 +42,8 @@ class MessageReader {
   void read_forced(const AnswerPart& part, MessageDelta& delta);
 
   const ToolUse* tools_;
-  std::optional<ToolParser> parser_{};  // of calls that the model chose to write
-  std::string forced_text_{};           // of a forced call, as far as it has come
+  std::optional<ToolParser> parser_{};  // parser for calls that the model may write
+  std::string forced_text_{};           // text so far of a forced call
 };
 
 }  // namespace octavo::openai

@@ -71,14 +71,14 @@ void OutputProcessor::take_token(TokenId id, TokenLogprobs* logprobs, AnswerPart
   to.thought_logprobs += thinks() && thinking_->shown;
 }
 
-// Drops tokens of hidden thoughts after it is certain that they are not a call.
+// Drops tokens of hidden thoughts when it is certain that they do not belong to a call.
 void OutputProcessor::settle_hidden(AnswerPart& part) {
   if (hidden_.token_ids.empty() || (watch_ && watch_->holds())) return;
   if (called_) part.append(std::move(hidden_));
   hidden_ = {};
 }
 
-// Whether the token begins or ends the thoughts; such a token is not text.
+// Whether the token begins or ends the thoughts; then it is not text.
 bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   if (!thinking_) return false;
   if (thinking_->text) return false;
@@ -88,7 +88,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
     return marks;
   }
   const bool begins = id == thinking_->begin && (at_text_start_ || begins_anywhere_);
-  // Models that do not think may begin with the end mark of thoughts.
+  // An answer without thoughts may begin with the end mark of thoughts.
   const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
@@ -101,7 +101,7 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   return true;
 }
 
-// Ends a message; `whole`: its text is complete.
+// Ends a message. whole: its text is complete.
 void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   add_text(detokenizer_.finish(), part);
   settle_label(part);
@@ -139,7 +139,7 @@ void OutputProcessor::add_text(std::string_view piece, AnswerPart& part) {
   add_to_target(piece, part);
 }
 
-// Adds text at the begin of thoughts, with or without their label.
+// Adds text at the beginning of thoughts, without their label.
 void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   label_ += piece;
   const std::string_view label = thinking_->label;
@@ -148,7 +148,7 @@ void OutputProcessor::add_thought(std::string_view piece, AnswerPart& part) {
   settle_label(part);
 }
 
-// Ends the wait for a label: the text is not one.
+// Stops waiting for a label: the text is not the label.
 void OutputProcessor::settle_label(AnswerPart& part) {
   in_label_ = false;
   const std::string held = std::exchange(label_, {});
@@ -181,7 +181,7 @@ void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   part.stop_reason = sampling_->stop[*step.stop];
 }
 
-// Appends text to thoughts or content. A call ends thoughts.
+// Appends text to thoughts or content. A tool call ends thoughts.
 void OutputProcessor::put(std::string_view text, AnswerPart& part) {
   if (!thinks() || !watch_) {
     (thinks() ? part.reasoning : part.text) += text;

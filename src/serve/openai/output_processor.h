@@ -1,4 +1,5 @@
-// Converts one answer's tokens to text, finds its end, and never sends a part of a stop string.
+// Converts the tokens of one answer to text and finds its end. Holds back text that may be the beginning of a
+// stop string.
 #pragma once
 
 #include <cstdint>
@@ -19,50 +20,51 @@
 
 namespace octavo::openai {
 
-// Cause of an answer's end: a stop token, a stop string, or another one.
+// Cause of the end of an answer: a stop token, a stop string, or (monostate) another cause.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
-// A piece of an answer, or (joined) all of it.
+// A piece of an answer; all pieces joined are the whole answer.
 struct AnswerPart {
-  int index = 0;            // the choice
-  std::string reasoning{};  // thoughts, which come before the text
+  int index = 0;            // index of the choice
+  std::string reasoning{};  // thoughts; they come before the text
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};
-  std::size_t thought_logprobs = 0;  // of these are of thoughts
+  std::size_t thought_logprobs = 0;  // the first n log-probabilities belong to thoughts
   std::optional<FinishReason> finish{};
   StopReason stop_reason{};
-  std::optional<KvTransferParams> kv_transfer{};  // with the end of the last choice, where blocks are kept
+  std::optional<KvTransferParams> kv_transfer{};  // set with the end of the last choice, if KV blocks are
+                                                  // kept
 
   void append(AnswerPart&& next);
 };
 
-// Marks of thoughts, each a token; an answer may begin with thoughts.
+// Marks of thoughts; each mark is one token. An answer may begin with thoughts.
 struct Thinking {
   TokenId begin = 0, end = 0;
-  bool open = false;  // the answer begins with thoughts, whether or not it says so
-  bool shown = true;  // they are reported, with their tokens and log-probabilities
-  std::string_view label{};   // not of the thoughts, where they begin with it
-  std::string_view prefix{};  // if given, thoughts are ordinary text after this prefix
-  // gpt-oss: used instead of begin, end and open. Calls arrive as text in the tool dialect `openai`.
+  bool open = false;          // the answer begins with thoughts, even without the begin mark
+  bool shown = true;          // whether the client gets thoughts, with their tokens and log-probabilities
+  std::string_view label{};   // removed from the beginning of thoughts
+  std::string_view prefix{};  // if set, thoughts are written into the ordinary text, after this prefix
+  // For gpt-oss: used instead of begin, end and open. Calls are written as text in the tool dialect `openai`.
   std::optional<HarmonyReader> harmony{};
-  // Models that mark thoughts with words: used instead of begin and end.
+  // For models that mark thoughts with words: used instead of begin and end.
   std::optional<ThoughtSplitter> text{};
-  // A call to one of these tools ends thoughts; null: calls do not.
+  // Dialect of tool calls that end thoughts; null: calls do not end them.
   const grammar::ToolDialect* calls = nullptr;
   std::shared_ptr<const KnownTools> tools{};
 };
 
 class OutputProcessor {
  public:
-  // Refers to the tokenizer, the parameters, the ids that end a text and `kept_special`. `prompt_tail`,
-  // `kept_special`: see Detokenizer. Without `thinking` everything is content.
+  // Keeps references to the tokenizer, the parameters, the end token ids and `kept_special`. prompt_tail and
+  // kept_special: see Detokenizer. Without `thinking` all text is content.
   OutputProcessor(const Tokenizer& tokenizer, const SamplingParams& sampling,
                   const std::vector<TokenId>& eos_ids, StopSplitter stops,
                   std::span<const TokenId> prompt_tail, std::optional<Thinking> thinking = std::nullopt,
                   std::span<const TokenId> kept_special = {});
 
-  // The text that is certain after this output. Must not be called after a part with `finish`.
+  // Returns the text that is certain after this output. Must not be called after a part with `finish`.
   AnswerPart take(Output&& output);
 
   bool finished() const { return finished_; }
@@ -93,15 +95,15 @@ class OutputProcessor {
   Detokenizer detokenizer_;
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
-  std::optional<CallWatch> watch_;  // of the thoughts
-  bool called_ = false;             // a call has ended them
-  AnswerPart hidden_;               // tokens of thoughts that are not shown, which may be those of a call
-  int thoughts_before_call_ = 0;    // tokens, before what may be a call
-  bool at_text_start_ = true;   // no text has come yet
-  bool begins_anywhere_ = false;  // the mark that begins thoughts is no text, wherever it comes
+  std::optional<CallWatch> watch_;  // finds calls in thoughts
+  bool called_ = false;             // a call has ended the thoughts
+  AnswerPart hidden_;               // tokens of hidden thoughts that may belong to a call
+  int thoughts_before_call_ = 0;    // number of tokens of thoughts before the possible call
+  bool at_text_start_ = true;       // no text has been written yet
+  bool begins_anywhere_ = false;    // the mark that begins thoughts is never text, wherever it appears
   bool has_arguments_ = false;  // the call has arguments
-  std::string prefix_;          // of the answer, until it has begun
-  std::string label_;           // of thoughts that have begun with as much of it
+  std::string prefix_;          // prefix of the answer, not written yet
+  std::string label_;           // the part of the label with which the thoughts have begun
   bool in_label_ = false;
   int tokens_ = 0;
   int reasoning_tokens_ = 0;

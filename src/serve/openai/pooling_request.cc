@@ -25,18 +25,19 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   if (side != "left" && side != "right") return invalid("truncation_side", "must be \"left\" or \"right\"");
   out.keep_last = side == "left";
   TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
-  for (const std::string_view name : {"normalize", "normalized", "use_activation"}) {  // the second is Jina's
+  // `normalized` is Jina's name
+  for (const std::string_view name : {"normalize", "normalized", "use_activation"}) {
     if (f.any(name) == nullptr) continue;
     bool activated = true;
     TRY_VOID(f.boolean(name, activated));
     out.activated = activated;
   }
-  // Fields that identify the caller or concern a cache.
+  // Fields that identify the client or concern a cache.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
 }
 
-// The task of a request may be the name of an adapter (Jina v3).
+// The request's task can be the name of an adapter (Jina v3).
 Result<> take_adapter_of(const std::string& task, const RequestRules& rules, PoolingFields& out) {
   if (task.empty() || !out.adapter.empty()) return {};
   TRY(const bool offered, rules.adapters->offers(task));
@@ -44,7 +45,8 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
   return {};
 }
 
-// Texts of a pair share the model's length: which one is cut is the tokenizer's decision.
+// The texts of a pair share the model's length, and the tokenizer decides which one is truncated. So keeping
+// the last tokens is refused.
 Result<> refuse_keep_last(const PoolingFields& fields) {
   if (!fields.keep_last) return {};
   return invalid("truncation_side", "must be \"right\" for pairs of texts");
@@ -52,7 +54,7 @@ Result<> refuse_keep_last(const PoolingFields& fields) {
 
 void finish_pooling_fields(const Fields& f, PoolingFields& out) { out.unknown_fields = f.unread(); }
 
-// A text, a list of texts, or either in an object {"text": ..}.
+// Reads a text, or a text in an object {"text": ..}.
 Result<std::string> item_text(const json::value& item, std::string_view field) {
   if (item.is_string()) return std::string(item.get_string());
   if (const json::object* object = item.if_object())
@@ -61,7 +63,7 @@ Result<std::string> item_text(const json::value& item, std::string_view field) {
   return invalid(field, "must be a text, or a list of texts");
 }
 
-// Reads the first of these fields that is present.
+// Reads texts from the first of these fields that is present.
 Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const json::value* found = f.any(name);
@@ -86,7 +88,7 @@ Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std
 constexpr std::array<std::string_view, 5> kJinaTasks{"retrieval.query", "retrieval.passage", "text-matching",
                                                      "classification", "separation"};
 
-// Texts, token ids, or Jina's objects {"text": ..}.
+// Reads texts, token ids, or Jina's objects {"text": ..}.
 Result<std::vector<TextOrTokens>> read_input(Fields& f) {
   const json::value* input = f.any("input");
   const bool objects = input != nullptr && input->is_array() && !input->get_array().empty() &&
@@ -142,7 +144,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   EmbeddingRequest request;
   Fields f(body);
   const bool chat = f.any("messages") != nullptr;
-  request.fields.add_special_tokens = !chat;  // a template writes them
+  request.fields.add_special_tokens = !chat;  // the chat template writes them
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   if (chat && f.any("input") != nullptr) return invalid("messages", "cannot be combined with input");
   if (chat) {
@@ -151,7 +153,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
     TRY(request.input, read_input(f));
   }
   std::string format = "float";
-  TRY_VOID(f.text("embedding_type", format));  // Jina's name
+  TRY_VOID(f.text("embedding_type", format));  // Jina's field name
   TRY_VOID(f.text("encoding_format", format));
   if (format != "float" && format != "base64")
     return invalid("encoding_format", "must be \"float\" or \"base64\", got \"{}\"", format);
@@ -226,7 +228,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   TRY(request.documents, read_texts(f, {"documents"}));
   TRY_VOID(f.integer("top_n", request.top_n, 0));
   TRY_VOID(f.boolean("return_documents", request.return_documents));
-  int tokens_per_document = 0;  // Cohere's name
+  int tokens_per_document = 0;  // Cohere's field
   TRY_VOID(f.integer("max_tokens_per_doc", tokens_per_document, 0));
   if (tokens_per_document > 0)
     return invalid("max_tokens_per_doc", "is not supported; truncate_prompt_tokens cuts query and document");

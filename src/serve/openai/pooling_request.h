@@ -1,5 +1,5 @@
-// The bodies of the routes that read texts: OpenAI's /v1/embeddings, vLLM's /pooling, /classify and /score,
-// Cohere's /v2/embed, and Jina's and Cohere's /rerank.
+// Request bodies of pooling routes: OpenAI's /v1/embeddings, vLLM's /pooling, /classify and /score, Cohere's
+// /v2/embed, and Jina's and Cohere's /rerank.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -14,15 +14,15 @@
 
 namespace octavo::openai {
 
-// Fields of all pooling requests.
 struct PoolingFields {
   std::string request_id;
-  std::string adapter;  // the LoRA adapter that reads the texts; empty without an adapter
+  std::string adapter;  // name of the LoRA adapter; "": none
   std::int64_t priority = 0;
-  std::optional<int> truncate;  // tokens that are kept of a text; -1: the model's maximum
-  bool keep_last = false;       // the last ones, otherwise the first ones
+  std::optional<int> truncate;  // maximum number of tokens of a text, which is truncated; -1: the model's
+                                // maximum
+  bool keep_last = false;       // truncation keeps the last tokens instead of the first ones
   bool add_special_tokens = true;
-  // Vectors are normalised, scores become probabilities, as the model says. Nothing: as the server says.
+  // Whether vectors are normalised and scores become probabilities. nullopt: the server's default.
   std::optional<bool> activated;
   std::vector<std::string> unknown_fields;
 };
@@ -30,23 +30,24 @@ struct PoolingFields {
 struct EmbeddingRequest {
   PoolingFields fields;
   std::vector<TextOrTokens> input;
-  std::optional<ChatPrompt> chat;  // in place of input: one text, made by the chat template
+  std::optional<ChatPrompt> chat;  // replaces the input: the chat template renders it to one text
   bool base64 = false;
-  std::optional<int> dimensions;  // the first ones of a vector
-  std::optional<Task> task;       // nothing: what the server does
-  std::string input_type;         // Jina's task: what the texts are, "retrieval.query" ..
+  std::optional<int> dimensions;  // number of components to keep of a vector, from the first one on
+  std::optional<Task> task;       // nullopt: the server's task
+  std::string input_type;         // Jina's `task`: the type of the texts, such as "retrieval.query"
 };
 
-// Cohere's request: each text's vector in several formats.
+// Cohere's request: each vector is returned in several formats.
 struct EmbedByTypeRequest {
-  enum class Type : std::uint8_t { float32, base64, binary, ubinary };  // the last two: a bit a number
+  // binary and ubinary: one bit for each number
+  enum class Type : std::uint8_t { float32, base64, binary, ubinary };
 
   PoolingFields fields;
   std::vector<std::string> texts;
   std::vector<Type> types;
   std::optional<int> dimensions;
-  std::optional<int> tokens_max;  // a longer text is an error
-  std::string input_type;  // what the texts are: "search_query", "search_document" ..
+  std::optional<int> tokens_max;  // a text with more tokens is an error
+  std::string input_type;         // type of the texts: "search_query", "search_document", ..
 };
 
 // Pairs (queries[i], documents[i]), or one query with all documents.
@@ -63,9 +64,9 @@ struct RerankRequest {
   bool return_documents = true;
 };
 
-inline constexpr int kTextsMax = 2048;  // of one request
+inline constexpr int kTextsMax = 2048;  // maximum number of texts in a request
 
-// Also used for /pooling and /classify.
+// Parses the body of /v1/embeddings, /pooling and /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);
 Result<EmbedByTypeRequest> parse_embed_by_type_request(const boost::json::object& body,
                                                        const RequestRules& rules);

@@ -16,16 +16,16 @@ namespace octavo::openai {
 
 namespace {
 
-constexpr int kPythonDepthMax = 64;  // of collections within collections
+constexpr int kPythonDepthMax = 64;  // maximum depth of nested collections
 
 bool is_quote(char c) { return c == '\'' || c == '"'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return is_digit(c) || c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
 
-// A string without its prefix, from its opening quote on.
+// Reads a string from its opening quote on, without its prefix.
 class StringReader {
  public:
-  // argument: a string that is the whole value of an argument.
+  // argument: the string is the whole value of an argument.
   StringReader(CallCursor& cursor, bool raw, bool nested_quotes, bool argument)
       : cursor_(cursor),
         text_(cursor.rest()),
@@ -58,7 +58,7 @@ class StringReader {
   }
 
  private:
-  // Whether a quote before `place` ends the string; nullopt: more text is needed.
+  // Whether a quote before `place` ends the string; nullopt: depends on more text.
   std::optional<bool> ends_at(std::size_t place) const {
     if (!nested_quotes_) return true;
     const std::size_t next = next_of(place);
@@ -67,7 +67,8 @@ class StringReader {
     return argument_ ? argument_ends_at(next) : true;
   }
 
-  // After ',' comes another argument or the end of the call, after ')' another call or the end of the list.
+  // As above, for an argument: after ',' follows an argument or the end of the call; after ')' follows a call
+  // or the end of the list.
   std::optional<bool> argument_ends_at(std::size_t place) const {
     const bool call_ends = text_[place] == ')';
     const std::size_t next = next_of(place + 1);
@@ -91,7 +92,7 @@ class StringReader {
     return value;
   }
 
-  // Reads \uXXXX; two of them may form one character. Returns the number of bytes; 0: invalid.
+  // Reads \uXXXX; two of them can form one character. Returns the number of bytes read; 0: invalid.
   std::size_t unicode_escape(std::size_t digits, std::string& out) const {
     auto code = number(at_ + 2, digits, 16);
     if (!code) return 0;
@@ -108,7 +109,7 @@ class StringReader {
     return size;
   }
 
-  // Number of bytes that decide the kind of an escape.
+  // Number of bytes that are needed to decide the kind of an escape.
   std::size_t escape_size() const {
     switch (text_[at_ + 1]) {
       case 'u': {
@@ -123,7 +124,7 @@ class StringReader {
     }
   }
 
-  // Reads an escape. False: more text is needed. Like Python, keeps the backslash of unknown escapes.
+  // Reads an escape. False: more text is needed. Like Python, keeps the backslash of an unknown escape.
   bool escape(std::string& out) {
     constexpr std::pair<char, std::string_view> kSimple[] = {
         {'n', "\n"}, {'t', "\t"}, {'r', "\r"},  {'a', "\a"}, {'b', "\b"}, {'f', "\f"},
@@ -159,7 +160,7 @@ class StringReader {
   std::size_t at_ = 0;
 };
 
-// A number as JSON; models write leading zeros, which Python refuses.
+// Converts a number to JSON. Models write leading zeros, which Python would refuse.
 std::optional<std::string> json_number(std::string_view written) {
   std::string_view text = written;
   const bool negative = text.starts_with('-');
@@ -250,7 +251,7 @@ class LiteralReader {
     return true;
   }
 
-  // Parentheses around one value without a comma do not form a tuple.
+  // Reads a list or a tuple. Parentheses around one value without a comma do not form a tuple.
   bool list(std::string& out, char end, int depth) {
     cursor_.skip(1);
     std::string items;
@@ -268,7 +269,7 @@ class LiteralReader {
     return true;
   }
 
-  // A dictionary or a set.
+  // Reads a dictionary or a set.
   bool braces(std::string& out, int depth) {
     cursor_.skip(1);
     std::string items;

@@ -1,4 +1,4 @@
-// Literals of Python, written as JSON.
+// Converts Python literals to JSON.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace octavo::openai {
 
-// Reads a string, number, list, tuple, set, dictionary, True, False, None, or JSON's true, false, null. A
-// tuple or a set becomes a list. Returns false for any other expression. nested_quotes: a quote ends a string
-// only where a value can end.
+// Reads a string, number, list, tuple, set, dictionary, True, False, None, or JSON's true, false, null.
+// Tuples and sets become lists. Returns false for other expressions. nested_quotes: a quote ends a string
+// only at a position where the value can end.
 bool read_python(CallCursor& cursor, std::string& out, bool nested_quotes = false);
 
-// A number's text without the underscores that Python allows between digits; nullopt: an underscore is
-// elsewhere.
+// Removes the underscores that Python allows between digits of a number. nullopt: an underscore has another
+// position.
 std::optional<std::string> without_underscores(std::string_view text);
 
 }  // namespace octavo::openai

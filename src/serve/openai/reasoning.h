@@ -1,4 +1,4 @@
-// Models that think before they answer: separates thoughts from the answer.
+// Reasoning parsers: separate a model's thoughts from its answer.
 #pragma once
 
 #include <optional>
@@ -14,33 +14,34 @@
 namespace octavo::openai {
 
 struct ReasoningRule {
-  std::int32_t begin = 0, end = 0;  // the tokens around thoughts
-  bool from_start = false;          // a model thinks first without saying so, unless its prompt ends that
-  std::string_view label{};         // what thoughts may begin with that is none
-  std::string_view prefix{};        // thoughts are ordinary text, and this precedes the answer
-  bool ends_at_call = false;        // a tool call ends thoughts that are still open, as vLLM has it for the model
-  std::optional<HarmonyTokens> harmony{};  // of gpt-oss, in place of all that
-  const ThoughtMarks* text = nullptr;      // in place of the tokens
+  std::int32_t begin = 0, end = 0;  // tokens before and after the thoughts
+  bool from_start = false;          // answers begin with thoughts, even without the begin token, unless the
+                                    // prompt has closed them
+  std::string_view label{};         // removed from the beginning of thoughts
+  std::string_view prefix{};        // if set, thoughts stay in the text, and this prefix precedes the answer
+  bool ends_at_call = false;        // a tool call ends open thoughts, as in vLLM for this model
+  std::optional<HarmonyTokens> harmony{};  // for gpt-oss: used instead of all fields above
+  const ThoughtMarks* text = nullptr;      // used instead of the tokens
 
-  // Whether two tokens enclose thoughts.
+  // Whether thoughts are marked by two tokens.
   bool tokens() const { return !harmony && !text; }
 };
 
 // Supported names of vLLM's --reasoning-parser.
 std::vector<std::string_view> reasoning_parsers();
 
-// Errors: no such parser, or the tokenizer lacks its tokens.
+// Errors: unknown parser, or the tokenizer lacks its tokens.
 Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& tokenizer);
 
-// The parser that fits the tokenizer's tokens; "": none.
+// The parser whose tokens the tokenizer has; "": none.
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer);
 
-// Whether the prompt ends with the begin mark of thoughts.
+// Whether the prompt ends with a begin mark of thoughts.
 bool opens_thoughts(const ThoughtMarks& marks, std::span<const std::int32_t> prompt,
                     const Tokenizer& tokenizer);
 
-// Whether an answer to this prompt begins with thoughts. If the prompt opens or closes thoughts in its last
-// turn, that decides. Otherwise the rule decides, unless the request disabled thinking.
+// Whether an answer to this prompt begins with thoughts. If the last turn of the prompt opens or closes
+// thoughts, this decides. Otherwise the rule decides, unless the request disabled thinking.
 bool begins_with_thoughts(const ReasoningRule& rule, std::span<const std::int32_t> prompt,
                           const Tokenizer& tokenizer, bool turned_off);
 

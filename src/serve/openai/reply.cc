@@ -31,7 +31,7 @@ std::optional<double> milliseconds(std::int64_t from_us, std::int64_t to_us) {
   return static_cast<double>(to_us - from_us) * 1e-3;
 }
 
-// Times from waiting to the first step, from there to the first token, and from there to the last one.
+// Durations: from arrival to the first step, to the first token, and to the last token.
 struct Phases {
   explicit Phases(const RequestTimes& t)
       : queue(milliseconds(t.arrived_us, t.scheduled_us)),

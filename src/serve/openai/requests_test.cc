@@ -1,4 +1,4 @@
-// Both request bodies: every field, its limits and its refusals.
+// Tests all fields of both request bodies, with their limits and errors.
 #include <gtest/gtest.h>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -150,7 +150,7 @@ TEST(Requests, KvTransferParams) {
     EXPECT_TRUE(request.has_value());
     return request->generation.kv_transfer;
   };
-  // As llm-d's sidecar sends them to the prefill engine, and then to the decode engine.
+  // The bodies that llm-d's sidecar sends to the prefill engine, then to the decode engine.
   EXPECT_EQ(params(R"({"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,
                        "remote_block_ids":null,"remote_host":null,"remote_port":null})"),
             KvTransferParams{.do_remote_decode = true});
@@ -322,7 +322,7 @@ TEST(Requests, ToolsThatMayBeCalled) {
   EXPECT_EQ(strict.generation.output->kind, grammar::GrammarKind::structural_tag);
   EXPECT_EQ(strict.generation.output->field, "tools");
   const std::string format = R"(,"response_format":{"type":"json_object"})";
-  // Either calls or JSON.
+  // Either calls, or JSON.
   for (const char* strictness : {"true", "false"}) {
     const GenerationRequest either = request(strictness, format).value().generation;
     EXPECT_EQ(either.output->kind, grammar::GrammarKind::structural_tag);

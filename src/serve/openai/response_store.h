@@ -1,4 +1,4 @@
-// Stored responses of /v1/responses, to read, cancel or continue them.
+// Stores responses of /v1/responses, so that clients can read, cancel or continue them.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -18,27 +18,28 @@
 
 namespace octavo::openai {
 
-// Limited in bytes: the oldest responses are dropped first. Any thread.
+// The total size is limited: the oldest responses are dropped first. Safe from any thread.
 class ResponseStore {
  public:
   explicit ResponseStore(std::size_t bytes_max)
       : conversations_(std::make_unique<ConversationStore>(bytes_max)), bytes_max_(bytes_max) {}
 
-  // With a limit of the same size.
+  // The store of conversations, which has a separate limit of the same size.
   ConversationStore& conversations() const { return *conversations_; }
 
-  // A response that is generated in the background.
+  // Adds a response that is generated in the background.
   void begin(const std::string& id, std::string response);
   // Sets the function that cancels the response. Ignored if the response is unknown or finished.
   void cancel_with(const std::string& id, std::function<void()> cancel);
-  // Stores a finished response. conversation: all items up to its end, for the next turn.
+  // Stores a finished response. conversation: all items up to the end of the response, for the next turn.
   void finish(const std::string& id, std::string response, std::string conversation);
 
   // Errors: not_found (never stored, or dropped).
   Result<std::string> response(const std::string& id) const;
   Result<boost::json::array> conversation(const std::string& id) const;
   Result<> forget(const std::string& id);
-  // Ends its generation. Errors: not_found; invalid_argument if it is not generated in the background.
+  // Ends the response's generation. Errors: not_found; invalid_argument if it is not generated in the
+  // background.
   Result<> cancel(const std::string& id);
 
  private:

@@ -34,7 +34,7 @@ json::object usage_of(const Usage& usage) {
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
-// Output items one after the other; each has events for its start, its pieces and its end.
+// Writes output items one after another; each has events for its start, its pieces and its end.
 class ResponsesReply final : public Reply {
  public:
   ResponsesReply(const Tokenizer& tokenizer, ReplyOptions options, ResponsesOptions responses)
@@ -48,7 +48,7 @@ class ResponsesReply final : public Reply {
   }
 
   std::string open(int, const EchoedPrompt& prompt, const Usage*) override {
-    if (sequence_ > 0) return "";  // a keep-alive has begun the stream
+    if (sequence_ > 0) return "";  // a keep-alive has already started the stream
     prompt_ids_ = prompt.token_ids;
     response_event("response.created");
     response_event("response.in_progress");
@@ -76,7 +76,7 @@ class ResponsesReply final : public Reply {
     events_.clear();
     response_["status"] = "failed";
     response_["error"] = json::object{{"code", "server_error"}, {"message", error.message}};
-    if (responses_.background || sequence_ > 0) keep();  // others never learned of its id
+    if (responses_.background || sequence_ > 0) keep();  // in other cases the client does not know the id
     response_event("response.failed");
     return take_events();
   }
@@ -87,7 +87,7 @@ class ResponsesReply final : public Reply {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
     json::object out = response_;
-    add_kv_transfer(parts, out);  // not stored: they serve one request
+    add_kv_transfer(parts, out);  // not stored, because they are valid for one request only
     return exact_json_text(out);
   }
 
@@ -95,7 +95,7 @@ class ResponsesReply final : public Reply {
   struct Item {
     Kind kind;
     json::object shown;
-    std::string text{};  // of its content, or a call's arguments
+    std::string text{};  // text of its content, or the arguments of a call
     json::array logprobs{};
   };
 
@@ -104,7 +104,7 @@ class ResponsesReply final : public Reply {
       output_ids_.insert(output_ids_.end(), part.token_ids.begin(), part.token_ids.end());
     if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
     if (options_.logprobs) {
-      // Tokens that complete no character are sent with the next token that does.
+      // Tokens of an incomplete character are sent with the token that completes it.
       const json::array news = token_logprobs_json(*tokenizer_, options_, part);
       logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
     }
@@ -127,7 +127,7 @@ class ResponsesReply final : public Reply {
     if (part.finish) finish_ = part.finish;
   }
 
-  // Starts an item of that kind; later text is appended to it.
+  // Starts an item of this kind. Later text is appended to it.
   void begin(Kind kind, const CallDelta* call = nullptr) {
     if (item_ && item_->kind == kind) return;
     end("completed");
@@ -202,7 +202,7 @@ class ResponsesReply final : public Reply {
     keep();
   }
 
-  // Adds the request's new items and its output to its conversation.
+  // Appends the request's new items and the output to the conversation.
   void extend_conversation() {
     if (responses_.conversation_id.empty()) return;
     const json::array& all = responses_.conversation;
@@ -212,7 +212,7 @@ class ResponsesReply final : public Reply {
       log_warning("conversation {}: {}", responses_.conversation_id, added.error().message);
   }
 
-  // vLLM's form of messages: the text with its special tokens, and its token ids.
+  // Messages in vLLM's format: the text with special tokens, and the token ids.
   json::array raw_messages(const std::vector<TokenId>& ids) const {
     return {json::object{{"type", "raw_message_tokens"},
                          {"message", tokenizer_->decode(ids, false).value_or("")},
@@ -250,8 +250,8 @@ class ResponsesReply final : public Reply {
   ResponsesOptions responses_;
   json::object response_;
   MessageReader reader_;
-  std::optional<Item> item_{};  // that grows
-  json::array logprobs_{};      // of tokens whose text has not come
+  std::optional<Item> item_{};  // the current item
+  json::array logprobs_{};      // entries of tokens whose text was not sent yet
   std::vector<TokenId> prompt_ids_{}, output_ids_{};
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;

@@ -14,16 +14,16 @@ namespace octavo::openai {
 
 struct ResponsesOptions {
   boost::json::object response;     // without id, created_at and status
-  boost::json::array conversation;  // the items up to this response
+  boost::json::array conversation;  // all items before this response
   ResponseStore* store = nullptr;   // store that keeps the response, or null
-  ConversationStore* conversations = nullptr;  // not null with conversation_id
+  ConversationStore* conversations = nullptr;  // id of the conversation to which the response is added; "":
+                                               // none
   std::string conversation_id{};               // the conversation that the response extends; "": none
-  std::size_t known_items = 0;                 // items of `conversation` that it has already
+  std::size_t known_items = 0;                 // number of items of `conversation` that the store already has
   bool background = false;
-  bool messages = false;  // the response has input_messages and output_messages; needs return_token_ids
+  bool messages = false;  // the response contains input_messages and output_messages; needs return_token_ids
 };
 
-// The response before the engine has started.
 boost::json::object pending_response(const boost::json::object& response, const ReplyOptions& options);
 
 std::unique_ptr<Reply> responses_reply(const Tokenizer& tokenizer, ReplyOptions options,

@@ -10,7 +10,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Converts items to chat messages. Consecutive thoughts, texts and calls of the assistant form one message.
+// Converts items to chat messages. Consecutive thoughts, texts and calls of the assistant become one message.
 class Conversation {
  public:
   Result<> add(const json::value& item, const std::string& name) {
@@ -27,7 +27,7 @@ class Conversation {
   }
 
   json::array take() { return std::move(messages_); }
-  // Whether the last item is a message of the assistant that its sender marks as unfinished.
+  // Whether the last item is an assistant message that the client has marked as unfinished.
   bool unfinished() const { return unfinished_; }
   // URLs of the images, in order.
   std::vector<std::string> take_images() { return std::move(images_); }
@@ -109,7 +109,7 @@ class Conversation {
     return json::value(std::move(parts));
   }
 
-  // A custom tool's text becomes its only argument, since templates print objects.
+  // The text of a custom tool's call becomes its only argument, since templates need an object.
   Result<> add_call(Fields& fields, std::string_view type) {
     const bool custom = type == "custom_tool_call";
     std::string id;
@@ -152,7 +152,6 @@ class Conversation {
     return {};
   }
 
-  // The assistant's current message.
   json::object& assistant() {
     if (!in_turn_) messages_.push_back(json::object{{"role", "assistant"}, {"content", nullptr}});
     in_turn_ = true;
@@ -164,12 +163,12 @@ class Conversation {
   json::array messages_;
   std::vector<std::string> images_;
   bool in_turn_ = false;
-  bool said_ = false;  // text, in this turn
+  bool said_ = false;  // the current turn contains text
   bool unfinished_ = false;
 };
 
-// Appends the request's items to those of the previous response, and converts all to messages of a chat. The
-// answer continues an unfinished message, as in vLLM.
+// Appends the request's items to those of the previous response, and converts all to chat messages. As in
+// vLLM, the answer continues an unfinished message.
 Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>& images,
                     json::object& chat) {
   const json::value* input = fields.any("input");
@@ -195,7 +194,7 @@ Result<> read_input(Fields& fields, json::array& items, std::vector<std::string>
   return {};
 }
 
-// {"type": "allowed_tools", "mode", "tools"} as chats have it.
+// Converts {"type": "allowed_tools", "mode", "tools"} to the format of chats.
 Result<> convert_allowed(Fields& choice, json::object& chat, std::vector<std::string>& ignored) {
   std::string mode;
   TRY_VOID(choice.text("mode", mode));
@@ -218,8 +217,8 @@ Result<> convert_allowed(Fields& choice, json::object& chat, std::vector<std::st
   return {};
 }
 
-// {"type": "function", "name", ..} as chats have it: {"type": "function", "function": {"name", ..}}. Tools
-// that the server would have to run itself do not exist here.
+// Converts {"type": "function", "name", ..} to the format of chats: {"type": "function", "function": {"name",
+// ..}}. Tools that the server would have to run are not supported.
 Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
   TRY(const json::array* tools, fields.array("tools"));
   json::array functions;
@@ -339,7 +338,8 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
   return out;
 }
 
-// Items from before the request, by `previous_response_id` or by `conversation`: an id, or {"id"}.
+// Reads the items from before the request: by `previous_response_id`, or by `conversation` (an id, or
+// {"id"}).
 Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequest& request) {
   std::string previous;
   TRY_VOID(fields.text("previous_response_id", previous));
@@ -359,7 +359,7 @@ Result<> read_history(Fields& fields, const ResponseStore& stored, ResponsesRequ
   return {};
 }
 
-// Fields with another or no name in chats, read here.
+// Fields that chats do not have, or that have another name there.
 constexpr std::string_view kOwnFields[] = {"input",
                                            "instructions",
                                            "max_output_tokens",
@@ -379,7 +379,7 @@ constexpr std::string_view kOwnFields[] = {"input",
                                            "enable_response_messages",
                                            "response_format",
                                            "stream_options"};
-// Fields of chats that are unknown here.
+// Fields of chats that this route does not have.
 constexpr std::string_view kChatFields[] = {"messages", "logprobs", "max_tokens", "max_completion_tokens"};
 
 }  // namespace

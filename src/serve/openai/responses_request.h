@@ -14,16 +14,18 @@ namespace octavo::openai {
 
 struct ResponsesRequest {
   ChatRequest chat;
-  boost::json::object response;     // as it is shown before it has an id, a state and output
-  boost::json::array conversation;  // all items of input, with those of the responses before
-  std::string conversation_id{};    // its new items and the output are added to this conversation; "": none
-  std::size_t known_items = 0;      // items of `conversation` from before this request
+  boost::json::object response;     // the response object, without id, status and output
+  boost::json::array conversation;  // items of earlier responses, then all items of the input
+  std::string conversation_id{};    // id of the conversation to which new items and the output are added; "":
+                                    // none
+  std::size_t known_items = 0;      // number of items of `conversation` from before this request
   bool store = true;
-  bool background = false;  // answered at once, made afterwards
-  bool messages = false;    // the response shows the prompt and the output as the model sees them
+  bool background = false;  // answer the request at once, and generate the response afterwards
+  bool messages = false;    // the response contains the prompt and the output as the model reads and writes
+                            // them
 };
 
-// Errors name the fields of this protocol where it differs from chats.
+// Errors name the fields of this protocol.
 Result<ResponsesRequest> parse_responses_request(const boost::json::object& body, const RequestRules& rules,
                                                  const ResponseStore& stored);
 

@@ -32,7 +32,7 @@ Result<> read_value(Fields& f, std::string_view name, std::vector<std::string>& 
   return name == "stop" ? f.one_or_more_texts(name, out) : f.texts(name, out);
 }
 
-// {"token id": bias}
+// Reads {"token id": bias}.
 Result<> read_value(Fields& f, std::string_view name, Biases& out) {
   TRY(const json::object* biases, f.object(name));
   if (!biases) return {};
@@ -82,7 +82,7 @@ json::object number_schema(const SamplingField& field, bool whole, double type_m
   return out;
 }
 
-// Numbers may be sent as strings.
+// The schema's alternatives: numbers may also be sent as strings.
 json::array number_forms(json::object number) {
   const bool whole = number.at("type") == "integer";
   const char* pattern = whole ? "^-?[0-9]+$" : "^[+-]?[0-9]*[.]?[0-9]*([eE][+-]?[0-9]+)?$";

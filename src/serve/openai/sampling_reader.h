@@ -1,5 +1,5 @@
-// The fields of request/sampling_fields.h in JSON: read from requests and from a model's
-// generation_config.json, and described in the OpenAPI document.
+// Reads the fields of request/sampling_fields.h from JSON: from requests and from a model's
+// generation_config.json. Also describes them for the OpenAPI document.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,27 +11,25 @@
 
 namespace octavo::openai {
 
-// Defaults of missing fields.
+// Values for fields that a request does not set.
 struct GenerationDefaults {
-  boost::json::object sampling;   // by the fields' names
-  std::optional<int> max_tokens;  // also the most that a request can ask for
+  boost::json::object sampling;   // values by field name
+  std::optional<int> max_tokens;  // default and upper limit of the output tokens
 };
 
 // Reads the defaults from a generation_config.json. Errors: invalid_argument with the field.
 Result<GenerationDefaults> generation_defaults(const boost::json::object& config);
 
-// Whether generation_config.json sets a default by this name.
+// Whether generation_config.json can set a default for this field.
 bool is_generation_default(std::string_view name);
 
-// Reads the fields of SamplingField::Part::draws; missing ones come from `defaults`. `temperature`: the
-// endpoint's default instead of the model's.
+// Reads the fields of SamplingField::Part::draws. Missing fields get values from `defaults`. temperature: the
+// endpoint's default, used instead of the model's.
 Result<> read_draws(Fields& fields, const GenerationDefaults& defaults, SamplingParams& out,
                     std::optional<double> temperature = std::nullopt);
 
-// Reads all other fields.
 Result<> read_other_sampling(Fields& fields, SamplingParams& out);
 
-// A field's JSON Schema.
 boost::json::object sampling_schema(const SamplingField& field);
 
 }  // namespace octavo::openai

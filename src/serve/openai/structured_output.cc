@@ -14,7 +14,7 @@ using grammar::GrammarSource;
 
 namespace {
 
-// A schema may be JSON or a string that contains JSON.
+// The text of a schema, which is JSON or a string that contains JSON.
 std::string schema_text(const json::value& schema) {
   return schema.is_string() ? std::string(schema.get_string()) : exact_json_text(schema);
 }
@@ -23,7 +23,6 @@ GrammarSource make_source(GrammarKind kind, std::string text, std::string field)
   return {.kind = kind, .text = std::move(text), .field = std::move(field)};
 }
 
-// Reports unknown members.
 void report_unread(const Fields& fields, std::vector<std::string>& unknown) {
   for (std::string& name : fields.unread()) unknown.push_back(std::move(name));
 }
@@ -37,7 +36,7 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   if (type == "structural_tag")
     return make_source(GrammarKind::structural_tag, exact_json_text(*format), "response_format");
   if (type == "text" || type == "json_object") {
-    // Other servers accept a schema with json_object.
+    // Other servers accept a schema together with json_object.
     const json::value* schema = type == "json_object" ? f.any("schema") : nullptr;
     report_unread(f, unknown);
     if (type == "text") return std::nullopt;
@@ -58,7 +57,8 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::v
   return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
 
-// Old names of vLLM and names of other servers. Refused, since an ignored constraint would give free text.
+// Old names of vLLM, and names of other servers. They are refused, since ignoring a constraint would give
+// free text.
 struct Foreign {
   std::string_view name, instead;
 };
@@ -136,7 +136,8 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   TRY_VOID(f.boolean("disable_any_whitespace", compact));
   source.options.whitespace =
       compact ? grammar::JsonOptions::Whitespace::none : grammar::JsonOptions::Whitespace::bounded;
-  f.accept({"disable_additional_properties"});  // listed properties admit no others in any case
+  f.accept({"disable_additional_properties"});  // has no effect: objects with listed properties never have
+                                                // others
   TRY_VOID(f.refuse("whitespace_pattern", "use disable_any_whitespace"));
   for (const std::string& name : f.unread()) return invalid(name, "is no field of structured_outputs");
   return source;

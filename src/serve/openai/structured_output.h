@@ -1,5 +1,4 @@
-// Structured output of a request: response_format, structured_outputs. (Tools:
-// tool_choice.h)
+// Structured output of a request: response_format and structured_outputs. For tools see tool_choice.h.
 #pragma once
 
 #include <optional>
@@ -13,14 +12,14 @@
 
 namespace octavo::openai {
 
-// Reads OpenAI's response_format ("text", "json_object", "json_schema"), with vLLM's "structural_tag", or
-// vLLM's structured_outputs; both together are an error. nullopt: free text. `json`: the server's JSON
-// defaults. unknown: names of unknown members of response_format.
+// Reads OpenAI's response_format ("text", "json_object", "json_schema"; also vLLM's "structural_tag") or
+// vLLM's structured_outputs; a request with both is an error. nullopt: free text. json: the server's JSON
+// defaults. unknown: gets the names of unknown members of response_format.
 Result<std::optional<grammar::GrammarSource>> read_structured_output(Fields& fields,
                                                                      const grammar::JsonOptions& json,
                                                                      std::vector<std::string>& unknown);
 
-// Whether the field constrains answers in this or another server, so that it must not be ignored.
+// Whether this field constrains answers, in this server or in others. Such a field must not be ignored.
 bool is_constraint(std::string_view field);
 
 }  // namespace octavo::openai

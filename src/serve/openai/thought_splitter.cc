@@ -51,7 +51,7 @@ void ThoughtSplitter::advance(char byte, Step& step) {
   }
 }
 
-// The answer has no opening mark.
+// Handles an answer without an opening mark.
 void ThoughtSplitter::leave_start(Step& step) {
   state_ = open_ ? State::thoughts : State::text;
   for (const char byte : std::exchange(held_, {})) advance(byte, step);

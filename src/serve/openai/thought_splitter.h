@@ -1,4 +1,4 @@
-// Finds thoughts that are marked by words instead of single tokens.
+// Separates thoughts from text for models that mark thoughts with words instead of single tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace octavo::openai {
 
-// Marks before thoughts, between thoughts and text, and after the text; each has several spellings.
+// Marks before thoughts, between thoughts and text, and after the text. Each mark has several spellings.
 struct ThoughtMarks {
   std::span<const std::string_view> begins, ends, closings;
 };
 
-// The joined parts do not depend on how the answer is cut into pieces.
+// The result does not depend on how the answer is split into pieces.
 class ThoughtSplitter {
  public:
   struct Step {
-    std::string thought, text;  // in this order; without the marks
+    std::string thought, text;  // the thought comes before the text; both are without marks
   };
 
-  // open: the answer begins with thoughts, with or without a mark.
+  // open: the answer begins with thoughts, even without a mark.
   ThoughtSplitter(const ThoughtMarks& marks, bool open);
 
   Step push(std::string_view piece);
-  // The text has ended: returns what was held back.
+  // At the end of the text: returns the text that was held back.
   Step finish();
   bool thinks() const { return state_ == State::thoughts || (state_ == State::start && open_); }
 
@@ -39,7 +39,7 @@ class ThoughtSplitter {
   std::span<const std::string_view> begins_;
   bool open_;
   State state_ = State::start;
-  std::string held_;  // at the start
+  std::string held_;  // text at the start that was held back
   StopSplitter ends_, closings_;
 };
 

@@ -38,7 +38,7 @@ Result<std::vector<grammar::Tool>> read_tools(const json::array& tools) {
   return all;
 }
 
-// The name in {"function": {"name"}}.
+// Reads the name in {"function": {"name"}}.
 Result<std::string> read_named(const json::object& choice, const json::array& tools, const std::string& at) {
   Fields f(choice, at + ".");
   TRY(const json::object* function, f.object("function"));
@@ -51,8 +51,8 @@ Result<std::string> read_named(const json::object& choice, const json::array& to
   return invalid(at + ".function.name", "{} is not in the list of tools", name);
 }
 
-// OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Drops the other tools from `all`
-// and returns the mode.
+// Reads OpenAI's {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}. Removes other tools from
+// `all`, and returns the mode.
 Result<std::string> read_allowed(const json::object& choice, const json::array& tools,
                                  std::vector<grammar::Tool>& all) {
   const std::string at = "tool_choice.allowed_tools";
@@ -96,7 +96,7 @@ std::string schema_of(const grammar::GrammarSource& output) {
   return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
 }
 
-// Constrains the answers of a model that may call tools.
+// Constrains the answers of a model that can call tools.
 Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::string> special,
                     std::span<const grammar::Tool> tools, ToolRequest& request) {
   const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);
@@ -109,8 +109,7 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
       schema.empty()
           ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
           : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
-  if (!tag && !strict)
-    return {};  // calls cannot be enforced: all answers are JSON, or are read by known_only
+  if (!tag && !strict) return {};  // calls cannot be enforced: all answers are JSON, or known_only applies
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,
                     .text = *std::move(tag),
@@ -119,7 +118,7 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
   return {};
 }
 
-// Whether the tools' schemas decide what a call means.
+// Whether the parser needs the types in the tools' schemas.
 bool needs_types(const grammar::ToolDialect& dialect) {
   using Form = grammar::ToolDialect::Form;
   return dialect.form == Form::parameters || dialect.form == Form::gemma || dialect.numbered;
@@ -144,7 +143,7 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
   return bind_calls(*dialect, special, tools, request);
 }
 
-// "auto", or another word where `use` has the forced call. Drops tools that the choice leaves out from `all`.
+// Returns "auto", or another word if `use` contains the forced call. Removes excluded tools from `all`.
 Result<std::string> read_mode(const json::value* choice, const json::array& tools,
                               std::vector<grammar::Tool>& all, ToolUse& use) {
   std::string mode = "auto";
@@ -166,7 +165,7 @@ Result<std::string> read_mode(const json::value* choice, const json::array& tool
   return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
 }
 
-// Whether a call of the dialect may have this token.
+// Whether calls in the dialect can contain this token.
 bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
   const auto holds = [&](std::string_view literal) { return !token.empty() && literal.contains(token); };
   const auto opens = [&](const grammar::ToolDialect::Opening& other) {
@@ -182,7 +181,7 @@ bool writes(const grammar::ToolDialect& dialect, std::string_view token) {
 }  // namespace
 
 Result<const grammar::ToolDialect*> tool_dialect_of(std::string_view parser, const Tokenizer& tokenizer) {
-  // Mistral's newer tokenizers have another form of calls.
+  // Mistral's newer tokenizers use another format of calls.
   if (parser == "mistral" && tokenizer.id_of("[ARGS]")) parser = "mistral_v11";
   const grammar::ToolDialect* dialect = grammar::tool_dialect(parser);
   if (!dialect) return invalid("tool-call-parser", "there is no tool parser {}", parser);
@@ -221,7 +220,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   const json::value* choice = fields.any("tool_choice");
   TRY_VOID(fields.boolean("parallel_tool_calls", use.parallel));
   const bool none = !tools || tools->empty();
-  // Clients send an empty list with "auto".
+  // Some clients send an empty list of tools with "auto".
   const bool text_only = none && (!choice || (tools && *choice == "auto"));
   if (tools_unused(fields) || text_only) return request;
   if (none) return invalid("tool_choice", "needs tools");
@@ -231,7 +230,7 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
     TRY_VOID(read_auto(dialect, special_tokens, std::move(all), request));
     return request;
   }
-  // A response_format binds content, of which a forced call leaves none.
+  // A response_format constrains content, but a forced call has no content.
   if (request.output && request.output->field.starts_with("structured_outputs"))
     return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));

@@ -1,4 +1,4 @@
-// For tests: forms of calls that models write although their templates do not describe them.
+// For tests: forms of calls that models write although their templates do not describe these forms.
 #pragma once
 
 #include <vector>
@@ -83,7 +83,7 @@ inline std::vector<Form> habits() {
        "&nope;</param></function>",
        "",
        {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
-      // Calls after a list, or without a list.
+      // Calls after a list, or calls without a list.
       {"llama3_json",
        "[{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}]",
        "",
@@ -153,7 +153,7 @@ inline std::vector<Form> habits() {
        "<function name=\"get_weather\"><param name=\"city\">a<![CDATA[<b>]]>&amp;</param></function>",
        "",
        {call(0, "get_weather", R"({"city": "a<b>&"})")}},
-      // All parameters in one.
+      // All parameters inside one parameter.
       {"qwen3_coder",
        "<tool_call>\n<function=get_weather>\n<parameter=arguments>\n{\"city\": \"x\", \"days\": "
        "\"5\"}\n</parameter>\n"
@@ -179,7 +179,7 @@ inline std::vector<Form> habits() {
        "<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
        "",
        {call(0, "get_weather", R"({"input": "{\"city\": 1}", "days": 5})")}},
-      // A repeated parameter: the last one counts.
+      // If a parameter is repeated, the last value is used.
       {"glm47",
        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>y</arg_value><arg_key>city</arg_key>"
        "<arg_value>x</arg_value></tool_call>",
@@ -189,12 +189,12 @@ inline std::vector<Form> habits() {
        "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 0, \"a\": 1}}</tool_call>",
        "",
        {add}},
-      // A call's number instead of its name.
+      // The number of the call instead of the tool's name.
       {"kimi_k2",
        "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"city\": \"x\"}<|tool_call_end|>",
        "",
        {{0, "get_weather", R"({"city": "x"})", "0"}}},
-      // Gemma's bare values follow the tool's schema.
+      // The type of Gemma's bare values depends on the tool's schema.
       {"gemma4",
        "<|tool_call>call:get_weather{city:New "
        "York,note:5,days:<|\"|>5<|\"|>,opts:{hot:True,url:https://a.b/c?d=e},"
@@ -211,7 +211,7 @@ inline std::vector<Form> habits() {
       {"gemma4", "<|tool_call>:call:stop{}<tool_call|>", "", {stop}},
       {"gemma4", "Well,\ncall:stop{}", "Well,", {stop}},
       {"gemma4", "<call>stop{}", "", {stop}},
-      // A valid call after a broken one.
+      // A valid call after an invalid call.
       {"pythonic", "[add(a=b'z'), stop()]", "[add(a=b'z')", {stop}},
       {"pythonic", "[stop(), add(1), add(a=1)]", ", add(1)", {stop, call(1, "add", R"({"a": 1})")}},
       {"xlam",

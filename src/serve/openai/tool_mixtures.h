@@ -1,4 +1,4 @@
-// Calls with parts of several dialects, or with words between their parts, for tests.
+// For tests: calls with parts of several dialects, or with words between their parts.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ inline std::vector<Form> numbers_and_words() {
   const CallPiece stop = call(0, "stop", "{}");
   const CallPiece add = call(0, "add", R"({"a": 1})");
   return {
-      // '.' before the number; without one, only the name of a known tool is a call.
+      // Ids with '.' before the number. Without a number, only the name of a known tool makes a call.
       {"kimi_k2",
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.add.0<|tool_call_argument_begin|>{\"a\": 1}"
        "<|tool_call_end|><|tool_calls_section_end|>",
@@ -24,7 +24,7 @@ inline std::vector<Form> numbers_and_words() {
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{}"
        "<|tool_call_end|>",
        {{0, "add", R"({"a": 1})", "functions.add:1"}}},
-      // An id of another form: the only tool that has the parameters.
+      // An id in another format: the call is of the only tool that has the parameters.
       {"kimi_k2",
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.nope.0<|tool_call_argument_begin|>{\"city\":"
        " "
@@ -33,7 +33,7 @@ inline std::vector<Form> numbers_and_words() {
        "",
        {{0, "get_weather", R"({"city": "x"})", "functions.nope.0"},
         {1, "get_weather", R"({"city": "x"})", "call_9"}}},
-      // Words between the mark of a list and the list.
+      // Words between the mark before a list and the list.
       {"mistral", "Hm.[TOOL_CALLS] I call: [{\"name\": \"stop\", \"arguments\": {}}]", "Hm.", {stop}},
       {"mistral",
        "[TOOL_CALLS]```json\n[{\"name\": \"add\", \"arguments\": {\"a\": 1}}, {\"name\": \"stop\", "
@@ -48,7 +48,7 @@ inline std::vector<Form> objects_as_parameters() {
   const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
   const CallPiece add = call(0, "add", R"({"a": 1})");
   return {
-      // A JSON object in place of parameters.
+      // A JSON object instead of parameters.
       {"minimax_m2",
        "<minimax:tool_call><invoke name=\"get_weather\">{\"city\": \"x\", \"days\": \"5\"}</invoke>"
        "</minimax:tool_call>",
@@ -126,7 +126,7 @@ inline std::vector<Form> other_dialects() {
       "<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">x"
       "</｜DSML｜parameter>\n</｜DSML｜invoke>\n";
   return {
-      // Another version of the family.
+      // The format of another version of the model family.
       {"mistral", "[TOOL_CALLS]add[ARGS]{\"a\": 1}[TOOL_CALLS]stop[ARGS]{}", "", {add, stop_next}},
       {"mistral", "[TOOL_CALLS]stop{}", "", {stop}},
       {"mistral_v11",
@@ -149,14 +149,14 @@ inline std::vector<Form> other_dialects() {
       {"deepseek_v32", "<｜DSML｜tool_calls>\n" + invoke + "</｜DSML｜tool_calls>", "", {weather}},
       {"deepseek_v4", "<｜DSML｜function_calls>\n" + invoke + "</｜DSML｜function_calls>", "", {weather}},
       {"deepseek_v32", "Hm.\n" + invoke + "</｜DSML｜function_calls>", "Hm.", {weather}},
-      // Qwen's two forms.
+      // Both formats of Qwen.
       {"hermes", "Hm\n<tool_call>\n" + coder + "</tool_call>\nDone", "HmDone", {weather}},
       {"hermes", coder + "</tool_call>", "", {weather}},
       {"hermes",
        "<tool_call>\n<function=nope>\n</function>\n</tool_call>",
        "<tool_call>\n<function=nope>\n</function>\n</tool_call>",
        {}},
-      // Objects without their list.
+      // Call objects that are not in a list.
       {"jamba",
        "<tool_calls>{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n{\"name\": \"stop\", \"arguments\": {}}"
        "</tool_calls>",

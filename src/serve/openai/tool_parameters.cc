@@ -19,7 +19,7 @@ using Kind = Json::Kind;
 
 namespace {
 
-constexpr int kDepthMax = 16;  // of schemas within schemas, and of references
+constexpr int kDepthMax = 16;  // maximum depth of nested schemas and of references
 
 enum Type : std::uint8_t {
   null = 1,
@@ -32,7 +32,7 @@ enum Type : std::uint8_t {
   any = 128
 };
 
-// JSON Schema's type names, and names from Python and other languages that clients send.
+// JSON Schema's type names, and those of Python and other languages, which clients send.
 constexpr std::pair<std::string_view, Type> kTypes[] = {
     {"null", null},      {"none", null},       {"integer", integer}, {"int", integer},
     {"int32", integer},  {"int64", integer},   {"uint", integer},    {"uint32", integer},
@@ -43,7 +43,7 @@ constexpr std::pair<std::string_view, Type> kTypes[] = {
     {"sequence", array}, {"tuple", array},     {"string", string},   {"str", string},
     {"text", string},    {"varchar", string},  {"char", string},     {"enum", string}};
 
-// A schema without a type that has one of these keywords describes an object, or an array.
+// A schema without a type is an object or an array if it has one of these keywords.
 constexpr std::string_view kObjectKeywords[] = {"properties", "additionalProperties", "patternProperties",
                                                 "required"};
 constexpr std::string_view kArrayKeywords[] = {"items", "prefixItems", "contains"};
@@ -79,7 +79,7 @@ Type type_of(const Json& value) {
   return any;
 }
 
-// Not `quoted`: for a std::string the compiler could choose std::quoted.
+// Not named `quoted`: for a std::string, the compiler could choose std::quoted.
 std::string json_quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
 
 // Visits the values of a schema's type, enum or const.
@@ -90,7 +90,7 @@ void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* one = schema.find("const")) visit(*one);
 }
 
-// An integer of any size. Removes what JSON does not allow: a plus sign, leading zeros, underscores.
+// An integer of any size as JSON: removes plus sign, leading zeros and underscores.
 std::optional<std::string> whole_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -102,7 +102,7 @@ std::optional<std::string> whole_number(std::string_view text) {
   return fmt::format("{}{}", negative && digits != "0" ? "-" : "", digits);
 }
 
-// Finite numbers; an integer if the fraction is zero.
+// A finite number as JSON; an integer if its fraction is zero.
 std::optional<std::string> any_number(std::string_view text) {
   if (auto whole = whole_number(text)) return whole;
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -118,7 +118,7 @@ std::optional<std::string> any_number(std::string_view text) {
   return is_json(std::string(text)) ? std::string(text) : fmt::format("{}", value);
 }
 
-// A JSON or Python collection that begins with this bracket.
+// Reads a JSON or Python collection that begins with this bracket.
 std::optional<std::string> collection(std::string_view text, std::string_view brackets) {
   if (text.empty() || !brackets.contains(text.front())) return std::nullopt;
   if (std::string json(text); is_json(json)) return json;
@@ -128,7 +128,7 @@ std::optional<std::string> collection(std::string_view text, std::string_view br
   return json;
 }
 
-// Tries the types in vLLM's order; "": the text has none of them.
+// Converts the text to the first matching type, in vLLM's order; "": no type matches.
 std::string as_type(std::string_view text, std::uint8_t types) {
   const std::string word = lower(text);
   if (types & null && (word == "null" || (text == "None" && !(types & string)))) return "null";
@@ -157,7 +157,7 @@ ToolParameters::ToolParameters(std::string_view schema, bool strict) {
   if (strict) bound_texts_ = grammar::text_parameters(schema);
 }
 
-// Follows a schema's references; null: unresolved.
+// Follows a schema's references; null: not resolvable.
 const Json* ToolParameters::resolved(const Json& schema) const {
   const Json* at = &schema;
   for (int hops = 0; at; ++hops) {
@@ -171,7 +171,7 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   return at;
 }
 
-// The member's schema in an object's `properties`; null if it is not listed.
+// The member's schema in an object's `properties`; null: not listed.
 const Json* ToolParameters::listed(const Json& schema, std::string_view name, int depth) const {
   const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
   if (!own) return nullptr;
@@ -237,7 +237,7 @@ bool ToolParameters::is_text(std::string_view name, bool text) const {
   return types_of(name, text) == string;
 }
 
-// The string in enum or const that equals the text, ignoring white space around the text.
+// The string in enum or const that equals the text without surrounding white space.
 const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
   const Json* schema = schema_ ? find(*schema_, name) : nullptr;
   const Json* own = schema ? resolved(*schema) : nullptr;
@@ -256,7 +256,7 @@ std::string ToolParameters::value(std::string_view name, std::string_view writte
   const Types types = types_of(name, text);
   if (const std::string* choice = choice_of(name, written)) return json_quoted(*choice);
   if (std::string value = as_type(plain, types); !value.empty()) return fitted(name, std::move(value));
-  // The value has another type than in the schema. JSON readers turn too large numbers into infinity.
+  // The value's type differs from the schema's. Many JSON parsers read too large numbers as infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
   return json_quoted(written);
@@ -279,7 +279,7 @@ bool ToolParameters::typed(std::string_view name) const {
   return schema && types_of(*schema, 0) != 0;
 }
 
-// Whether the value has changed.
+// Converts the value to the schema's type. Returns whether it has changed.
 bool ToolParameters::fit(const Json& schema, Json& value, int depth) const {
   if (depth == kDepthMax) return false;
   bool changed = false;

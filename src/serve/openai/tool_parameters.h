@@ -1,5 +1,5 @@
-// Types of a tool's parameters, and values from the texts that models write. Dialects of form `parameters`
-// write values without types: the tool's schema decides, as in vLLM.
+// Types of a tool's parameters. Converts the texts that models write to values: dialects of the form
+// `parameters` write values without types, so the tool's schema decides, as in vLLM.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,26 @@ namespace octavo::openai {
 
 class ToolParameters {
  public:
-  // No parameter is known.
+  // A tool without known parameters.
   ToolParameters() = default;
-  // schema: JSON schema of the arguments; an invalid one is ignored. strict: a grammar enforces the values,
-  // so strings are written as they are and other values as JSON.
+  // schema: JSON schema of the arguments; an invalid one is ignored. strict: a grammar constrains the values,
+  // so the model writes strings without quotes and other values as JSON.
   ToolParameters(std::string_view schema, bool strict);
 
-  // Whether the parameter is always a string. text: the result if the schema does not say.
+  // Whether the parameter is always a string. text: the result if the schema has no type.
   bool is_text(std::string_view name, bool text = true) const;
-  // The value of this text, as JSON.
+  // Converts the text to the parameter's value, as JSON.
   std::string value(std::string_view name, std::string_view written, bool text = true) const;
-  // The parameter's JSON, with scalars converted to the schema's type if possible.
+  // Converts scalars in the parameter's JSON to the schema's type if possible.
   std::string fitted(std::string_view name, std::string json) const;
-  // The arguments as JSON, if a model wrote an object in place of its members; "": it has none of the
-  // schema's parameters.
+  // The arguments as JSON, if a model wrote one object instead of the single parameters; "": the object has
+  // none of the schema's parameters.
   std::string unwrapped(std::string_view written) const;
-  // Whether the schema lists the parameter.
   bool has(std::string_view name) const;
-  // Whether the schema gives the parameter a type.
   bool typed(std::string_view name) const;
 
  private:
-  // A set of types.
+  // A set of JSON types, as bits.
   using Types = std::uint8_t;
 
   const grammar::Json* resolved(const grammar::Json& schema) const;
@@ -49,7 +47,8 @@ class ToolParameters {
   const std::string* choice_of(std::string_view name, std::string_view written) const;
 
   std::optional<grammar::Json> schema_;
-  std::optional<std::vector<std::string>> bound_texts_;  // of a strict tool: what its grammar writes as text
+  std::optional<std::vector<std::string>> bound_texts_;  // for strict tools: parameters that the grammar
+                                                         // writes as text
 };
 
 // The tools of a request, by name.

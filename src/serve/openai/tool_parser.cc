@@ -9,12 +9,12 @@ using grammar::ToolDialect;
 
 namespace {
 
-// Maximum size of a call's head; a longer one is not a call.
+// Maximum size of a call's head; text with a longer head is not a call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
-// A larger call is sent before it is complete, so that the client does not wait long.
+// Larger calls are sent in pieces, so that the client does not wait for the whole call.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
 
-// Reads text in the form of a Python call, with any arguments.
+// Reads text with the form of a Python call and any arguments.
 bool skip_python_call(CallCursor& cursor) {
   std::string name;
   if (!cursor.name(name) || !cursor.next_is('(')) return false;
@@ -74,7 +74,7 @@ void ToolParser::run() {
   }
 }
 
-// Only the marks that close the call are missing.
+// Closes the arguments if only closing marks are missing.
 void ToolParser::close_arguments() {
   if (state_ != State::arguments || !now().habits.open_end) return;
   if (!trimmed(now().call_end).starts_with(trimmed(buffer_))) return;
@@ -91,7 +91,7 @@ ParsedText ToolParser::finish(bool whole) {
   last_ = true;
   run();
   if (whole) close_arguments();
-  // At the end, an incomplete call is content, unless only its closing marks are missing.
+  // At the end, an incomplete call becomes content, unless only its closing marks are missing.
   while (!buffer_.empty() || held_) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
     if (!held_ && !head) break;
@@ -125,14 +125,14 @@ ToolParser::Step ToolParser::step() {
   return Step::more;
 }
 
-// Whether only white space precedes this position in its line.
+// Whether there is only white space before this position in its line.
 bool ToolParser::begins_line(std::size_t at) const {
   const std::string_view before = std::string_view(buffer_).substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t");
   return last == std::string_view::npos ? at_line_start_ : before[last] == '\n';
 }
 
-// Position of the dialect's own mark, where calls may begin; npos: none.
+// Position of the dialect's own mark, at which calls may begin; npos: none.
 std::size_t ToolParser::find_own_mark() const {
   std::size_t at = buffer_.find(mark_);
   if (!own().at_beginning) return at;
@@ -142,7 +142,7 @@ std::size_t ToolParser::find_own_mark() const {
   return at;
 }
 
-// Another beginning of calls that may come before the one found.
+// Finds other openings of calls before the mark found so far.
 void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
   const auto add = [&](std::string_view mark) {
     if (mark.empty()) return;
@@ -154,7 +154,6 @@ void ToolParser::add_marks(const ToolDialect& dialect, Mark& found) const {
   for (const ToolDialect::Opening& other : dialect.habits.openings) add(other.mark);
 }
 
-// The first mark of a call.
 ToolParser::Mark ToolParser::find_mark() const {
   Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
   for (const HeadReader& form : forms_) add_marks(form.dialect(), found);
@@ -185,7 +184,7 @@ ToolParser::Step ToolParser::read_text() {
   return Step::done;
 }
 
-// The first call decides the dialect of those after it.
+// The first call decides the dialect of the calls after it.
 HeadReader::Found ToolParser::read_head(CallCursor& cursor) {
   const CallCursor start = cursor;
   HeadReader::Found found = forms_[form_].read(cursor, first_, head_);
@@ -213,7 +212,6 @@ ToolParser::Step ToolParser::read_call() {
   return Step::done;
 }
 
-// The text is not a call.
 void ToolParser::no_call() {
   if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
   arguments_.clear();
@@ -222,7 +220,7 @@ void ToolParser::no_call() {
   leave();
 }
 
-// Makes the first call's mark content, and reads the text after it again.
+// Makes the first call's mark content, and continues after it.
 void ToolParser::leave() {
   if (first_) {
     emit_content(std::exchange(layout_, {}));
@@ -239,7 +237,7 @@ void ToolParser::leave() {
   go(State::text);
 }
 
-// A list item that is not a call is content; the next item may be a call.
+// A list item that is not a call becomes content; the next item may be a call.
 ToolParser::Step ToolParser::skip_item() {
   const std::string_view text(buffer_);
   CallCursor item(text);
@@ -266,7 +264,7 @@ ToolParser::Step ToolParser::skip_item() {
   return Step::done;
 }
 
-// A call inside another object does not count.
+// Skips a JSON object; calls inside it are ignored.
 ToolParser::Step ToolParser::skip_json() {
   const std::size_t size = scan_.take(buffer_);
   emit_content(std::string_view(buffer_).substr(0, size));
@@ -326,7 +324,7 @@ ToolParser::Step ToolParser::read_arguments() {
   return Step::done;
 }
 
-// Skips the members after the arguments in {"name", "arguments"}.
+// Skips the members after the arguments of {"name", "arguments"}.
 ToolParser::Step ToolParser::skip_members() {
   CallCursor cursor(buffer_);
   std::string ignored;
@@ -349,7 +347,7 @@ ToolParser::Step ToolParser::read_call_end() {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
     CallCursor cursor(std::string_view(buffer_).substr(size));
     if (fenced) cursor.literal(kFence);
-    if (head_.object && cursor.next_is('}')) cursor.skip(1);  // one too many
+    if (head_.object && cursor.next_is('}')) cursor.skip(1);  // a superfluous bracket
     if (!cursor.starved() && cursor.literal(mark.substr(mark.starts_with(kFence) ? kFence.size() : 0)))
       size += cursor.at();
     if (cursor.starved()) return Step::more;

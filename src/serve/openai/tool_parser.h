@@ -1,11 +1,11 @@
-// Finds the tool calls in a model's answer while it is being written (tool_choice `auto`).
+// Finds tool calls in a model's answer while the answer is generated (tool_choice `auto`).
 //
 //   ToolParser parser(dialect, tools, parallel);
 //   for each piece of text: send(parser.push(piece));
 //   send(parser.finish());
 //
-// Promise: however a text is cut into pieces, the parts joined are the same. Text that only begins like a
-// call comes out as content. White space around calls is their layout, and belongs to neither.
+// The joined output does not depend on how the text is split into pieces. Text that looks like the beginning
+// of a call, but is none, becomes content. White space around calls is dropped.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ namespace octavo::openai {
 struct CallPiece {
   int index = 0;
   std::string name{};
-  std::string arguments{};  // of the text of a JSON object
-  std::string id{};         // with the name, where the model gave it one
+  std::string arguments{};  // a part of the text of a JSON object
+  std::string id{};         // sent with the name, if the model wrote an id
 
   bool operator==(const CallPiece&) const = default;
 };
 
 struct ParsedText {
   std::string content{};
-  std::vector<CallPiece> calls{};  // at most one of each call
+  std::vector<CallPiece> calls{};  // at most one piece for each call
 
   void append(ParsedText&& next);
   bool operator==(const ParsedText&) const = default;
@@ -42,27 +42,27 @@ struct ParsedText {
 
 class ToolParser {
  public:
-  // Keeps the dialect. Without `parallel`, calls after the first one are dropped. known_only: calls of tools
-  // that `tools` does not list are content.
+  // Keeps a reference to the dialect. Without `parallel`, calls after the first one are dropped. known_only:
+  // calls of unknown tools become content.
   ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
              CallPolicy policy = CallPolicy::stream, bool known_only = false);
 
   ParsedText push(std::string_view text);
-  // The text has ended. whole: not by a limit, so that the last call lacks no parameter.
+  // At the end of the text. whole: the text was not cut by a limit, so the last call has all its parameters.
   ParsedText finish(bool whole = false);
-  // Number of calls sent, including the current one.
+  // Number of calls so far, including the current one.
   int calls() const { return calls_; }
 
  private:
   enum class State : std::uint8_t {
-    text,         // looks for a mark
+    text,         // searches for a mark
     first_call,   // at a mark that may begin a call
     arguments,    // in the arguments of a call
-    members,      // behind the arguments of {"name", "arguments", ...}
-    call_end,     // behind a call, before what closes it
-    next_call,    // behind a call, where another one may follow
-    other_json,   // in a JSON object that is no call, where nothing else marks calls
-    broken_item,  // at an item of a list that is no call
+    members,      // after the arguments of {"name", "arguments", ...}
+    call_end,     // after a call, before its closing mark
+    next_call,    // after a call, where another call may follow
+    other_json,   // in a JSON object that is not a call, for dialects without other marks
+    broken_item,  // at an item of a list that is not a call
   };
   enum class Step : std::uint8_t { done, more };  // more: needs more text
   // Position of a mark in the buffer, or the number of bytes at its end that could begin one.
@@ -70,7 +70,7 @@ class ToolParser {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
   };
 
-  // Each reads from the beginning of buffer_.
+  // Each function reads from the beginning of buffer_.
   void run();
   Step step();
   Step read_text();
@@ -82,7 +82,6 @@ class ToolParser {
   Step skip_json();
 
   const grammar::ToolDialect& own() const { return forms_.front().dialect(); }
-  // Dialect of the calls after the last mark.
   const grammar::ToolDialect& now() const { return forms_[form_].dialect(); }
   HeadReader::Found read_head(CallCursor& cursor);
   void close_arguments();
@@ -105,28 +104,28 @@ class ToolParser {
   const std::string_view mark_;
   const bool parallel_;
   const CallPolicy policy_;
-  std::vector<HeadReader> forms_;  // the dialect, then the others that its models write
+  std::vector<HeadReader> forms_;  // readers of the dialect and of other forms that its models write
 
   State state_ = State::text;
-  std::string buffer_;    // what may still be text or a call
+  std::string buffer_;    // text that may be content or a call
   std::string layout_;    // white space before a mark
-  bool at_start_ = true;  // nothing but white space has come
+  bool at_start_ = true;  // only white space was read so far
   bool at_line_start_ = true;
-  bool behind_call_ = false;  // nothing but white space has come since the last call
-  std::size_t form_ = 0;      // in forms_
-  bool first_ = true;         // the call being read is the first one behind its mark
-  bool broken_list_ = false;  // of the list being read, no call has been taken, and items are content
-  bool last_ = false;         // no more text comes
+  bool behind_call_ = false;  // only white space was read since the last call
+  std::size_t form_ = 0;      // index in forms_
+  bool first_ = true;         // the current call is the first one after its mark
+  bool broken_list_ = false;  // no call of the current list was accepted, so its items become content
+  bool last_ = false;         // no more text follows
   std::size_t mark_size_ = 0;
   int calls_ = 0;
 
-  // The call being read:
+  // Members of the current call:
   CallHead head_;
   std::unique_ptr<ArgumentsReader> reader_;
-  bool held_ = false;      // nothing of it has been sent
-  std::string raw_;        // while held: all text from its beginning on
+  bool held_ = false;      // no part of the call was sent
+  std::string raw_;        // while held: the text from the beginning of the call
   std::string arguments_;  // while held
-  JsonScan scan_;          // of other_json
+  JsonScan scan_;          // used in state other_json
 
   ParsedText out_;
 };

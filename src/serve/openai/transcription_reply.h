@@ -1,4 +1,4 @@
-// Replies of /v1/audio/transcriptions and /v1/audio/translations, as OpenAI and vLLM write them.
+// Replies of /v1/audio/transcriptions and /v1/audio/translations, in the formats of OpenAI and vLLM.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace octavo::openai {
 struct Transcript {
   TranscriptFormat format = TranscriptFormat::json;
   bool translated = false;
-  std::string language;        // its code
-  double seconds = 0;          // of the sound
-  std::vector<double> starts;  // of each window, beside the parts of the answer
-  TokenId first_time = 0;      // SoundRules::first_time
+  std::string language;        // language code
+  double seconds = 0;          // length of the audio
+  std::vector<double> starts;  // start of each window in seconds
+  TokenId first_time = 0;      // first timestamp token: SoundRules::first_time
   double temperature = 0;
 
   double end_of(std::size_t window) const {
@@ -25,19 +25,20 @@ struct Transcript {
   }
 };
 
-// The text between two times.
+// The text between two timestamps.
 struct Segment {
-  double start = 0, end = 0;  // seconds, in the sound
+  double start = 0, end = 0;  // seconds from the start of the audio
   std::vector<TokenId> tokens{};
   std::string text{};
-  double mean_logprob = 0;  // of its tokens and of the time that ends it
+  double mean_logprob = 0;  // mean over its tokens, including the timestamp at its end
 };
 
-// Segments of a window's tokens. A segment without an end lasts until the end of the window.
+// Splits a window's tokens into segments. A segment without an end timestamp lasts until the end of the
+// window.
 std::vector<Segment> segments_of(const Tokenizer& tokenizer, const Transcript& transcript,
                                  const AnswerPart& window);
 
-// Length divided by the length after zlib: high for text that repeats itself.
+// Length of the text divided by its length after zlib: high for repetitive text.
 double compression_ratio(const std::string& text);
 
 std::unique_ptr<Reply> transcription_reply(const Tokenizer& tokenizer, ReplyOptions options,

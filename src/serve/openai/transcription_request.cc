@@ -27,7 +27,7 @@ json::value value_of(const http::FormPart& part) {
   return json::string(part.data);
 }
 
-// The form's texts as fields; a name that ends in "[]" makes a list.
+// Converts the form's texts to fields. A name that ends in "[]" makes a list.
 Result<json::object> fields_of(std::span<const http::FormPart> form) {
   json::object fields;
   for (const http::FormPart& part : form) {
@@ -62,7 +62,7 @@ Result<TranscriptFormat> read_format(Fields& f) {
   return static_cast<TranscriptFormat>(found - kFormats.begin());
 }
 
-// verbose_json always has segments.
+// Reads timestamp_granularities. verbose_json always has segments.
 Result<> read_granularities(Fields& f, TranscriptFormat format) {
   constexpr std::string_view kName = "timestamp_granularities[]";
   std::vector<std::string> granularities;
@@ -129,7 +129,7 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   std::optional<int> most;
   TRY_VOID(f.integer("max_completion_tokens", most));
   if (most) out.sampling.max_tokens = most, out.limit_field = "max_completion_tokens";
-  if (request.timed()) out.sampling.logprobs = 0;  // of the tokens alone
+  if (request.timed()) out.sampling.logprobs = 0;  // only those of the sampled tokens
   TRY_VOID(refuse_unsupported_sound(f));
   f.accept({"user", "include[]"});
   TRY_VOID(finish_reading(f, rules, out));

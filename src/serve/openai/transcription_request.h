@@ -1,4 +1,4 @@
-// The form of /v1/audio/transcriptions and /v1/audio/translations.
+// Fields of the form that is sent to /v1/audio/transcriptions and /v1/audio/translations.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,12 @@ enum class TranscriptFormat : std::uint8_t { json, text, verbose_json, srt, vtt 
 
 struct TranscriptionRequest {
   GenerationRequest generation;
-  std::string_view file;  // into the form
-  std::string language;   // of the sound, as a code of two letters; "": to be found
-  std::string prompt;     // what was said before, or how it is to be written
+  std::string_view file;  // view into the form
+  std::string language;   // language of the audio, as a code of two letters; "": detect it
+  std::string prompt;     // text before the audio, or an example of the style
   TranscriptFormat format = TranscriptFormat::json;
-  bool translate = false;  // into English
+  bool translate = false;  // translate into English
 
-  // Whether the reply has times.
   bool timed() const { return format != TranscriptFormat::json && format != TranscriptFormat::text; }
 };
 

@@ -38,7 +38,7 @@ class TranscriptionTest : public ServeTest {
           options.media.transcription->begin_suppress = {220};
         });
   }
-  // Emits the language of a sound, and then these tokens.
+  // Emits the language of an audio, then these tokens.
   void serve_said(std::vector<TokenId> tokens, bool english = false) {
     serve_sound(
         [tokens](const Request& request, int) {
@@ -85,10 +85,10 @@ class TranscriptionTest : public ServeTest {
 
   std::vector<TokenId> said(std::string_view text) const { return tokenizer_.encode(text, false).value(); }
 
-  // A letter per request: A for the first.
+  // One letter for each request: A for the first one.
   TokenId number_of_request() const { return said("A")[0] + static_cast<TokenId>(requests_.size()) - 1; }
 
-  std::vector<Request> requests_;  // in their order
+  std::vector<Request> requests_;  // in the order of arrival
 };
 
 std::vector<TokenId> operator+(std::vector<TokenId> a, const std::vector<TokenId>& b) {
@@ -139,7 +139,8 @@ TEST_F(TranscriptionTest, PromptsComeBefore) {
   answer({{"language", "de"}, {"prompt", " Ab "}}, chirp());
   EXPECT_EQ(requests_[0].prompt, std::vector<TokenId>{kPrevious} + said(" Ab") +
                                      std::vector<TokenId>({kBegin, kGerman, kTranscribe, kNoTimes}));
-  answer({{"language", "de"}, {"prompt", std::string(300, 'a')}}, chirp());  // the last tokens of it
+  // only the last tokens of the prompt are used
+  answer({{"language", "de"}, {"prompt", std::string(300, 'a')}}, chirp());
   EXPECT_EQ(requests_[1].prompt.size(), 1U + 44 + 4);
   EXPECT_THAT(error({{"language", "de"}, {"prompt", "<|endoftext|>"}}, chirp()), HasSubstr("special tokens"));
 }
@@ -148,7 +149,7 @@ TEST_F(TranscriptionTest, LongSoundIsCutIntoWindows) {
   serve_sound([this](const Request&, int) { return Script{.tokens = {220, number_of_request(), kEnd}}; });
   const json::object reply = answer({{"language", "en"}}, long_chirp());
   EXPECT_EQ(reply.at("usage").at("seconds"), 6);
-  EXPECT_EQ(requests_.size(), 4U);  // of up to 2 seconds each, cut where it is quiet
+  EXPECT_EQ(requests_.size(), 4U);  // each of up to 2 seconds, cut at a quiet moment
   EXPECT_EQ(reply.at("text"), "A B C D");
 }
 

@@ -1,4 +1,4 @@
-// /inference/v1/abort_requests and /abort_requests: end running requests by their ids.
+// /inference/v1/abort_requests and /abort_requests: abort running requests by id.
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 
@@ -11,7 +11,7 @@ namespace json = boost::json;
 
 namespace {
 
-// A reply's id is a prefix and the client's id.
+// A reply's id consists of a prefix and the client's id.
 bool has_id(std::string_view reply_id, const std::vector<std::string>& ids) {
   constexpr std::string_view kPrefixes[] = {"", "chatcmpl-", "cmpl-", "msg_", "resp_", "ollama-"};
   for (const std::string_view prefix : kPrefixes)

@@ -18,7 +18,7 @@ Result<> transcribe_known(const ServicePtr& service, const ExchangePtr& exchange
   return start(service, exchange, std::move(plan));
 }
 
-// Waits for the token of the sound's language, then continues.
+// Waits for the token of the audio's language, then continues.
 class LanguageFinder final : public OutputSink {
  public:
   LanguageFinder(ServicePtr service, ExchangePtr exchange, openai::TranscriptionRequest request,
@@ -81,7 +81,7 @@ class LanguageFinder final : public OutputSink {
   HeardSound sound_;
   Admission::Ticket ticket_;
   std::weak_ptr<LanguageFinder> self_;
-  std::atomic<RequestId> id_ = 0;  // 0: the engine has not said it yet
+  std::atomic<RequestId> id_ = 0;  // 0: the engine has not assigned an id yet
   std::atomic<bool> cancelled_ = false;
   TokenId token_ = -1;
   std::optional<Error> error_;

@@ -1,4 +1,4 @@
-// /v1/chat/completions/batch: several conversations in one request, with one choice each.
+// /v1/chat/completions/batch: several conversations in one request; each has one choice.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -14,7 +14,7 @@ namespace json = boost::json;
 
 namespace {
 
-// As in vLLM, choices are one per conversation, so nothing else may make several or come piece by piece.
+// As in vLLM, each conversation has one choice. So n > 1 and streams are refused.
 Result<> check_batch(const openai::ChatRequest& request) {
   const openai::GenerationRequest& asked = request.generation;
   if (asked.stream) return invalid("stream", "must be false for several conversations");
@@ -35,11 +35,11 @@ Result<GenerationPlan> plan_of(Service& service, const http::Request& request, c
   return prepare_chat(service, std::move(chat));
 }
 
-// Adds the only prompt of `one` to `all`.
+// Appends the only prompt of `one` to `all`.
 void add_prompt(GenerationPlan one, GenerationPlan& all) {
   std::optional<int>& max_tokens = all.request.sampling.max_tokens;
   max_tokens =
-      std::min(max_tokens, one.request.sampling.max_tokens);  // both are set: the context bounds them
+      std::min(max_tokens, one.request.sampling.max_tokens);  // both were set from the context's limit
   all.prompts.push_back(std::move(one.prompts.front()));
   std::ranges::move(one.sources, std::back_inserter(all.sources));
   all.price += one.price;

@@ -18,9 +18,9 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kItemsAtOnceMax = 20;  // OpenAI's
+constexpr std::size_t kItemsAtOnceMax = 20;  // limit in OpenAI's API
 
-// The path after /v1/conversations: /ID, /ID/items or /ID/items/ITEM.
+// The parts of a path after /v1/conversations: /ID, /ID/items or /ID/items/ITEM.
 struct ConversationPath {
   std::string id;
   bool items = false;
@@ -80,7 +80,7 @@ json::object item_list(json::array data, bool has_more) {
   return out;
 }
 
-// One page: the parameters limit, order (desc) and after.
+// Returns one page. Parameters: limit, order (default desc) and after.
 Result<json::object> list_items(const http::Request& request, json::array items) {
   const auto parameter = [&](std::string_view name) {
     return http::query_value(request.query, name).value_or("");

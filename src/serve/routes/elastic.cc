@@ -1,4 +1,4 @@
-// /scale_elastic_ep and /is_scaling_elastic_ep: add and remove engines of this server, as vLLM's routes do.
+// /scale_elastic_ep and /is_scaling_elastic_ep: add and remove engines of this server, like vLLM's routes.
 #include "openai/errors.h"
 #include "serve/routes/handlers.h"
 

@@ -1,5 +1,5 @@
-// The handlers of all routes. Handlers of bodies run on the intake threads; the others run on the event loop
-// and must not wait.
+// The handlers of all routes. Handlers that read a body run on the intake threads. The others run on the
+// event loop and must not wait.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -21,9 +21,9 @@ namespace octavo::routes {
 using ExchangePtr = std::shared_ptr<http::Exchange>;
 using ServicePtr = std::shared_ptr<Service>;
 
-// `rest`: the path after the route's, "" unless the route takes one.
+// rest: the path after the route's path; "" unless the route takes one.
 using Get = http::Response (*)(Service&, std::string_view rest);
-// Returns an error to answer with it.
+// A returned error becomes the answer.
 using Post = Result<> (*)(const ServicePtr&, const ExchangePtr&);
 
 using Stream = void (*)(const ServicePtr&, const ExchangePtr&);
@@ -59,7 +59,7 @@ Result<> update_weights_from_disk(const ServicePtr&, const ExchangePtr&);
 // elastic.cc
 Result<> scale_engines(const ServicePtr&, const ExchangePtr&);
 http::Response is_scaling(Service&, std::string_view);
-Result<> is_scaling_too(const ServicePtr&, const ExchangePtr&);  // vLLM's clients POST it
+Result<> is_scaling_too(const ServicePtr&, const ExchangePtr&);  // vLLM's clients use POST for it
 
 // profile.cc
 Result<> start_profile(const ServicePtr&, const ExchangePtr&);
@@ -68,27 +68,27 @@ Result<> stop_profile(const ServicePtr&, const ExchangePtr&);
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
 Result<> completions(const ServicePtr&, const ExchangePtr&);
-// X-Request-Id, up to 256 bytes; empty if it is not plain ASCII, since it is written to answers, logs and
-// traces.
+// The X-Request-Id, up to 256 bytes. Empty if it is not plain ASCII, because it is written to answers, logs
+// and traces.
 std::string request_id_of(const http::Request& request);
-// X-Request-Timeout, in seconds; replaces the body's timeout.
+// Reads X-Request-Timeout, in seconds. It replaces the body's timeout.
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
-// Reads them, and X-Request-Id if the body has no id.
+// Reads X-Request-Timeout, and X-Request-Id if the body has no id.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
-// Calls `go_on` after the URLs in `media` were fetched: at once without URLs, otherwise on a thread that
-// may wait. The number of these threads limits the memory. `go_on` keeps the media alive; its error is the
-// answer.
+// Fetches the URLs in `media`, then calls `go_on`. Without URLs it is called at once, otherwise on a thread
+// that may wait; the number of these threads limits the memory. `go_on` must keep the media alive. If it
+// returns an error, this is the answer.
 Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
-// Starts it on the engine that the headers name.
+// Starts the generation on the engine that the request's headers select.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
-// Logs each ignored field once, then submits the plan to the engine, with its client and its trace.
+// Logs each ignored field once. Then submits the plan to the engine, with its client and trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
-// Of requests that yield to all others, where the engine runs by priority.
+// Priority of background requests, which yield to all others if the engine schedules by priority.
 inline constexpr std::int64_t kBackgroundPriority = std::numeric_limits<std::int64_t>::max();
 
-// The tenant: the API key where keys are checked, otherwise the address.
+// The tenant: the API key if keys are required, otherwise the address.
 std::string client_of(const Service& service, const http::Request& request);
 
 // audio.cc
@@ -105,7 +105,7 @@ Result<> render_response(const ServicePtr&, const ExchangePtr&);
 // chat_batch.cc: /v1/chat/completions/batch
 Result<> chat_batch(const ServicePtr&, const ExchangePtr&);
 
-// abort.cc: requests by id; with the second also all, if there are no ids
+// abort.cc: aborts requests by id; the second one aborts all if no ids are given
 Result<> abort_requests(const ServicePtr&, const ExchangePtr&);
 Result<> abort_all_requests(const ServicePtr&, const ExchangePtr&);
 
@@ -126,14 +126,14 @@ Result<> cancel_response(const ServicePtr&, const ExchangePtr&);
 http::Response stored_response(Service&, std::string_view id);
 http::Response delete_response(Service&, std::string_view id);
 
-// conversations.cc: /v1/conversations, with all its methods
+// conversations.cc: /v1/conversations, all methods
 Result<> conversations(const ServicePtr&, const ExchangePtr&);
 
 // messages.cc
 Result<> messages(const ServicePtr&, const ExchangePtr&);
 Result<> count_tokens(const ServicePtr&, const ExchangePtr&);
 
-// batches.cc: /v1/files, /v1/batches and /v1/messages/batches, with all their methods
+// batches.cc: /v1/files, /v1/batches and /v1/messages/batches, all methods
 Result<> batches(const ServicePtr&, const ExchangePtr&);
 
 // ollama.cc

@@ -1,4 +1,4 @@
-// Requests and replies with token ids, and routes that render prompts to token ids.
+// Routes whose requests and replies have token ids, and routes that render prompts to token ids.
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
@@ -17,19 +17,19 @@ namespace json = boost::json;
 
 namespace {
 
-// Fields of the request and of its sampling_params, besides sampling_fields().
+// Fields of the request and of its sampling_params, in addition to sampling_fields().
 constexpr auto kOfRequest = std::to_array<std::string_view>(
     {"request_id", "model", "stream", "stream_options", "cache_salt", "priority", "kv_transfer_params"});
 constexpr auto kConstraints = std::to_array<std::string_view>({"structured_outputs", "response_format"});
 
-// Fields of a completion that are no sampling parameters.
+// Fields of a completion that are not sampling parameters.
 constexpr auto kOfCompletions = std::to_array<std::string_view>(
     {"prompt", "model", "stream", "stream_options", "echo", "suffix", "return_token_ids",
      "return_tokens_as_token_ids", "request_id", "cache_salt", "priority", "kv_transfer_params"});
-// Sampling parameters without effect, because the reply has tokens, not text.
+// Sampling parameters without effect, because the reply contains tokens instead of text.
 constexpr auto kOfText = std::to_array<std::string_view>({"detokenize", "output_kind"});
 
-// Converts the body to that of a completion, which has the same rules.
+// Converts the body to that of a completion, for which the same rules hold.
 Result<json::object> as_completion(const json::object& body) {
   openai::Fields fields(body);
   const json::value* features = fields.any("features");
@@ -51,7 +51,7 @@ Result<json::object> as_completion(const json::object& body) {
   return out;
 }
 
-// The body of a generation from a prepared request.
+// The body of a generation request for a rendered prompt.
 json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
   json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
   const auto copy = [&](std::string_view name) {
@@ -73,7 +73,7 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
   return out;
 }
 
-// Answers with the prepared request of a conversation.
+// Answers with the rendered prompt of a conversation.
 Result<> render(Service& service, http::Exchange& exchange, const json::object& body,
                 openai::ChatRequest request) {
   if (!request.prompt.media.empty())

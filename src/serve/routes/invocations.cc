@@ -1,4 +1,4 @@
-// /invocations, SageMaker's only route: the fields of a body say which route it is meant for, as in vLLM.
+// /invocations, SageMaker's only route. As in vLLM, the fields of a body decide which route handles it.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::array<std::string_view, 3>;
 
-// A body with one of the names of each list is for the route. generates: whether the model must generate.
+// A body belongs to the route if it has a field from each list. generates: the model must generate.
 struct Shape {
   bool generates;
   Names first, second;

@@ -1,5 +1,5 @@
-// Ollama's API: /api/chat, /api/generate, /api/embed, and what its clients ask of the server. The server
-// holds one model; routes that change the set of models are refused.
+// Ollama's API: /api/chat, /api/generate, /api/embed, and the other routes that its clients use. The server
+// has one model; routes that change the set of models are refused.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -21,8 +21,7 @@ namespace json = boost::json;
 
 namespace {
 
-// The version of Ollama's API that these routes have; clients compare it with the first one that they work
-// with.
+// The version of Ollama's API. Clients compare it with the lowest version that they support.
 constexpr std::string_view kOllamaVersion = "0.13.0";
 
 ReplyMaker reply_maker(ollama::Shape shape) {
@@ -59,7 +58,7 @@ Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, ollama::
   });
 }
 
-// What the server's model is, as /api/tags, /api/ps and /api/show say it.
+// Properties of the model for /api/tags, /api/ps and /api/show.
 json::object details(const Service& service) {
   const std::string& family = service.engine_info.architecture;
   return {{"parent_model", ""},   {"format", ""},         {"family", family},
@@ -88,7 +87,7 @@ json::array capabilities(const Service& service) {
   return all;
 }
 
-// Errors: not_found unless the body's `model` (or the older `name`) is served.
+// Reads the body's `model` (or the older `name`). Errors: not_found, this model is not served.
 Result<std::string> named_model(const json::object& body, const openai::RequestRules& rules) {
   openai::Fields fields(body);
   std::string model;
@@ -161,7 +160,7 @@ http::Response ollama_tags(Service& service, std::string_view) {
 
 http::Response ollama_ps(Service& service, std::string_view) {
   json::object model = card(service, service.options.rules.model_names.front());
-  model["expires_at"] = "9999-12-31T23:59:59Z";  // it stays until the server stops
+  model["expires_at"] = "9999-12-31T23:59:59Z";  // the model stays loaded until the server stops
   model["size_vram"] = 0;
   model["context_length"] = service.options.rules.max_model_len;
   return {.body = json::serialize(json::object{{"models", json::array{std::move(model)}}})};
@@ -190,7 +189,7 @@ http::Response ollama_version(Service& service, std::string_view) {
               json::object{{"version", kOllamaVersion}, {"octavo", service.options.version}})};
 }
 
-// The served model is there: success at once.
+// Reports success at once, since the served model is already loaded.
 Result<> ollama_pull(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY_VOID(named_model(body, service->options.rules));

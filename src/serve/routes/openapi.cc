@@ -1,5 +1,5 @@
-// /openapi.json: the routes of this server with the model's limits. openapi.json has all routes,
-// request/sampling_fields.h the sampling fields.
+// /openapi.json: this server's routes, with the model's limits. The file openapi.json contains all routes,
+// and request/sampling_fields.h the sampling fields.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// Made from openapi.json by cmake/embed.cmake.
+// cmake/embed.cmake generates this from openapi.json.
 namespace openapi_files {
 extern const std::string_view document;
 }
@@ -21,7 +21,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Placeholder for the sampling fields in a body's properties; {"messages": true}: for /v1/messages.
+// Placeholder for the sampling fields in a body's properties. {"messages": true}: for /v1/messages.
 constexpr std::string_view kSamplingFields = "x-sampling-fields";
 
 json::object with_sampling_fields(const json::object& properties) {

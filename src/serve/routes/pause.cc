@@ -1,4 +1,4 @@
-// /pause, /resume and /is_paused: hold requests for a while, as vLLM's routes do.
+// /pause, /resume and /is_paused: hold requests, like vLLM's routes.
 #include <algorithm>
 
 #include "http/target.h"

@@ -1,4 +1,4 @@
-// Models that read texts: /v1/embeddings, /v2/embed, /pooling, /classify, /score, /rerank.
+// Routes for pooling models: /v1/embeddings, /v2/embed, /pooling, /classify, /score, /rerank.
 #include "serve/pooling.h"
 #include "serve/pooling_plan.h"
 #include "serve/routes/handlers.h"

@@ -1,4 +1,4 @@
-// /start_profile and /stop_profile: a trace of the engine's steps, as in vLLM.
+// /start_profile and /stop_profile: trace the engine's steps, like vLLM's routes.
 #include "openai/request_fields.h"
 #include "serve/routes/handlers.h"
 

@@ -1,4 +1,4 @@
-// Routes of vLLM that the server does not have, and why.
+// Routes of vLLM that the server does not support, with the reasons.
 #pragma once
 
 #include <span>

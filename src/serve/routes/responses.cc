@@ -73,7 +73,7 @@ http::Response delete_response(Service& service, std::string_view id) {
 
 Result<> cancel_response(const ServicePtr& service, const ExchangePtr& exchange) {
   std::string_view path = exchange->request().path;
-  path.remove_prefix(path.find(kPrefix));  // what a proxy left in front of it
+  path.remove_prefix(path.find(kPrefix));  // removes a proxy's path prefix
   if (!path.ends_with(kCancel) || path.size() <= kPrefix.size() + kCancel.size())
     return failure(ErrorCode::not_found, "there is no route {}; POST takes /v1/responses/ID/cancel",
                    quoted_text(path));

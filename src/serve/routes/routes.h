@@ -12,16 +12,16 @@
 
 namespace octavo {
 
-// The OpenAPI document of all routes, without the limits of a model.
+// The OpenAPI document of all routes, without a model's limits.
 boost::json::object api_of_all_routes();
 
 // Paths of the server's routes; a path that ends in '/' includes all paths below it.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
-// Adds the answer to the metrics, except for probes and /metrics, as in vLLM.
+// Adds the answer to the metrics. As in vLLM, does not count probes and /metrics.
 void count_answer(Service& service, const http::Answered& answered);
 
-// Answers the exchange, now or later on the service's threads. If the key is invalid, only GET /health and
+// Answers the exchange, at once or later on the service's threads. Without a valid key only GET /health and
 // /ready are answered.
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange);

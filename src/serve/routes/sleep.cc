@@ -1,4 +1,4 @@
-// /sleep, /wake_up and /is_sleeping: free memory while there are no requests, as vLLM's routes do.
+// /sleep, /wake_up and /is_sleeping: free memory while there are no requests, like vLLM's routes.
 #include <algorithm>
 #include <charconv>
 

@@ -22,12 +22,12 @@ using routes::ExchangePtr;
 using routes::ServicePtr;
 
 struct Route {
-  std::string_view path;  // that ends in '/': whatever follows belongs to it
+  std::string_view path;  // a path that ends in '/' includes all paths below it
   routes::Get get = nullptr;
   routes::Post post = nullptr;
   routes::Get remove = nullptr;
   routes::Stream stream = nullptr;
-  routes::Post any = nullptr;  // all methods and all types of bodies, on the intake threads
+  routes::Post any = nullptr;  // for all methods and body types, on the intake threads
   bool ServeFeatures::* enabled_by = nullptr;
 };
 
@@ -121,13 +121,12 @@ constexpr Route kRoutes[] = {
      .enabled_by = &ServeFeatures::dev_mode},
 };
 
-// Properties of a route that routers need, too. Null: only the server has the route.
+// Properties of a route that routers also need. Null: only the server has the route.
 const openai::Route* shared_facts(const Route& route) {
   const openai::Route* known = openai::find_route(route.path);
   return known && known->path == route.path ? known : nullptr;
 }
 
-// The protocol of a route's errors.
 openai::Protocol protocol_of(const Route& route) {
   if (route.path.starts_with("/api/")) return openai::Protocol::ollama;
   const openai::Route* known = shared_facts(route);
@@ -143,7 +142,7 @@ bool takes_form(const Route& route) {
   return known && known->model == openai::ModelField::form;
 }
 
-// Orchestrators read these without a key.
+// Paths that need no key, since orchestrators read them.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
 bool is_there(const Route& route, const ServeOptions& options) {
@@ -160,14 +159,14 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
-// The path without --root-path, if it has it: paths work with and without the prefix, as in FastAPI.
+// Removes --root-path from the path if present. As in FastAPI, paths work with and without the prefix.
 std::string_view local_path(std::string_view path, std::string_view root) {
   while (root.ends_with('/')) root.remove_suffix(1);
   const std::string_view rest = path.starts_with(root) ? path.substr(root.size()) : path;
   return rest.starts_with('/') ? rest : path;
 }
 
-// A redirect (307) for a known path with surplus slashes at its end.
+// Redirects (307) a known path with superfluous slashes at its end.
 std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
                                               const ServeOptions& options) {
   const std::size_t size = path.find_last_not_of('/') + 1;
@@ -181,7 +180,7 @@ std::optional<http::Response> without_slashes(const http::Request& request, std:
   return response;
 }
 
-// The start of a client's text, for errors.
+// The beginning of a client's text, for errors.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kShown = 100;
   return quoted_text(text.substr(0, kShown)) + (text.size() > kShown ? ".." : "");
@@ -189,7 +188,7 @@ std::string excerpt(std::string_view text) {
 
 constexpr std::string_view kJsonType = "application/json";
 
-// Ollama's examples send JSON with curl's own type.
+// Ollama's examples send JSON with curl's default content type.
 bool takes_any_type(const Route& route) { return protocol_of(route) == openai::Protocol::ollama; }
 
 bool is_of_type(const http::Request& request, std::string_view wanted) {
@@ -197,7 +196,7 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
   return http::equal_ignoring_case(type.substr(0, type.find(';')), wanted);
 }
 
-// Reading a body takes time in proportion to its size, so it never runs on the event loop.
+// The time to read a body depends on its size, so it never runs on the event loop.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
   const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!route.any && !takes_any_type(route) && !is_of_type(exchange->request(), type))
@@ -205,7 +204,7 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
         415, fmt::format("the Content-Type must be {}, got {}", type,
                          excerpt(exchange->request().headers.find("Content-Type").value_or("")))));
   const bool taken = service->intake.try_post([service, &route, exchange] {
-    // Out of memory becomes an error response.
+    // If memory runs out, the client gets an error response.
     const auto done = within_memory([&]() -> Result<> {
       auto refusal = exchange->decode_body(service->options.body_bytes_max);
       if (!refusal) return (route.any ? route.any : route.post)(service, exchange);
@@ -220,15 +219,14 @@ void post(const ServicePtr& service, const Route& route, const ExchangePtr& exch
       error_response(route, {ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
 }
 
-// GET runs on the event loop. Out of memory there fails this request
-// only.
+// Runs a GET on the event loop. If memory runs out, only this request fails.
 template <class Handler>
 void tell(const Route& route, http::Exchange& exchange, Handler&& handler) {
   auto response = within_memory([&]() -> Result<http::Response> { return handler(); });
   exchange.respond(response ? *std::move(response) : error_response(route, response.error()));
 }
 
-// Polled every few seconds by monitors.
+// Whether monitors poll this path every few seconds.
 bool is_probe(std::string_view path) {
   constexpr std::string_view kProbes[] = {"/metrics", "/health",  "/ready",      "/load",
                                           "/ping",    "/version", "/server_info"};

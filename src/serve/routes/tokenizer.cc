@@ -1,4 +1,4 @@
-// Text to token ids and back.
+// Routes that convert text to token ids and back.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // ids of one /detokenize
+constexpr std::size_t kDetokenizeMax = std::size_t{1} << 20;  // maximum number of ids in one /detokenize
 
 }  // namespace
 
@@ -72,7 +72,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 http::Response tokenizer_info(Service& service, std::string_view) {
   if (!service.options.features.tokenizer_info)
     return openai::error_response(404, "the server runs without --enable-tokenizer-info-endpoint");
-  // Fields of tokenizer_config.json and of the files beside it.
+  // The answer has fields of tokenizer_config.json and of related files.
   const TokenizerConfig& config = service.tokenizer.config();
   boost::system::error_code none;
   const json::value file = json::parse(config.json, none);

@@ -1,5 +1,5 @@
-// /collective_rpc: of its methods in vLLM, those that replace the model's weights. /update_weights_from_disk:
-// the same in SGLang's form.
+// /collective_rpc: only vLLM's methods that replace the model's weights. /update_weights_from_disk: SGLang's
+// route for the same.
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -20,7 +20,7 @@ Result<> read_path(openai::Fields& fields, std::string_view name, std::string& p
   return {};
 }
 
-// "": read the current weights again.
+// Path of the new weights; "": read the current ones again.
 Result<std::string> weights_path(openai::Fields& fields) {
   TRY_VOID(fields.refuse("args", "reload_weights has named arguments alone: kwargs", json::array()));
   TRY(const json::object* named, fields.object("kwargs"));

@@ -1,4 +1,4 @@
-// Scales by a user's command.
+// Scales by running a user's command.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 namespace octavo::fleet {
 
 struct CommandOptions {
-  std::string command = {};  // every {replicas} in it is replaced by the number
+  std::string command = {};  // each {replicas} in it is replaced with the number
   std::int64_t timeout_us = 60'000'000;
-  std::int64_t retry_us = 10'000'000;  // after a failed run
+  std::int64_t retry_us = 10'000'000;  // pause after a failed run
 };
 
-// Runs the command when the number changes, one run at a time.
+// Runs the command when the number changes. Runs do not overlap.
 class CommandConnector final : public Connector {
  public:
   // `replicas`: number of existing replicas.
@@ -25,9 +25,9 @@ class CommandConnector final : public Connector {
 
  private:
   const CommandOptions options_;
-  int there_;                              // replicas after the last command
-  int asked_ = 0;                          // replicas requested from the running command
-  std::optional<OwnedProcess> running_{};  // nullopt if no command runs
+  int there_;                              // number of replicas after the last command
+  int asked_ = 0;                          // number of replicas requested by the running command
+  std::optional<OwnedProcess> running_{};  // nullopt: no command is running
   std::int64_t began_us_ = 0;
   std::int64_t next_us_ = 0;  // earliest time of the next run
 };

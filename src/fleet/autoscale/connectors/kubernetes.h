@@ -11,13 +11,14 @@ namespace octavo::fleet {
 
 struct KubeScaleOptions {
   KubeApi api = {};
-  std::string path = {};               // of the workload; see kube_workload_path()
-  std::int64_t retry_us = 10'000'000;  // after a failure
-  std::int64_t check_us = 30'000'000;  // between two reads, which notice that somebody else has scaled it
+  std::string path = {};               // path of the workload; see kube_workload_path()
+  std::int64_t retry_us = 10'000'000;  // pause after a failure
+  std::int64_t check_us = 30'000'000;  // time between two reads, which notice when another program has scaled
+                                       // the workload
 };
 
-// The path of "deployment/NAME", "statefulset/NAME", "replicaset/NAME" or "GROUP/VERSION/PLURAL/NAME" in a
-// namespace. Errors: field "kube-workload".
+// The path of a workload in a namespace. workload: "deployment/NAME", "statefulset/NAME", "replicaset/NAME"
+// or "GROUP/VERSION/PLURAL/NAME". Errors: field "kube-workload".
 Result<std::string> kube_workload_path(const std::string& workload, const std::string& space);
 
 class KubernetesConnector final : public Connector {
@@ -31,7 +32,7 @@ class KubernetesConnector final : public Connector {
   Result<> scale(int replicas) const;
 
   const KubeScaleOptions options_;
-  int wanted_ = -1;  // number of the last tick
+  int wanted_ = -1;  // number from the last tick()
   std::int64_t next_us_ = 0;
 };
 

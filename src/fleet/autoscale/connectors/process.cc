@@ -20,9 +20,10 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::int64_t kAskUs = 500'000;      // from one question to a server to the next
-constexpr std::int64_t kQuietUs = 1'000'000;  // a request that the router has just sent arrives in this time
-constexpr std::int64_t kEndUs = 60'000'000;   // from SIGTERM on, then it is killed
+constexpr std::int64_t kAskUs = 500'000;      // time between two health requests to a server
+constexpr std::int64_t kQuietUs = 1'000'000;  // within this time, a request that the router has just sent
+                                              // arrives
+constexpr std::int64_t kEndUs = 60'000'000;   // time after SIGTERM; then the process is killed
 
 bool is_free(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -51,7 +52,7 @@ void ProcessConnector::tick(int replicas, std::int64_t now_us) {
 
 bool ProcessConnector::end(std::int64_t now_us) {
   while (Server* serving = newest(Phase::serving)) {
-    (void)strike(*serving);  // a router that does not answer sends nothing either
+    (void)strike(*serving);  // a router that does not answer sends no requests either
     enter(*serving, Phase::draining, now_us);
   }
   next_us_ = now_us;
@@ -63,7 +64,8 @@ void ProcessConnector::look_after(Server& server, std::int64_t now_us) {
   if (!server.process.running()) {
     if (server.phase == Phase::ending) return log_info("{} has ended", server.url());
     log_warning("{}: the server {}", server.url(), server.process.fate());
-    if (server.phase == Phase::serving) (void)strike(server);  // the router's health checks see it too
+    // the router's health checks also notice the end
+    if (server.phase == Phase::serving) (void)strike(server);
     next_us_ = now_us + options_.restart_us;
     return;
   }
@@ -105,7 +107,7 @@ void ProcessConnector::when_draining(Server& server, std::int64_t now_us) {
 }
 
 void ProcessConnector::add(std::int64_t now_us) {
-  // A draining server that has not ended is used again at once.
+  // A draining server that has not ended is reused at once.
   if (Server* draining = newest(Phase::draining); draining && enlist(*draining)) {
     log_info("{} stays", draining->url());
     return enter(*draining, Phase::serving, now_us);
@@ -183,7 +185,7 @@ Result<> ProcessConnector::strike(const Server& server) {
     if (answer.status / 100 == 2) return {};
     return failure(ErrorCode::io, "the router answered with status {}: {}", answer.status, answer.body);
   }
-  return {};  // it is not there
+  return {};  // the router does not list it
 }
 
 }  // namespace octavo::fleet

@@ -1,4 +1,4 @@
-// Scales by starting servers on this machine and registering them at an `octavo route`.
+// Scales by starting servers on this machine and registering them with an `octavo route`.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 namespace octavo::fleet {
 
 struct ProcessOptions {
-  std::string command = {};  // of a server that listens on 127.0.0.1; every {port} in it is replaced
-  std::string router = {};   // where servers are registered once they are ready
+  std::string command = {};  // command that starts a server on 127.0.0.1; each {port} in it is replaced
+  std::string router = {};   // router with which servers are registered when they are ready
   std::string api_key = {};  // sent to servers and the router
-  std::string worker_type = {};  // for the router: "prefill" or "decode"; "": regular
+  std::string worker_type = {};  // type for the router: "prefill" or "decode"; "": regular
   int first_port = 0, last_port = 0;
-  std::int64_t startup_us = 600'000'000;  // until a server must be ready
+  std::int64_t startup_us = 600'000'000;  // time within which a server must be ready
   std::int64_t drain_us = 1'800'000'000;  // time for a server's last requests
-  std::int64_t restart_us = 5'000'000;    // after a server that ended by itself
+  std::int64_t restart_us = 5'000'000;    // pause after a server has ended by itself
 };
 
-// Starts a server and registers it when GET /health returns 200. A surplus server is removed from the router,
-// finishes its requests, and gets SIGTERM.
+// Starts a server, and registers it when GET /health returns 200. A surplus server is first removed from the
+// router; it finishes its requests, then gets SIGTERM.
 class ProcessConnector final : public Connector {
  public:
   explicit ProcessConnector(ProcessOptions options) : options_(std::move(options)) {}
@@ -32,17 +32,17 @@ class ProcessConnector final : public Connector {
  private:
   enum class Phase : std::uint8_t {
     starting,
-    serving,   // registered
-    draining,  // removed from the router, with requests left
-    ending,    // has got SIGTERM
+    serving,   // registered with the router
+    draining,  // removed from the router; requests are still running
+    ending,    // SIGTERM was sent
   };
   struct Server {
     int port;
     OwnedProcess process;
     Phase phase = Phase::starting;
     std::int64_t since_us = 0;  // start of the phase
-    std::int64_t asked_us = 0;  // last request for its health
-    std::int64_t quiet_us = 0;  // draining: time since which it has no requests; 0 while it has some
+    std::int64_t asked_us = 0;  // time of the last health request
+    std::int64_t quiet_us = 0;  // draining: time since which no request is running; 0: requests are running
 
     std::string url() const;
   };
@@ -58,7 +58,7 @@ class ProcessConnector final : public Connector {
   Result<> strike(const Server& server);
 
   const ProcessOptions options_;
-  std::vector<Server> servers_;  // by age
+  std::vector<Server> servers_;  // oldest first
   std::int64_t next_us_ = 0;     // earliest time to start or remove a server
 };
 

@@ -1,5 +1,5 @@
-// probabilistic-admitter: refuses requests of priorities below 0 with a probability that grows with the
-// candidates' saturation: min(1, k saturation^power).
+// probabilistic-admitter: refuses requests with a priority below 0 with the probability min(1, k
+// saturation^power), where saturation is that of the candidates.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// by-label: keeps endpoints whose label has one of these values, or that lack the label if this is allowed.
-// May leave no endpoint.
+// by-label: keeps endpoints whose label has one of these values. Endpoints without the label are kept if
+// configured. May remove all endpoints.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-// endpoint-attribute-filter: keeps endpoints whose attribute is on one side of a threshold.
+// endpoint-attribute-filter: keeps endpoints whose attribute is above (or below) a threshold.
 #include <algorithm>
 
 #include "fleet/decide/attribute.h"
@@ -26,8 +26,8 @@ class EndpointAttributeFilter : public Filter {
   AttributeKey attribute;
   const Operator* compare = nullptr;
   double threshold = 0;
-  bool pass_missing = true;  // endpoints of which it is not known
-  bool fallback = false;     // all, where none is left
+  bool pass_missing = true;  // keep endpoints without the attribute
+  bool fallback = false;     // keep all endpoints if none would remain
 
   void filter(Cycle&, Candidates& candidates) override {
     const auto fails = [&](const Member* member) {

@@ -1,4 +1,4 @@
-// label-selector-filter: keeps endpoints with these labels, by Kubernetes' rules. May leave no endpoint.
+// label-selector-filter: keeps endpoints whose labels match, by Kubernetes' rules. May remove all endpoints.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>

@@ -1,6 +1,6 @@
-// load-imbalance-filter: removes endpoints that are overloaded compared with the least loaded one, so that a
-// prefix attracts requests only while its holder has room. SGLang's router switches for all endpoints at
-// once.
+// load-imbalance-filter: removes endpoints that are overloaded compared with the least loaded one. So a
+// cached prefix attracts requests only while its endpoint has capacity. In SGLang's router, an imbalance
+// turns prefix routing off for all endpoints.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"

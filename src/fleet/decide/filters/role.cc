@@ -1,5 +1,5 @@
-// decode-filter, prefill-filter, encode-filter: keep endpoints whose label llm-d.ai/role names that role.
-// Endpoints without the label decode: they are older than the label. May leave no endpoint.
+// decode-filter, prefill-filter, encode-filter: keep endpoints with this role in the label llm-d.ai/role.
+// Endpoints without the label count as decode endpoints, as in older versions. May remove all endpoints.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// utilization-detector and concurrency-detector as filters: keep endpoints with room. If none has room, the
-// first keeps all, the second none.
+// utilization-detector and concurrency-detector as filters: keep endpoints with free capacity. If no endpoint
+// has any, the first filter keeps all endpoints, the second none.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

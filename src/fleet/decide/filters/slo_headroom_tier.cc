@@ -1,5 +1,5 @@
-// slo-headroom-tier-filter: endpoints that are predicted to keep what the request allows, where there are
-// any. Now and then (epsilonExploreNeg) the others, so that their predictions do not grow old.
+// slo-headroom-tier-filter: keeps endpoints that are predicted to meet the request's limits, if there are
+// any. Sometimes (epsilonExploreNeg) it keeps the others, so that their predictions stay current.
 #include <algorithm>
 
 #include "fleet/decide/latency.h"

@@ -1,5 +1,5 @@
-// text-prefix-filter: keeps the endpoints that received the longest prefix of the prompt, if this is a large
-// enough share of it (SGLang's cache_aware). Works on text, without a tokenizer.
+// text-prefix-filter: keeps the endpoints that have received the longest prefix of the prompt, if it is a
+// large enough fraction of the prompt (SGLang's cache_aware). It compares text, so it needs no tokenizer.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -34,7 +34,8 @@ class TextPrefixFilter : public Filter {
   void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
-  // Prompts of different models or salts share nothing. Returns the number of bytes before the prompt.
+  // Writes the beginning of the key, so that prompts of different models or salts have no common prefix.
+  // Returns its number of bytes.
   std::size_t write_key(const RouteRequest& request) {
     key_.assign(request.model).push_back('\0');
     key_.append(request.cache_salt).push_back('\0');

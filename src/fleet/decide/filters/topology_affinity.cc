@@ -1,5 +1,5 @@
-// topology-affinity-filter: keeps prefill endpoints as near as possible to the decode endpoint. If none is
-// near, keeps all.
+// topology-affinity-filter: keeps the prefill endpoints nearest to the decode endpoint. If none is near,
+// keeps all.
 #include <algorithm>
 #include <functional>
 

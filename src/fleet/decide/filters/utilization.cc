@@ -1,4 +1,4 @@
-// utilization-filter: endpoints of which none of some figures is above its limit.
+// utilization-filter: keeps endpoints whose metrics do not exceed their limits.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 struct Figure {
   std::string_view name;
-  double max;  // that a limit may have
+  double max;  // largest allowed limit
   double (*of)(const Cycle&, const Member&);
 };
 constexpr Figure kFigures[] = {
@@ -32,7 +32,7 @@ struct Condition {
 class UtilizationFilter : public Filter {
  public:
   std::vector<Condition> conditions;
-  bool fallback = false;  // all, where none is left
+  bool fallback = false;  // keep all endpoints if none would remain
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const auto above = [&](const Member* member) {
@@ -69,7 +69,8 @@ std::unique_ptr<Plugin> make_utilization_filter(Parameters& parameters, Plugins&
   auto plugin = std::make_unique<UtilizationFilter>();
   std::string producer = "inflight-load-producer";
   parameters.read("fallbackOnEmpty", plugin->fallback);
-  parameters.read("inFlightLoadProducerName", producer);  // there is one book
+  parameters.read("inFlightLoadProducerName", producer);  // ignored: requests in flight are counted only in
+                                                          // the balancer
   const auto* conditions = parameters.get("conditions");
   if (!conditions || !conditions->is_array() || conditions->get_array().empty())
     parameters.fail("conditions", "must be a list with at least one condition");

@@ -1,6 +1,6 @@
-// consistent-hashing-picker (SGLang's consistent_hashing): a hash of a header field chooses the endpoint.
-// X-SMG-Target-Worker names the worker; X-SMG-Routing-Key is the key; otherwise the key is the client's
-// identity, or random.
+// consistent-hashing-picker (SGLang's consistent_hashing): the hash of a key chooses the endpoint.
+// X-SMG-Target-Worker names a worker directly. Otherwise the key is X-SMG-Routing-Key, else the client's
+// identity, else random.
 #include <charconv>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -26,7 +26,7 @@ class ConsistentHashingPicker : public Picker {
   }
 
  private:
-  // The worker with this number in GET /workers.
+  // The endpoint for an index in GET /workers.
   static EndpointId target(const RouteRequest& request) {
     const std::string_view text = request.header("x-smg-target-worker").value_or("");
     EndpointId id = kNoEndpoint;

@@ -1,4 +1,4 @@
-// max-score-picker: the best first, equals in random order.
+// max-score-picker: sorts by score, best first. Equal scores have a random order.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 

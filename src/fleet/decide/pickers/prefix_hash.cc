@@ -1,6 +1,6 @@
-// prefix-hash-picker: a hash of the prompt's first tokens chooses the endpoint; if that one is overloaded,
-// the least loaded one is chosen (SGLang's prefix_hash; consistent hashing with bounded loads, Mirrokni et
-// al. 2018). Has no state.
+// prefix-hash-picker: the hash of the prompt's first tokens chooses the endpoint. If it is overloaded, the
+// least loaded one is chosen (SGLang's prefix_hash; consistent hashing with bounded loads, Mirrokni et al.
+// 2018). Has no state.
 #include <algorithm>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -13,7 +13,7 @@ namespace {
 class PrefixHashPicker : public Picker {
  public:
   std::int64_t prefix_tokens = 256;
-  double load_factor = 1.25;  // of the mean
+  double load_factor = 1.25;  // maximum load, relative to the mean
 
   void pick(Cycle& cycle, std::vector<Score>& ranking) override {
     const RouteRequest& request = cycle.request;

@@ -1,4 +1,4 @@
-// Orders and parameters that all pickers share.
+// Sorting and parameters that all pickers use.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline void shuffle(std::vector<Score>& ranking, Draws& draws) {
   for (std::size_t i = ranking.size(); i > 1; --i) std::swap(ranking[i - 1], ranking[draws.below(i)]);
 }
 
-// Best first; equals in random order.
+// Sorts by score, best first. Equal scores have a random order.
 inline void sort_by_score(std::vector<Score>& ranking, Draws& draws) {
   shuffle(ranking, draws);
   std::ranges::sort(ranking, std::ranges::greater(), &Score::total);

@@ -1,5 +1,6 @@
-// softmax-picker: a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)), as NVIDIA
-// Dynamo's router does with costs; the others follow by score. Temperature 0 picks the best endpoint.
+// softmax-picker: chooses a random endpoint with p ~ exp(-(best - score) / ((best - worst) * temperature)),
+// as NVIDIA Dynamo's router does with costs. The others follow by score. Temperature 0 chooses the best
+// endpoint.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"

@@ -1,5 +1,5 @@
-// sticky-key-picker (SGLang's manual): a routing key stays with the endpoint that got it first, while that
-// one is available.
+// sticky-key-picker (SGLang's manual): requests with the same routing key go to the endpoint that got the
+// first one, while it is available.
 #include "fleet/decide/pickers/ranking.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/sticky_keys.h"

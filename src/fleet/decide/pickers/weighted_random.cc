@@ -1,5 +1,5 @@
-// weighted-random-picker: a random order with scores as weights: each endpoint's key is U^(1 / weight), the
-// largest first (Efraimidis and Spirakis 2006). Endpoints with score 0 are last.
+// weighted-random-picker: a random order with the scores as weights. Each endpoint gets the key U^(1 /
+// weight); the largest key is first (Efraimidis and Spirakis 2006). Endpoints with score 0 are last.
 #include <cmath>
 
 #include "fleet/decide/pickers/ranking.h"
@@ -24,7 +24,7 @@ class WeightedRandomPicker : public Picker {
     double log_key;
     Score score;
   };
-  std::vector<Keyed> keyed_;  // scratch
+  std::vector<Keyed> keyed_;  // temporary data
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// p2p-source-producer: a peer that holds more of the prompt than the computing endpoint, as the source of its
-// blocks. Among peers within one block of the maximum, the request's id draws one, with a higher chance for
-// shorter queues, so that requests spread over the holders.
+// p2p-source-producer: chooses a peer that has more of the prompt cached than the computing endpoint, as the
+// source of blocks. Among peers within one block of the maximum, the request's id selects one, with a higher
+// probability for shorter queues, so that requests are spread.
 #include <algorithm>
 
 #include "fleet/decide/kv_source.h"
@@ -11,7 +11,7 @@
 namespace octavo::fleet {
 namespace {
 
-// FNV-1a of 32 bits as a share of 1.
+// 32-bit FNV-1a as a fraction of its range.
 double share_of(std::string_view id) {
   std::uint32_t hash = 2166136261U;
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -20,9 +20,9 @@ double share_of(std::string_view id) {
 
 class P2pSource : public KvSource {
  public:
-  std::size_t overlap = 0;  // whose
+  std::size_t overlap = 0;  // index in Cycle::overlaps
   std::string id_header;
-  std::int64_t more_min = 1;  // tokens that the peer holds beyond the computing endpoint's
+  std::int64_t more_min = 1;  // minimum number of additional tokens that the peer has cached
 
   const Member* source(Cycle& cycle, const Candidates& candidates, EndpointId computing) override {
     const auto held = [&](const Member* m) { return tokens(cycle.overlaps[overlap], m->id); };
@@ -66,7 +66,7 @@ std::unique_ptr<Plugin> make_p2p_source(Parameters& parameters, Plugins& plugins
   std::string producer = "approx-prefix-cache-producer", prefill;
   parameters.read("prefixMatchInfoProducerName", producer);
   parameters.read("minCachedTokenDelta", plugin->more_min, 1, std::int64_t{1} << 31);
-  parameters.read("prefillProfileName", prefill);  // the computing endpoint is known without it
+  parameters.read("prefillProfileName", prefill);  // ignored: the computing endpoint is known
   plugin->overlap = plugins.producer(producer, parameters, "prefixMatchInfoProducerName");
   plugin->id_header = plugins.reads_header("x-request-id");
   return plugin;

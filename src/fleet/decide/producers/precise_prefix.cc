@@ -1,8 +1,8 @@
-// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of
-// the prompt each endpoint holds. The blocks come from the endpoint's KV cache events. If it publishes
-// none, or the prompt's tokens are unknown, the prompts lately sent to it count (NVIDIA Dynamo's fallback).
-// With speculativeIndexing a prompt counts as held for speculativeTTL from the moment it is sent: engines
-// report blocks only once they are computed.
+// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which also scores: the cached part of the
+// prompt at each endpoint. The blocks are known from the endpoint's KV cache events. If it publishes none, or
+// the prompt's tokens are unknown, the prompts recently sent to it are used (NVIDIA Dynamo's fallback). With
+// speculativeIndexing, a prompt counts as cached for speculativeTTL after it was sent, since engines report
+// blocks only after computing them.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -18,13 +18,13 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokensMax = 1 << 20;  // of a prompt; what follows is not looked at
+constexpr std::size_t kTokensMax = 1 << 20;  // maximum number of prompt tokens that are examined
 constexpr std::int64_t kBlockSizeMax = 1 << 16;
 constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
 struct Options {
   std::int64_t block_size = 16, blocks_max = 4 << 20, recent_blocks_max = 31250, ttl_us = 120'000'000;
-  std::optional<std::int64_t> expected_us = {};  // speculativeTTL, unless speculativeIndexing is off
+  std::optional<std::int64_t> expected_us = {};  // speculativeTTL; nullopt: speculativeIndexing is off
   double host_weight = 1, disk_weight = 1;
 };
 
@@ -94,7 +94,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
   }
 
  private:
-  // Events of a model bear no name, those of an adapter bear its.
+  // Events of the base model have no name; those of an adapter have its name.
   void write_keys(const Cycle& cycle) {
     const RouteRequest& request = cycle.request;
     const bool adapter = std::ranges::any_of(cycle.view.members, [&](const Member& member) {
@@ -104,7 +104,8 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
     private_ = adapter || !request.cache_salt.empty();
     const int told = held_.read().block_size();
-    if (told > 0 && std::exchange(keyed_size_, told) != told) {  // earlier keys are of other blocks
+    // keys computed before are for blocks of another size
+    if (told > 0 && std::exchange(keyed_size_, told) != told) {
       recent_.clear();
       if (expected_) expected_->clear();
     }
@@ -114,14 +115,14 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
 
   const Options options_;
   HeldBlocks held_;
-  int keyed_size_;  // tokens of a block that has a key: the configured number until an endpoint reports
-                    // another
+  int keyed_size_;  // number of tokens in a block: configured, until an endpoint reports another number
   RecentPrefixes recent_;
-  std::optional<RecentPrefixes> expected_;  // blocks that reporting endpoints are expected to report soon
+  std::optional<RecentPrefixes> expected_;  // blocks that endpoints with events will probably report soon
   Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
   Overlap told_;
-  // Engines report salts and adapters differently: without a report, the prompts sent count.
+  // The request has a salt or an adapter, which engines report differently. If no endpoint has reported its
+  // blocks, the prompts sent are used.
   bool private_ = false;
 };
 
@@ -138,13 +139,14 @@ class PrecisePrefixScorer : public PrecisePrefixProducer, public Scorer {
   }
 
  private:
-  const Overlap* overlap_ = nullptr;  // of the cycle at hand: producers run before scorers
+  const Overlap* overlap_ = nullptr;  // of the current cycle, since producers run before scorers
 };
 
-// llm-d's: of how blocks are named among themselves nobody else learns, so seed and algorithm change nothing.
+// Reads llm-d's settings of block hashes. Hashes are used only inside of this process, so seed and algorithm
+// have no effect.
 void read_token_processor(Parameters& fields, std::int64_t& block_size) {
   std::string seed, algorithm = "cbor-fnv";
-  fields.read("blockSize", block_size, 1, kBlockSizeMax);  // its old name
+  fields.read("blockSize", block_size, 1, kBlockSizeMax);  // old name
   fields.read("blockSizeTokens", block_size, 1, kBlockSizeMax);
   fields.read("hashSeed", seed);
   fields.read("hashAlgorithm", algorithm);
@@ -178,11 +180,11 @@ void read_indexer(Parameters& fields, Options& options) {
   fields.read_object("kvBlockIndexConfig", [&](Parameters& index) {
     bool metrics = false;
     index.read("enableMetrics", metrics);
-    index.get("metricsLoggingInterval");  // accepted and ignored: the index logs no metrics
+    index.get("metricsLoggingInterval");  // ignored: the index logs no metrics
     index.read_object("inMemoryConfig", [&](Parameters& memory) {
       std::int64_t pods = 10;
       memory.read("size", options.blocks_max, 1, kMany);
-      memory.read("podCacheSize", pods, 1, kMany);  // all who hold a block are known
+      memory.read("podCacheSize", pods, 1, kMany);  // ignored: all endpoints with a block are kept
     });
   });
 }

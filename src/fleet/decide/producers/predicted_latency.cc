@@ -1,5 +1,6 @@
-// predicted-latency-producer: predicts each endpoint's time to the first token and per token. llm-d uses a
-// model in a separate process; here each endpoint has two linear models that learn from its answers.
+// predicted-latency-producer: predicts for each endpoint the time to the first token and the time per output
+// token. llm-d uses a model in a separate process. Here each endpoint has two linear models, which learn from
+// its answers.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -13,8 +14,9 @@ namespace octavo::fleet {
 namespace {
 
 struct Settings {
-  bool streaming = false;  // else an answer's end is its first token, and there is nothing between tokens
-  double slo_factor = 1;   // share of the time per token that counts
+  bool streaming = false;  // false: the end of an answer counts as its first token, and there is no time per
+                           // token
+  double slo_factor = 1;   // factor of the limit on the time per token
   std::string role_label = {};
 };
 
@@ -31,7 +33,7 @@ class PredictedLatencyProducer : public Producer, public LatencyPredictor {
  public:
   explicit PredictedLatencyProducer(Settings settings) : settings_(std::move(settings)) {}
 
-  void produce(const Cycle&, Overlap&) override {}  // nothing of prefixes
+  void produce(const Cycle&, Overlap&) override {}  // it does not compute prefixes
 
   LatencyInputs inputs(const Cycle& cycle, const Member& member) const override {
     const EndpointState& state = member.state;
@@ -93,13 +95,13 @@ std::unique_ptr<Plugin> make_predicted_latency_producer(Parameters& parameters, 
   parameters.read("streamingMode", settings.streaming);
   parameters.read("sloBufferFactor", settings.slo_factor, 0, 1e6);
   parameters.read("endpointRoleLabel", settings.role_label);
-  // Parameters of llm-d's sampling of tokens (only the mean is used) and of its stored requests.
+  // Parameters for llm-d's sampling of tokens (only the mean is used) and for its stored requests.
   double mean = 0;
   std::int64_t samples = 0;
   parameters.read("samplingMean", mean, 0, 1e9);
   parameters.read("maxDecodeTokenSamplesForPrediction", samples, 0, std::numeric_limits<std::int32_t>::max());
   parameters.get("contextTTL");
-  std::string prefixes;  // what any producer knows of them counts
+  std::string prefixes;  // ignored: the results of all producers are used
   parameters.read("prefixMatchInfoProducerName", prefixes);
   return std::make_unique<PredictedLatencyProducer>(std::move(settings));
 }

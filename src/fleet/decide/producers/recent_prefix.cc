@@ -1,4 +1,5 @@
-// approx-prefix-cache-producer: how much of the prompt each endpoint was lately sent, and so probably holds.
+// approx-prefix-cache-producer: the part of the prompt that was recently sent to each endpoint, and is
+// therefore probably cached there.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -8,15 +9,16 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::int64_t kBlockSizeMin = 64;  // tokens, whatever is configured or engines say, as in llm-d
+constexpr std::int64_t kBlockSizeMin = 64;  // minimum tokens of a block, also if engines report fewer, as in
+                                            // llm-d
 
 class RecentPrefixProducer : public Producer {
  public:
   struct Options {
     std::int64_t block_size = 16;
-    bool auto_tune = true;  // block size and number of blocks as the endpoints say
+    bool auto_tune = true;  // use the numbers that endpoints report for block size and blocks
     std::int64_t tokens_max = 131072;
-    std::int64_t blocks_max = 31250;  // of an endpoint that says nothing
+    std::int64_t blocks_max = 31250;  // for endpoints that report no number of blocks
     std::int64_t ttl_us = 0;
   };
 
@@ -75,10 +77,10 @@ class RecentPrefixProducer : public Producer {
 std::unique_ptr<Plugin> make_recent_prefix_producer(Parameters& parameters, Plugins&) {
   RecentPrefixProducer::Options options;
   constexpr std::int64_t kMany = std::int64_t{1} << 30;
-  std::int64_t blocks_to_match = 2048;  // llm-d lets the number of tokens decide
+  std::int64_t blocks_to_match = 2048;  // ignored: the number of tokens is the limit, as in llm-d
   parameters.read("blockSizeTokens", options.block_size, 1, kMany);
-  parameters.read("blockSize", options.block_size, 1, kMany);  // its old name
-  std::int64_t block_characters = 0;                           // and that before it
+  parameters.read("blockSize", options.block_size, 1, kMany);  // old name
+  std::int64_t block_characters = 0;                           // older name
   parameters.read("hashBlockSize", block_characters, 1, kMany);
   if (block_characters > 0) options.block_size = std::max<std::int64_t>(1, block_characters / 4);
   parameters.read("autoTune", options.auto_tune);

@@ -1,4 +1,4 @@
-// active-request-scorer: few requests sent by this router and unfinished.
+// active-request-scorer: prefers endpoints with few requests in flight from this router.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -28,8 +28,8 @@ std::unique_ptr<Plugin> make_active_request_scorer(Parameters& parameters, Plugi
   auto plugin = std::make_unique<ActiveRequestScorer>();
   parameters.read("idleThreshold", plugin->idle_threshold, 0, 1'000'000);
   parameters.read("maxBusyScore", plugin->busy_score_max, 0, 1);
-  parameters.get("inFlightLoadProducerName");  // not used: the balancer counts requests in flight
-  parameters.get("requestTimeout");  // a request counts until its stream ends
+  parameters.get("inFlightLoadProducerName");  // ignored: the balancer counts requests in flight
+  parameters.get("requestTimeout");            // ignored: a request counts until its stream ends
   return plugin;
 }
 

@@ -1,6 +1,6 @@
-// context-length-aware: an endpoint's label gives its range of prompt lengths as "min-max" tokens. The score
+// context-length-aware: an endpoint's label is its range of prompt lengths, "min-max" in tokens. The score
 // falls from 1 at min to 0.3 at max. Outside the range it is below 0.3 and falls with the distance; without a
-// label it is 0.5. As a filter it removes endpoints with another range.
+// label it is 0.5. As a filter, it removes endpoints with another range.
 #include <algorithm>
 #include <charconv>
 #include <optional>

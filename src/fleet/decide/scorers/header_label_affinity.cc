@@ -1,4 +1,4 @@
-// header-label-affinity-scorer: endpoints that have a label with the value of a header.
+// header-label-affinity-scorer: prefers endpoints whose label has the value of a request header.
 #include <algorithm>
 #include <cctype>
 

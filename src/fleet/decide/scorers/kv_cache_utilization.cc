@@ -1,4 +1,4 @@
-// kv-cache-utilization-scorer: much of the endpoint's KV cache is free.
+// kv-cache-utilization-scorer: prefers endpoints with much free KV cache.
 #include "fleet/decide/plugin_table.h"
 
 namespace octavo::fleet {

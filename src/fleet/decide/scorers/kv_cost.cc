@@ -1,14 +1,14 @@
-// kv-cost-scorer: little work until the answer is done, by NVIDIA Dynamo's cost, in blocks of tokens:
+// kv-cost-scorer: prefers endpoints with a low cost, which is NVIDIA Dynamo's, in blocks of tokens:
 //
 //   prefill = max(0, prompt + prefill in flight there - (device hits + 0.75 host hits + 0.25 disk hits))
 //   cost    = prefillLoadScale x prefill + blocks in flight there, with those of this request
 //           + delayWeight x requests in flight there x max(0, prompt - hits)
 //
-// The last line is not in Dynamo's cost (set delayWeight 0 for that): recomputing a block delays every
-// request at the endpoint, not only its own. Blocks that several requests share count once, so that requests
-// with one prefix meet at one endpoint. Dynamo counts distinct blocks; here a request counts the blocks that
-// the endpoint did not hold when the request was sent. The cheapest endpoint scores 1, the most expensive 0:
-// with softmax-picker this is Dynamo's choice by temperature.
+// The last line is an addition (delayWeight 0 turns it off): computing a block delays all requests at the
+// endpoint. Blocks that several requests share count once, so that requests with the same prefix go to the
+// same endpoint. Dynamo counts distinct blocks; here a request counts the blocks that the endpoint did not
+// have when the request was sent. The lowest cost has score 1, the highest 0. With softmax-picker this is
+// Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ namespace {
 
 class KvCostScorer : public Scorer {
  public:
-  std::size_t producer = 0;  // place in Cycle::overlaps
+  std::size_t producer = 0;  // index in Cycle::overlaps
   double overlap_credit = 1;
   double host_weight = 0.75;
   double disk_weight = 0.25;

@@ -1,5 +1,5 @@
-// latency-scorer: headroom between the request's limits and the predicted latency (llm-d's, without the
-// rounding). If there is no prediction, the score combines free KV cache, queue and cached prefix.
+// latency-scorer: scores by the headroom between the request's limits and the predicted latency (as in llm-d,
+// but without rounding). Without a prediction, the score combines free KV cache, queue and cached prefix.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -20,7 +20,7 @@ struct Weights {
 class LatencyScorer : public Scorer {
  public:
   const LatencyPredictor* predictor = nullptr;
-  std::size_t prefixes = 0;  // place in Cycle::overlaps
+  std::size_t prefixes = 0;  // index in Cycle::overlaps
   Weights weights;
   bool most = false;  // prefers the most headroom instead of the least
 
@@ -29,8 +29,8 @@ class LatencyScorer : public Scorer {
     for (const Member* member : candidates) rooms.push_back(predictor->headroom(cycle, *member));
     if (std::ranges::none_of(rooms, &std::optional<Headroom>::has_value))
       return score_states(cycle, candidates, scores);
-    // Only the best available class gets scores. In order: endpoints that meet both limits or have no
-    // prediction; idle ones; those that miss the second limit, the first, or both.
+    // Only endpoints of the best available class get scores. In order: endpoints that meet both limits or
+    // have no prediction; idle ones; those that exceed the TPOT limit, the TTFT limit, or both.
     enum Class { keeps, idle, misses_tpot, misses_ttft, misses_both };
     std::vector<Class> classes;
     for (std::size_t i = 0; i < rooms.size(); ++i) {
@@ -64,10 +64,11 @@ class LatencyScorer : public Scorer {
     const auto [tpot, tpot_differs] = spread(&Headroom::tpot_ms);
     const double sum = weights.ttft + weights.tpot;
     double first = sum > 0 ? weights.ttft / sum : 1;
-    if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;  // equal values do not distinguish
+    // equal values do not distinguish endpoints
+    if (ttft_differs != tpot_differs) first = ttft_differs ? 1 : 0;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const double far = first * ttft[i] + (1 - first) * tpot[i];
-      scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);  // above those of other classes
+      scores[members[i]] = 0.01 + 0.99 * (most_first ? far : 1 - far);  // above the scores of other classes
     }
   }
 

@@ -1,4 +1,5 @@
-// mm-embeddings-cache-scorer: many of the prompt's images, videos and sounds were sent there lately.
+// mm-embeddings-cache-scorer: prefers endpoints to which many of the prompt's images, videos and audio were
+// recently sent.
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"
@@ -8,7 +9,7 @@ namespace {
 
 class MediaCacheScorer : public Scorer {
  public:
-  std::size_t producer = 0;  // place in Cycle::overlaps
+  std::size_t producer = 0;  // index in Cycle::overlaps
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
     const Overlap& overlap = cycle.overlaps[producer];

@@ -1,5 +1,5 @@
-// no-hit-lru-scorer: a prompt that no endpoint holds goes to the endpoint whose last such prompt is the
-// oldest, so that cold prompts spread. Other prompts score 0.5 everywhere.
+// no-hit-lru-scorer: sends a prompt that no endpoint has cached to the endpoint that got such a prompt the
+// longest time ago. So cold prompts are spread. For other prompts, all scores are 0.5.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -15,14 +15,14 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
 class NoHitLruScorer : public Scorer {
  public:
-  std::size_t producer = 0;  // place in Cycle::overlaps
+  std::size_t producer = 0;  // index in Cycle::overlaps
   std::int64_t lru_size = 1024;
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
     if (!cold(cycle)) return void(std::ranges::fill(scores, 0.5));
     const auto last = static_cast<double>(candidates.size()) - 1;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      // The endpoint's rank; unused endpoints are first.
+      // Rank of the endpoint; unused endpoints are first.
       const auto older = std::ranges::count_if(candidates, [&](const Member* other) {
         return used(other->id) < used(candidates[i]->id) ||
                (used(other->id) == used(candidates[i]->id) && other < candidates[i]);
@@ -43,7 +43,7 @@ class NoHitLruScorer : public Scorer {
  private:
   bool cold(const Cycle& cycle) const { return cycle.overlaps[producer].holders.empty(); }
 
-  // Number of its last cold prompt; the last lru_size prompts are remembered.
+  // Number of the endpoint's last cold prompt; the last lru_size prompts are kept.
   std::int64_t used(EndpointId endpoint) const {
     if (endpoint >= used_.size() || used_[endpoint] <= turns_ - lru_size) return kNever;
     return used_[endpoint];

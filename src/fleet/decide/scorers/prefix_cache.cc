@@ -1,4 +1,4 @@
-// prefix-cache-scorer: cached part of the prompt, as a share of it and, if configured, by its length.
+// prefix-cache-scorer: scores by the cached fraction of the prompt and, if configured, by its length.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -10,7 +10,7 @@ namespace {
 
 class PrefixCacheScorer : public Scorer {
  public:
-  std::size_t producer = 0;  // place in Cycle::overlaps
+  std::size_t producer = 0;  // index in Cycle::overlaps
   double length_weight = 0;
   std::int64_t length_scale_tokens = 8192;
 

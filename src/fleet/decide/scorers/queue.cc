@@ -1,4 +1,4 @@
-// queue-scorer: few requests waiting at the endpoint.
+// queue-scorer: prefers endpoints with few waiting requests.
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/scorers/least_of.h"
 

@@ -1,4 +1,4 @@
-// running-requests-size-scorer: few requests running at the endpoint.
+// running-requests-size-scorer: prefers endpoints with few running requests.
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/scorers/least_of.h"
 

@@ -1,4 +1,4 @@
-// session-affinity-scorer: 1 for the endpoint of the request's session.
+// session-affinity-scorer: the endpoint of the request's session has score 1.
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"

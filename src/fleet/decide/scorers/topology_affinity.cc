@@ -1,4 +1,5 @@
-// topology-affinity-scorer: nearness to the decode endpoint; weights follow the bandwidth.
+// topology-affinity-scorer: prefers endpoints near the decode endpoint. The scores are in proportion to the
+// bandwidth.
 #include <algorithm>
 #include <array>
 

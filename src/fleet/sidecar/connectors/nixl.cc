@@ -1,5 +1,5 @@
-// nixlv2: the prefill engine keeps the prompt's KV blocks and returns their location; the decode engine
-// fetches them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` supports).
+// nixlv2: the prefill engine keeps the prompt's KV blocks and returns their location, from which the decode
+// engine fetches them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` supports).
 #include "base/log.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"
@@ -11,7 +11,7 @@ namespace octavo::fleet {
 void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   legs->prefill(prefill_body(std::move(prompt)), false, [legs](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      return legs->answer(*reply);  // wrong here, too
+      return legs->answer(*reply);  // the decode engine would refuse it, too
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;
     if (!params) {

@@ -1,5 +1,6 @@
-// shared-storage: both engines use one store of KV blocks, so each finds prompts that the other computed.
-// With cache_hit_threshold the decode engine is tried first; it refuses if it would have to compute too much.
+// shared-storage: both engines use the same store of KV blocks, so each finds prompts that the other has
+// computed. With cache_hit_threshold, the decode engine is tried first; it refuses if it would have to
+// compute too much.
 #include "base/exact_json.h"
 #include "base/log.h"
 #include "fleet/relay/json_body.h"
@@ -12,12 +13,12 @@ namespace {
 
 constexpr std::string_view kThreshold = "cache_hit_threshold";
 
-// First the prompt at the prefill engine, then the whole request here.
+// First sends the prompt to the prefill engine, then the whole request to the local engine.
 void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
   legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
     if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
-      return legs->answer(*reply);  // wrong here, too
+      return legs->answer(*reply);  // the decode engine would refuse it, too
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)
       log_warning("{} did not prefill ({}): the decode engine computes the prompt", legs->prefiller().text(),
