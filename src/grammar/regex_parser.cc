@@ -367,7 +367,7 @@ class PatternParser {
         at_ = end + 1;
         ranges_ += set->ranges.size();
         if (ranges_ > kCategoryRangesMax)
-          return error("Unicode categories of more than {} ranges: use fewer", kCategoryRangesMax);
+          return error("Unicode categories of more than {} ranges in total", kCategoryRangesMax);
         return c == 'p' ? *set : set->complement();
       }
       default:

@@ -44,7 +44,7 @@ TEST(AnySize, GridsOfRealSizes) {
 TEST(AnySize, NeedlesAreRefused) {
   EXPECT_THAT(any_size_grid(201, 1, kTiny).error().message, testing::HasSubstr("201 x 1 pixels"));
   EXPECT_THAT(any_size_grid(1, 4000, kTiny).error().message,
-              testing::HasSubstr("may be 200 times the other"));
+              testing::HasSubstr("one side may be at most 200 times the other"));
 }
 
 }  // namespace

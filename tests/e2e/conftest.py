@@ -71,9 +71,9 @@ def fetch(url):
 
 
 @contextlib.contextmanager
-def running(command, port=None):
+def running(command, port=None, ready="/health"):
     """A server process and its base URL, from the moment it is ready until the end of the block; `{port}` in the command
-    is replaced by the port, or a free one."""
+    is replaced by the port, or a free one. `ready`: the path that answers then; /health of a router without workers does not."""
     port = port or free_port()
     process = subprocess.Popen(shlex.split(command.replace("{port}", str(port))))
     base = f"http://127.0.0.1:{port}"
@@ -81,7 +81,7 @@ def running(command, port=None):
         def is_ready():
             assert process.poll() is None, "the server ended before it was ready"
             with contextlib.suppress(OSError):
-                return fetch(base + "/health") is not None
+                return fetch(base + ready) is not None
 
         assert eventually(is_ready, PATIENCE), "the server is not ready"
         yield process, base

@@ -63,6 +63,8 @@ ELSEWHERE = {
     "curl localhost:8000/scale_elastic_ep": "test_engines_come_and_go_while_streams_run",
     "octavo serve MODEL --device cpu --tensor-parallel-size 2 --enable-expert-parallel --enable-eplb":
         "test_experts_move_and_no_bit_changes",
+    "octavo serve MODEL --device cpu --data-parallel-size 2 --tensor-parallel-size 2 --enable-expert-parallel":
+        "test_engines_answer_to_the_bit_as_one_with_all_experts",
     "octavo bench throughput|latency": "test_model_inspect_and_bench",
     "octavo bench serve": "test_counts_are_the_servers",
     "octavo tune": "test_the_file_it_writes_is_one_that_serve_reads",

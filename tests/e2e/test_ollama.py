@@ -19,69 +19,69 @@ GREEDY = {"temperature": 0, "num_predict": 16}
 
 
 @pytest.fixture(scope="module")
-def client(server):
+def ours(server):
     return ollama.Client(host=server)
 
 
-def test_a_chat_and_its_stream(client, model):
-    whole = client.chat(model=model, messages=QUESTION, options=GREEDY)
+def test_a_chat_and_its_stream(ours, model):
+    whole = ours.chat(model=model, messages=QUESTION, options=GREEDY)
     assert whole.message.role == "assistant" and whole.message.content
     assert whole.done and whole.done_reason in ("stop", "length")
     assert whole.eval_count > 0 and whole.prompt_eval_count > 0
     assert whole.total_duration >= whole.eval_duration > 0
-    parts = list(client.chat(model=f"{model}:latest", messages=QUESTION, options=GREEDY, stream=True))
+    parts = list(ours.chat(model=f"{model}:latest", messages=QUESTION, options=GREEDY, stream=True))
     assert "".join(part.message.content for part in parts) == whole.message.content
     assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
     assert parts[-1].eval_count == whole.eval_count
 
 
-def test_generate(client, model):
-    answer = client.generate(model=model, prompt="Where does Mira live?", system="Be short.", options=GREEDY)
+def test_generate(ours, model):
+    answer = ours.generate(model=model, prompt="Where does Mira live?", system="Be short.", options=GREEDY)
     assert answer.response and answer.done
-    raw = client.generate(model=model, prompt="Mira lives in", raw=True, options=GREEDY)
+    raw = ours.generate(model=model, prompt="Mira lives in", raw=True, options=GREEDY)
     assert raw.response != answer.response
-    assert client.generate(model=model).done_reason == "load"
+    assert ours.generate(model=model).done_reason == "load"
 
 
-def test_a_format_is_kept(client, model):
+def test_a_format_is_kept(ours, model):
     schema = {"type": "object", "properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["city"],
               "additionalProperties": False}
-    answer = client.chat(model=model, messages=QUESTION, format=schema, options={"temperature": 0})
+    answer = ours.chat(model=model, messages=QUESTION, format=schema, options={"temperature": 0})
     assert json.loads(answer.message.content)["city"] in ("Rome", "Oslo")
-    answer = client.chat(model=model, messages=QUESTION, format="json", options={"temperature": 0, "num_predict": 64})
+    answer = ours.chat(model=model, messages=QUESTION, format="json", options={"temperature": 0, "num_predict": 64})
     assert answer.message.content.startswith("{")
 
 
-def test_tools_and_their_results(client, model):
-    answer = client.chat(model=model, messages=QUESTION, tools=[TOOL], options=GREEDY)
+def test_tools_and_their_results(ours, model):
+    answer = ours.chat(model=model, messages=QUESTION, tools=[TOOL], options=GREEDY)
     assert answer.message.content or answer.message.tool_calls
     history = [*QUESTION,
                {"role": "assistant", "content": "",
                 "tool_calls": [{"function": {"name": "weather", "arguments": {"city": "Rome"}}}]},
                {"role": "tool", "content": "sunny", "tool_name": "weather"}]
-    assert client.chat(model=model, messages=history, tools=[TOOL], options=GREEDY).done
+    assert ours.chat(model=model, messages=history, tools=[TOOL], options=GREEDY).done
 
 
-def test_the_model_is_described(client, model):
-    assert model in [card.model for card in client.list().models]
-    shown = client.show(model)
+def test_the_model_is_described(ours, model):
+    assert model in [card.model for card in ours.list().models]
+    shown = ours.show(model)
     assert "completion" in shown.capabilities
-    assert client.ps().models[0].size > 0
-    assert client.pull(model).status == "success"
+    assert ours.ps().models[0].size > 0
+    assert ours.pull(model).status == "success"
 
 
-def test_errors_are_the_clients(client, model):
+def test_errors_are_the_clients(ours, model):
     with pytest.raises(ollama.ResponseError) as missing:
-        client.chat(model="llama9", messages=QUESTION)
+        ours.chat(model="llama9", messages=QUESTION)
     assert missing.value.status_code == 404 and "llama9" in missing.value.error
     with pytest.raises(ollama.ResponseError) as wrong:
-        client.generate(model=model, prompt="x", options={"top_p": 7})
+        ours.generate(model=model, prompt="x", options={"top_p": 7})
     assert "options.top_p" in wrong.value.error
     with pytest.raises(ollama.ResponseError) as refused:
-        client.create(model="new", from_=model)
+        ours.create(model="new", from_=model)
     assert "octavo pull" in refused.value.error
     with pytest.raises(ollama.ResponseError) as blind:
-        client.chat(model=model, messages=[{**QUESTION[0], "images": [base64.b64encode(b"x").decode()]}])
+        ours.chat(model=model, messages=[{**QUESTION[0], "images": [base64.b64encode(b"x").decode()]}])
     assert blind.value.status_code == 400
 
 

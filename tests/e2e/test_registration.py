@@ -34,8 +34,8 @@ def events_of(router, worker):
 def test_servers_come_and_go_in_an_etcd_and_in_a_router(etcd):  # noqa: F811
     port = free_port()
     with contextlib.ExitStack() as stack:
-        follows = stack.enter_context(running(f"{ROUTE} --worker-etcd {etcd.url}"))[1]
-        told, lists = stack.enter_context(running(ROUTE, port))
+        follows = stack.enter_context(running(f"{ROUTE} --worker-etcd {etcd.url}", ready="/liveness"))[1]
+        told, lists = stack.enter_context(running(ROUTE, port, ready="/liveness"))
         flags = (f"--register-etcd {etcd.url}", f"--register-router {lists}")
         killed, first = stack.enter_context(replica(*flags))
         stops, second = stack.enter_context(replica(*flags, "--served-model-name other"))
@@ -58,7 +58,7 @@ def test_servers_come_and_go_in_an_etcd_and_in_a_router(etcd):  # noqa: F811
         assert eventually(lambda: set(workers(follows)) == {second}), "its lease ends"
         told.kill()
         told.wait()
-        lists = stack.enter_context(running(ROUTE, port))[1]
+        lists = stack.enter_context(running(ROUTE, port, ready="/liveness"))[1]
         assert eventually(lambda: set(workers(lists)) == {second}), "it registers again"
         stops.terminate()
         assert stops.wait(timeout=PATIENCE) == 0
@@ -68,7 +68,7 @@ def test_servers_come_and_go_in_an_etcd_and_in_a_router(etcd):  # noqa: F811
 def test_ranks_and_roles_are_registered(etcd):  # noqa: F811
     transfer = json.dumps({"kv_connector": "NixlConnector", "kv_role": "kv_producer", "kv_port": 0})
     with contextlib.ExitStack() as stack:
-        router = stack.enter_context(running(f"{ROUTE} --pd-disaggregation --worker-etcd {etcd.url}"))[1]
+        router = stack.enter_context(running(f"{ROUTE} --pd-disaggregation --worker-etcd {etcd.url}", ready="/liveness"))[1]
         url = f"--register-etcd {etcd.url}"
         stack.enter_context(replica(url, "--executor simulated -dp 2 --register-role decode"))
         stack.enter_context(replica(url, f"--kv-transfer-config '{transfer}'"))

@@ -316,7 +316,7 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";
-  EXPECT_THAT(error(options), HasSubstr("speculative_config: a simulated executor"));
+  EXPECT_THAT(error(options), HasSubstr("is not supported with a simulated executor"));
   options = demo();
   options.speculation = SpeculativeOptions{.method = HeadOptions{}};
   EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));

@@ -178,13 +178,13 @@ TEST(SoundModels, RefuseWhatTheyCannotDoYet) {
   options.device = "cpu";
   EngineOptions lora = options;
   lora.lora.enabled = true;
-  EXPECT_THAT(load_engine(lora).error().message, HasSubstr("not with LoRA adapters yet"));
+  EXPECT_THAT(load_engine(lora).error().message, HasSubstr("is not supported with LoRA adapters yet"));
   EngineOptions speculative = options;
   speculative.speculation = SpeculativeOptions{};
-  EXPECT_THAT(load_engine(speculative).error().message, HasSubstr("not with draft tokens yet"));
+  EXPECT_THAT(load_engine(speculative).error().message, HasSubstr("is not supported with draft tokens yet"));
   EngineOptions pooling = options;
   pooling.runner = "pooling";
-  EXPECT_THAT(load_engine(pooling).error().message, HasSubstr("not as a pooling model yet"));
+  EXPECT_THAT(load_engine(pooling).error().message, HasSubstr("is not supported as a pooling model yet"));
   EngineOptions narrow = options;
   narrow.kv_cache_memory_bytes = 1;
   EXPECT_THAT(load_engine(narrow).error().field, HasSubstr("kv_cache_memory_bytes"));

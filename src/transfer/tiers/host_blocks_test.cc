@@ -181,7 +181,7 @@ TEST(HostBlocks, SizesThatCannotBeAreErrorsWithTheFigures) {
     const auto opened = HostBlocks::open(kBytes, bytes, EvictionPolicy::lru, machine, allocate_host);
     return opened ? "" : opened.error().message;
   };
-  EXPECT_THAT(message(kBytes - 1, 0), testing::AllOf(HasSubstr("4999 bytes"), HasSubstr("of 5000")));
+  EXPECT_THAT(message(kBytes - 1, 0), testing::AllOf(HasSubstr("4999 bytes"), HasSubstr("has 5000 bytes")));
   EXPECT_THAT(message(50'001, 50'000), testing::AllOf(HasSubstr("50001 bytes"), HasSubstr("50000")));
   EXPECT_EQ(message(50'000, 50'000), "");
   EXPECT_EQ(HostBlocks::open(kBytes, kBytes, EvictionPolicy::lru, 0,
