@@ -405,8 +405,7 @@ TEST(JsonSchema, ContradictionsAreRefused) {
         R"({"type":"object","minProperties":3,"maxProperties":2})"}) {
     const auto grammar = json_schema_grammar(schema);
     ASSERT_FALSE(grammar) << schema;
-    EXPECT_NE(grammar.error().message.find("at #"), std::string::npos)
-        << grammar.error().message;
+    EXPECT_NE(grammar.error().message.find("at #"), std::string::npos) << grammar.error().message;
   }
 }
 
