@@ -25,7 +25,7 @@ struct NameTree {
     std::vector<std::uint32_t> order(names.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::sort(order, {}, [&](std::uint32_t i) -> const std::string& { return names[i]; });
-    // Sorted names that share a node; their first `depth` bytes were read before it.
+    // Sorted names that share a node. The path to the node has their first `depth` bytes.
     struct Open {
       std::uint32_t node;
       std::span<const std::uint32_t> sorted;

@@ -158,7 +158,7 @@ class LengthCut {
 
   std::optional<ExprId> cut_sequence(std::vector<ExprId> parts, std::vector<LengthRange> lengths,
                                      LengthRange wanted) {
-    // The two parts with the widest ranges: the first gets the length that the others leave.
+    // Finds the two parts with the widest ranges. The widest gets the length that all other parts leave.
     const auto width = [&](std::size_t i) { return lengths[i].max - lengths[i].min; };
     std::size_t most = 0, next = 0;
     std::uint32_t fixed = 0;

@@ -108,8 +108,8 @@ struct EmbeddingSpec {
   int learned_positions = 0;  // number of rows of a table [rows, dim] of positions, added to the embeddings;
                               // 0: none
   int first_position = 0;     // row of this table for a sequence's first token
-  int token_types = 0;        // number of rows of a table of token types (the part of the text that a token
-                              // is in); 0: none
+  int token_types = 0;        // number of rows of the table of token types; a type says in which part of the
+                              // text its token is; 0: no table
   NormSpec norm = {};         // norm of the sum of all these
 };
 

@@ -136,7 +136,8 @@ class Executor {
   // Null: the engine's steps do not depend on other engines.
   virtual LockStep* lock_step() { return nullptr; }
 
-  // Frees the cache's memory and contents; no step may use them. Later steps allocate the memory again.
+  // Frees the cache's memory; its contents are lost. Call it while no step runs. The next step allocates the
+  // memory again.
   // Error (unsupported): this device keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device cannot free the memory of its KV cache");

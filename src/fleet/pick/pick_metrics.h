@@ -19,7 +19,7 @@ namespace octavo::fleet {
 struct PickedRequest {
   std::string model = {};         // name from the client
   std::string target_model = {};  // name that was sent to the endpoint
-  int status = 200;               // status for the client; 0: the gateway disconnected before
+  int status = 200;               // status for the client; 0: the gateway disconnected earlier
   std::uint64_t request_bytes = 0, response_bytes = 0;  // bytes of the bodies
   std::string_view split = {};  // division of the work in llm-d's terms; "": no endpoint was picked
   bool counted = false;         // PickMetrics::began() was called

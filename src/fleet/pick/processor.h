@@ -35,7 +35,7 @@ namespace octavo::fleet {
 
 namespace ext_proc = envoy::service::ext_proc::v3;
 
-// Routes whose bodies are read. Other requests are refused, or sent to any endpoint.
+// Routes whose request bodies are read. Requests to other routes are refused, or sent to any endpoint.
 struct Parsers {
   bool openai = true;
   bool anthropic = true;

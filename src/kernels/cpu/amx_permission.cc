@@ -15,7 +15,7 @@ std::string_view ask() {
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxTile) == 0) return "AMX-TILE";
   if ((d & kAmxBf16) == 0) return "AMX-BF16";
   if ((d & kAmxInt8) == 0) return "AMX-INT8";
-  // Linux (since 5.16) lets only those processes use tiles that request it.
+  // Since Linux 5.16, a process must request permission before it uses tiles.
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
   if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) return "the kernel's permission for AMX";

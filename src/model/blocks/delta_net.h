@@ -31,8 +31,8 @@ struct DeltaNet {
   std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
 
   struct Names {
-    // Tensors of queries, keys and values, then of the gates: two tensors, four, or one that is ordered by
-    // key head. The tensors of `ba` have the same forms.
+    // Names of the tensors with queries, keys, values and gates, in this order: two tensors (queries, keys
+    // and values; gates), four (one each), or one (ordered by key head). `ba` has the same forms.
     std::vector<std::string> in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
     std::vector<std::string> ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
     // One tensor, or three: of queries, of keys and of values.

@@ -67,7 +67,7 @@ Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layer
   return indexed;
 }
 
-// interleaved: default for the rotation of the indexer's heads.
+// interleaved: form of the rotation of the indexer's heads if config.json does not say it.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int turning = spec.ropes[0].rotary_dim;

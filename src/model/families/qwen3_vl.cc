@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// The encoder does not use the last two: the image processor limits the number of patches.
+// The encoder does not use the last two fields: the image processor limits the number of patches.
 constexpr std::string_view kQwen3Vision = R"({"depth": 27,
     "hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,

@@ -55,7 +55,7 @@ Result<ChatRequest> parse_chat_request(const boost::json::object& body, const Re
 
 // Reads messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs,
 // add_generation_prompt (its default is the last argument) and continue_final_message. /tokenize and the
-// pooling routes use it too.
+// pooling routes call this function too.
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules,
                                     bool add_generation_prompt = true);
 
