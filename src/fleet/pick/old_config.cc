@@ -81,8 +81,8 @@ void take_tokenizer(json::object& indexer, json::array& added) {
 }
 
 void update_precise(json::object& parameters, std::string_view name, json::array& added) {
-  // Older versions had one prefix scorer, with the parameters of both scorers of today. Before that, the index
-  // was in Redis.
+  // Older versions had one prefix scorer, with the parameters of both scorers of today. Before that, the
+  // index was in Redis.
   for (const std::string_view field :
        {"blockSize", "hashBlockSize", "kvCacheRedisAddr", "maxPrefixBlocksToMatch"})
     drop(parameters, field, name);

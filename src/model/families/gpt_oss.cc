@@ -1,5 +1,5 @@
-// gpt-oss (OpenAI, 2025): experts with biases and a clamped gate, attention sinks, windows in every other
-// layer.
+// gpt-oss (OpenAI, 2025): experts with biases and a clamped gate, attention sinks, a sliding window in every
+// second layer.
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/quantization_config.h"
