@@ -13,8 +13,8 @@ struct KubeScaleOptions {
   KubeApi api = {};
   std::string path = {};               // path of the workload; see kube_workload_path()
   std::int64_t retry_us = 10'000'000;  // pause after a failure
-  std::int64_t check_us = 30'000'000;  // time between two reads of the replicas' number, which another program
-                                       // may have changed
+  std::int64_t check_us = 30'000'000;  // time between two reads of the replicas' number, which another
+                                       // program may have changed
 };
 
 // The path of a workload in a namespace. workload: "deployment/NAME", "statefulset/NAME", "replicaset/NAME"
