@@ -41,15 +41,28 @@ def commands():
             at = words.index("-include")
             del words[at : at + 2]
         found.setdefault(folder, []).append([w for w in words[: words.index("-o")] if not w.startswith("-O")])
-    return {folder: max(all_, key=lambda words: sum(w.startswith("-I") for w in words)) for folder, all_ in found.items()}
+    return {folder: max(all_, key=includes) for folder, all_ in found.items()}
+
+
+def includes(words):
+    return sum(word.startswith("-I") for word in words)
+
+
+def command_for(header, known):
+    """That of its folder or the nearest one above; a test's header may include what any test of its room does."""
+    room, testing, _ = header.partition("/testing/")
+    if testing:
+        own = [words for folder, words in known.items() if folder == room or folder.startswith(room + "/")]
+        return max(own, key=includes, default=None)
+    return next((known[str(p)] for p in pathlib.Path(header).parents if str(p) in known), None)
 
 
 def compile_alone(header, known):
-    folder = next((str(p) for p in pathlib.Path(header).parents if str(p) in known), None)
-    if folder is None:
+    command = command_for(header, known)
+    if command is None:
         return f"{header}: nothing in its folder is compiled\n"
     include = f'#include "{pathlib.Path(header).relative_to("src")}"\n'
-    done = subprocess.run([*known[folder], "-fsyntax-only", "-x", "c++", "-"], input=include, cwd=ROOT / "build/release",
+    done = subprocess.run([*command, "-fsyntax-only", "-x", "c++", "-"], input=include, cwd=ROOT / "build/release",
                           capture_output=True, text=True)
     return done.stderr if done.returncode else ""
 
