@@ -65,7 +65,7 @@ Result<> describe_replica(SimulationFlags& c) {
 
 Result<fleet::Trace> read_traffic(SimulationFlags& c) {
   if (c.trace.empty() == c.traffic.empty())
-    return invalid("trace", "either --trace, a file of recorded requests, or --traffic must be given");
+    return invalid("trace", "give --trace (a file of recorded requests) or --traffic");
   c.changes.seed = c.options.seed;
   fleet::Trace trace;
   if (c.traffic.empty()) {

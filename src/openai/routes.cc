@@ -71,4 +71,9 @@ const Route* find_route(std::string_view path) {
   return found;
 }
 
+Protocol protocol_of(std::string_view path) {
+  if (const Route* known = find_route(path)) return known->protocol;
+  return path.starts_with("/api/") ? Protocol::ollama : Protocol::openai;
+}
+
 }  // namespace octavo::openai

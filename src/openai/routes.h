@@ -35,4 +35,7 @@ std::span<const Route> routes();
 // routes may lack "/v1".
 const Route* find_route(std::string_view path);
 
+// The protocol that a client of this path speaks: it decides the form of errors.
+Protocol protocol_of(std::string_view path);
+
 }  // namespace octavo::openai

@@ -39,5 +39,12 @@ TEST(Routes, TheLongestMatchCounts) {
   EXPECT_EQ(found(""), "");
 }
 
+TEST(Routes, EachPathHasAProtocol) {
+  EXPECT_EQ(protocol_of("/v1/messages/count_tokens"), Protocol::anthropic);
+  EXPECT_EQ(protocol_of("/api/chat"), Protocol::ollama);
+  EXPECT_EQ(protocol_of("/api/tags"), Protocol::ollama);
+  EXPECT_EQ(protocol_of("/metrics"), Protocol::openai);
+}
+
 }  // namespace
 }  // namespace octavo::openai

@@ -197,7 +197,7 @@ Result<Gguf> Gguf::open(const std::string& path) {
     TRY(const auto number, gguf.metadata.count("split.no", kGgufFilesMax));
     const std::string tail = split_name("", number.value_or(0) + 1, count);
     if (!path.ends_with(tail))
-      return invalid("model", "{}: file {} of {}, its name must end in {}", path, number.value_or(0) + 1,
+      return invalid("model", "{} is file {} of {}; its name must end in {}", path, number.value_or(0) + 1,
                      count, tail);
     const std::string stem = path.substr(0, path.size() - tail.size());
     if (number.value_or(0) != 0)

@@ -209,7 +209,7 @@ TEST_F(GgufFiles, SplitIntoThree) {
   fs::remove(directory_ / "m-00003-of-00003.gguf");
   EXPECT_THAT(open("m-00001-of-00003.gguf"), HasSubstr("m-00003-of-00003.gguf"));
   fs::rename(directory_ / "m-00001-of-00003.gguf", directory_ / "x.gguf");
-  EXPECT_THAT(open("x.gguf"), HasSubstr("file 1 of 3, its name must end in -00001-of-00003.gguf"));
+  EXPECT_THAT(open("x.gguf"), HasSubstr("file 1 of 3; its name must end in -00001-of-00003.gguf"));
 }
 
 TEST_F(GgufFiles, NotThere) { EXPECT_THAT(open("none.gguf"), HasSubstr("none.gguf")); }

@@ -105,3 +105,22 @@ def test_embed(tmp_path):
         assert client.show(name).capabilities == ["embedding"]
         with pytest.raises(ollama.ResponseError, match="402 tokens"):
             client.embed(model=name, input="x " * 400, truncate=False)
+
+
+def test_an_image_is_seen():
+    """Base64 without a type, as Ollama's clients send files: the answer is that of OpenAI's route."""
+    case = "tests/data/vision/idefics3"
+    with serve("--model", case, "--served-model-name", "see", "--dtype", "float32") as base:
+        picture = open(f"{case}/rgb.png", "rb").read()
+        question = "What is in this picture?"
+        client = ollama.Client(host=base)
+        assert "vision" in client.show("see").capabilities
+        options = {"temperature": 0, "num_predict": 8}
+        seen = client.chat(model="see", messages=[{"role": "user", "content": question, "images": [picture]}], options=options)
+        url = "data:image/png;base64," + base64.b64encode(picture).decode()
+        parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": question}]
+        body = {"model": "see", "messages": [{"role": "user", "content": parts}], "temperature": 0, "max_tokens": 8}
+        with urllib.request.urlopen(urllib.request.Request(f"{base}/v1/chat/completions", json.dumps(body).encode(),
+                                                           {"Content-Type": "application/json"}), timeout=60) as reply:
+            assert json.load(reply)["choices"][0]["message"]["content"] == seen.message.content
+        assert seen.prompt_eval_count > client.chat(model="see", messages=[{"role": "user", "content": question}], options=options).prompt_eval_count

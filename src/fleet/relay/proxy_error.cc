@@ -6,29 +6,20 @@
 #include "openai/routes.h"
 
 namespace octavo::fleet {
-namespace {
-
-openai::Protocol protocol_of(std::string_view path) {
-  const openai::Route* route = openai::find_route(path);
-  return route ? route->protocol : openai::Protocol::openai;
-}
-
-}  // namespace
-
 http::Response proxy_error(std::string_view path, int status, std::string_view message,
                            std::string_view param) {
   http::Response response = openai::error_response(status, message, param);
-  response.body = openai::error_json_in(protocol_of(path), status, message, param);
+  response.body = openai::error_json_in(openai::protocol_of(path), status, message, param);
   return response;
 }
 
 http::Response proxy_error(std::string_view path, const Error& error) {
-  return openai::error_response_in(protocol_of(path), error);
+  return openai::error_response_in(openai::protocol_of(path), error);
 }
 
 std::string proxy_error_event(std::string_view path, int status, std::string_view message,
                               std::string_view param) {
-  const openai::Protocol protocol = protocol_of(path);
+  const openai::Protocol protocol = openai::protocol_of(path);
   const std::string error = openai::error_json_in(protocol, status, message, param);
   if (protocol == openai::Protocol::ollama) return error + "\n";
   if (protocol == openai::Protocol::anthropic) return "event: error\ndata: " + error + "\n\n";

@@ -45,7 +45,7 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
   for (std::size_t i = 0; !listed && types.empty() && i < layers; ++i)
     rates.layers.push_back(i > 2 && i % 2 == 1 ? rates.chosen : all);
   if (rates.layers.size() < layers)
-    return invalid("layer_types", "{} and compress_ratios have {} entries, there are {} layers",
+    return invalid("layer_types", "{} and compress_ratios have {} entries, but the model has {} layers",
                    config.where("layer_types"), rates.layers.size(), layers);
   for (const int rate : rates.layers)
     if (rate != 0 && rate != rates.chosen && rate != all)

@@ -61,7 +61,7 @@ Result<std::string> read_thinking(Fields& part) {
   if (!given->is_array()) return invalid(name, "must be a string or a list of text parts");
   std::string thoughts, piece;
   for (const json::value& item : given->get_array()) {
-    if (!item.is_object()) return invalid(name, "must be a list of objects with a text");
+    if (!item.is_object()) return invalid(name, "must be a list of objects with a string \"text\"");
     Fields text(item.get_object(), name + "[].");
     TRY_VOID(text.text("text", piece));
     thoughts += piece;

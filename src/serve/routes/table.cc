@@ -127,14 +127,8 @@ const openai::Route* shared_facts(const Route& route) {
   return known && known->path == route.path ? known : nullptr;
 }
 
-openai::Protocol protocol_of(const Route& route) {
-  if (route.path.starts_with("/api/")) return openai::Protocol::ollama;
-  const openai::Route* known = shared_facts(route);
-  return known ? known->protocol : openai::Protocol::openai;
-}
-
 http::Response error_response(const Route& route, const Error& error) {
-  return openai::error_response_in(protocol_of(route), error);
+  return openai::error_response_in(openai::protocol_of(route.path), error);
 }
 
 bool takes_form(const Route& route) {
@@ -189,7 +183,9 @@ std::string excerpt(std::string_view text) {
 constexpr std::string_view kJsonType = "application/json";
 
 // Ollama's examples send JSON with curl's default content type.
-bool takes_any_type(const Route& route) { return protocol_of(route) == openai::Protocol::ollama; }
+bool takes_any_type(const Route& route) {
+  return openai::protocol_of(route.path) == openai::Protocol::ollama;
+}
 
 bool is_of_type(const http::Request& request, std::string_view wanted) {
   const std::string_view type = request.headers.find("Content-Type").value_or(kJsonType);
